@@ -1,0 +1,172 @@
+/* ring.h -- the shared memory between a traced process and the collector.
+ *
+ * Runs in: the traced process (writes) and the collector (reads).
+ *
+ * `dyntrace run` makes one session directory, readable by its owner only:
+ *
+ *     session             struct session_file: what to record, which clock
+ *     collector.lock      flock'ed by the collector as long as it lives
+ *     inject/             sitecustomize.py; PYTHONPATH leads here
+ *     PID-TICKS-N.ring    struct process_file: one per traced process image
+ *     state, window       the collector's own, so that its death loses nothing
+ *
+ * A process's file grows by extents, each reserved (fallocate) before it is
+ * touched, so that a full filesystem is an error code and never SIGBUS:
+ *
+ *     0            struct process_file
+ *     facts_off    struct facts  -> next chunk -> ...     names of code objects
+ *     ring_off[0]  struct ring, then its words            first thread
+ *     ring_off[1]  struct ring, then its words            second thread ...
+ *
+ * One ring, one writer thread, one reader. Counters of words run free and are
+ * compared by difference; a word's place is counter % words.
+ *
+ *        tail            head
+ *         v               v
+ *   ......[word][word][...]..........
+ *   free   committed        free
+ *
+ *   A  producer stores words, then head   (release)
+ *   B  collector loads head (acquire, matches A), then reads words
+ *   C  collector is done with the words, then stores tail (release)
+ *   D  producer loads tail (acquire, matches C) before it writes over them
+ *
+ * The producer may believe any tail it has seen: the true one is never behind.
+ * The collector may believe any head it has seen: the true one is never behind.
+ * A process that dies leaves the file; everything below head is whole.
+ *
+ * A word, high bits first:
+ *
+ *     ENTER   tag 3 | code id 21 | clock 40      tag 0 call, 1 resume, 2 throw,
+ *                                                    3 inherited across fork
+ *     EXIT    tag 3 | frame   21 | clock 40      tag 4 return, 5 yield, 6 raise
+ *     CONTROL tag 3 | what 5 | words 16 | payload 40          tag 7
+ *
+ * `clock` is the low 40 bits of the session's clock; a CONTROL_EPOCH word
+ * follows any pause long enough to make that ambiguous. `frame` is the low bits
+ * of a count of this ring's ENTERs: it names the frame that ends, and so checks
+ * that both sides agree. A frame open at a crash is an ENTER without an EXIT. */
+#ifndef DYNTRACE_RING_H
+#define DYNTRACE_RING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+    RING_FORMAT = 1,
+    RING_MAX = 2048,      /* rings in one process, counting recycled ones once */
+    RING_CLOCK_BITS = 40,
+    RING_ID_BITS = 21,
+    RING_LINE = 128,      /* two cache lines: the pair prefetcher fetches both */
+    RING_HEADER = 4096,   /* struct ring, padded to a page */
+};
+#define RING_SESSION_MAGIC "DYNSESS"
+#define RING_PROCESS_MAGIC "DYNPROC"
+#define RING_CLOCK_MASK ((UINT64_C(1) << RING_CLOCK_BITS) - 1)
+#define RING_ID_MASK ((UINT64_C(1) << RING_ID_BITS) - 1)
+/* A pause of half the clock's range needs an epoch; a quarter leaves room. */
+#define RING_EPOCH_TICKS (UINT64_C(1) << (RING_CLOCK_BITS - 2))
+
+enum ring_tag {
+    RING_CALL, RING_RESUME, RING_THROW, RING_INHERITED,
+    RING_RETURN, RING_YIELD, RING_RAISE, RING_CONTROL,
+};
+
+enum ring_control {
+    CONTROL_EPOCH,  /* +1 word: the full clock */
+    CONTROL_THREAD, /* +2 words: the thread that writes from here on (see facts), its first clock */
+    CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
+    CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
+};
+
+#define RING_WORD(tag, id, clock) \
+    ((uint64_t)(tag) << 61 | (uint64_t)(id) << RING_CLOCK_BITS | ((clock) & RING_CLOCK_MASK))
+#define RING_CONTROL_WORD(what, words, payload) \
+    (UINT64_C(7) << 61 | (uint64_t)(what) << 56 | (uint64_t)(words) << 40 | ((payload) & RING_CLOCK_MASK))
+#define RING_WORD_TAG(word) ((enum ring_tag)((word) >> 61))
+#define RING_WORD_ID(word) ((uint32_t)((word) >> RING_CLOCK_BITS & RING_ID_MASK))
+#define RING_WORD_WHAT(word) ((enum ring_control)((word) >> 56 & 31))
+#define RING_WORD_COUNT(word) ((uint32_t)((word) >> 40 & 0xffff))
+#define RING_WORD_LOW(word) ((word) & RING_CLOCK_MASK)
+
+struct ring {
+    /* written by the producer */
+    _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
+    _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
+    uint64_t lost;                             /* events not written: the collector was gone */
+    uint64_t ended;                            /* its thread has ended; the ring may be reused */
+    /* written by the collector, except that a waiting producer sets `waiting` */
+    _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
+    _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
+};
+
+/* Facts: records that must never be lost or overwritten, in the order they were
+ * made. They are read again when a session is recovered. */
+enum fact_kind {
+    FACT_ARGV = 1,   /* text: NUL-separated, as in /proc/PID/cmdline */
+    FACT_EXECUTABLE, /* text */
+    FACT_PYTHON,     /* text: "3.11.7" */
+    FACT_CODE,       /* id = code id; numbers = first line, co_flags, fingerprint; text = qualname, filename */
+    FACT_THREAD,     /* id = ordinal used by CONTROL_THREAD; numbers = os tid; text = name or "" */
+    FACT_LOSS,       /* numbers = clock, events; text = cause */
+    FACT_RANK,       /* numbers = rank */
+};
+
+struct fact {
+    uint32_t bytes; /* of the whole record, a multiple of 8 */
+    uint16_t kind;
+    uint16_t reserved;
+    uint32_t id;
+    uint32_t text_bytes[2];
+    uint32_t reserved2;
+    uint64_t number[3];
+    char text[];
+};
+
+struct facts {
+    uint64_t next_off;     /* next chunk, 0 = none yet; set after `used` is final */
+    uint64_t bytes;        /* of data[] */
+    _Atomic uint64_t used; /* bytes of data[] that hold whole records (release) */
+    uint64_t reserved;
+    char data[];
+};
+
+struct process_file {
+    char magic[8];
+    uint32_t format, word_bytes;
+    uint32_t pid, parent_pid;
+    uint64_t start_time;    /* /proc/PID/stat field 22, in clock ticks since boot */
+    uint64_t born_clock;    /* session clock when this file was made */
+    char parent_file[64];   /* forked: file name of the process it was forked from, else "" */
+    uint32_t inherited_codes; /* forked: code ids below this one are the parent's */
+    uint32_t mode;          /* enum session_frames in force */
+    uint64_t facts_off;
+    _Atomic uint64_t file_bytes; /* reserved so far */
+    _Atomic uint32_t rings;      /* how many of ring_off are set (release) */
+    _Atomic uint32_t ready;      /* 1: the header is whole */
+    uint64_t lost_threads;       /* threads that found no ring */
+    uint64_t ring_off[RING_MAX];
+};
+
+enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE };
+enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
+
+/* Written once by `dyntrace run`, then only `closed` changes. */
+struct session_file {
+    char magic[8];
+    uint32_t format, bytes;      /* of this whole file */
+    uint32_t clock;              /* enum session_clock */
+    uint32_t frames;             /* enum session_frames */
+    uint32_t max_depth;          /* 0 = no limit */
+    uint32_t globs;              /* strings in text[] after the fallback directory */
+    uint64_t ring_bytes;         /* of a process's first ring, a power of two */
+    uint64_t budget_bytes;       /* rings of one process shrink so as to stay near this */
+    uint64_t min_duration_ns;    /* applied by the collector */
+    uint64_t start_clock, start_unix_ns;
+    uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
+    _Atomic uint32_t closed;     /* 1: no more recording; producers stop */
+    uint32_t reserved;
+    char text[];                 /* fallback directory\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
+};
+
+#endif
