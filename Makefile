@@ -1,0 +1,220 @@
+# Makefile -- builds, installs and checks dyntrace. GNU make.
+#
+#   make                       build/dyntrace and, for `python3`, the extension in build/lib/
+#   make PYTHONS="python3.11 python3.13"      an extension for each of these, side by side
+#   make test                  unit tests, then pytest
+#   make install PREFIX=/usr/local DESTDIR=
+#   make help                  the other targets
+#
+# There are two halves, and which side of the process boundary a source lives
+# on is seen from its name. src/tracer_*.c are loaded into the traced Python
+# process: they become one extension per interpreter, build/lib/_dyntrace*.so,
+# and know no SQLite. All other src/*.c are the program build/dyntrace: it is
+# linked to no Python. A new source file needs no new line here.
+
+# ---- what you may set ------------------------------------------------------
+
+PYTHONS ?= python3
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CFLAGS  ?= -O2 -g
+BUILD   ?= build
+INSTALL ?= install
+
+# Extra flags for everything: check-san and fuzz build a second tree with it.
+SANITIZE ?=
+
+FUZZ_SECONDS ?= 30
+# For `make test`: what pytest is given, and who runs it.
+PYTEST  ?= $(firstword $(PYTHONS)) -m pytest
+TESTS   ?= tests
+
+# ---- the program -----------------------------------------------------------
+
+STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
+LIBS     := -lsqlite3 -ledit -lpthread
+
+SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o
+SQL     := schemas/trace.sql schemas/views.sql $(sort $(wildcard schemas/queries/*.sql))
+
+all: program extensions
+
+program: $(BUILD)/dyntrace
+
+$(BUILD)/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
+	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# An archive, so that a unit test pulls in only what it calls. It is made anew,
+# because ar would keep the object of a source that is gone.
+$(BUILD)/libdyntrace.a: $(filter-out %/main.o,$(OBJECTS))
+	rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/obj/%.o: src/%.c | $(BUILD)/obj
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -c -o $@ $<
+
+$(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -c -o $@ $<
+
+# Removing a query must also renew the file, hence the directory.
+$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) schemas/queries | $(BUILD)/obj
+	sh schemas/embed.sh > $@.new
+	mv $@.new $@
+
+$(BUILD)/obj $(BUILD)/lib/dyntrace $(BUILD)/unit $(BUILD)/fuzz:
+	mkdir -p $@
+
+# ---- the extension, once per interpreter -----------------------------------
+
+EXTENSIONS :=
+SEEN :=
+UNFIT :=
+TRACER := $(wildcard src/tracer_*.c)
+MODULE := $(patsubst python/%,$(BUILD)/lib/%,$(wildcard python/sitecustomize.py python/dyntrace/*.py python/dyntrace/*.pyi))
+
+# $(call facts,PYTHON): "ok SOABI SUFFIX -isystem ...", or a sentence that says
+# why nothing can be built for it. See python/build_facts.py.
+facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot be run: is it on PATH?)
+
+# The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags.
+define extension_rules
+EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
+$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/dyntrace
+	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
+$(BUILD)/obj-$(1)/%.o: src/%.c | $(BUILD)/obj-$(1)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
+$(BUILD)/obj-$(1):
+	mkdir -p $$@
+-include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)
+endef
+
+# Two names may be the same interpreter ("python3 python3.11"): first one wins.
+define interpreter
+FACTS := $(call facts,$(1))
+ifneq ($$(firstword $$(FACTS)),ok)
+UNFIT += $$(FACTS);
+else ifeq ($$(filter $$(word 2,$$(FACTS)),$$(SEEN)),)
+SEEN += $$(word 2,$$(FACTS))
+$$(eval $$(call extension_rules,$$(word 2,$$(FACTS)),$$(word 3,$$(FACTS)),$$(wordlist 4,99,$$(FACTS))))
+endif
+endef
+
+ifneq ($(filter-out clean help program uninstall,$(or $(MAKECMDGOALS),all)),)
+$(foreach python,$(PYTHONS),$(eval $(call interpreter,$(python))))
+endif
+
+extensions: fit $(EXTENSIONS) $(MODULE)
+
+fit:
+	@if [ -n "$(UNFIT)" ]; then echo "$(UNFIT)" | tr ';' '\n' | sed -n 's/^ *\(..*\)/make: &/p' >&2; exit 1; fi
+
+$(BUILD)/lib/%.py: python/%.py | $(BUILD)/lib/dyntrace
+	cp $< $@
+
+$(BUILD)/lib/%.pyi: python/%.pyi | $(BUILD)/lib/dyntrace
+	cp $< $@
+
+# ---- install ---------------------------------------------------------------
+
+BINDIR := $(DESTDIR)$(PREFIX)/bin
+LIBDIR := $(DESTDIR)$(PREFIX)/lib/dyntrace
+MANDIR := $(DESTDIR)$(PREFIX)/share/man/man1
+DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
+COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+
+install: all
+	$(INSTALL) -d $(BINDIR) $(LIBDIR)/dyntrace $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
+	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
+	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)
+	$(INSTALL) -m 644 $(wildcard python/dyntrace/*.py*) $(LIBDIR)/dyntrace
+	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
+	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
+	$(INSTALL) -m 644 README.md LICENSE docs/internals.md $(DOCDIR)
+	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
+	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
+
+uninstall:
+	rm -f $(BINDIR)/dyntrace $(MANDIR)/dyntrace.1 $(COMPLETIONDIR)/dyntrace
+	rm -rf $(LIBDIR) $(DOCDIR)
+
+# ---- tests -----------------------------------------------------------------
+
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+# $(VALGRIND) may stand before every unit test.
+test: all unit
+	DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) $(TESTS)
+
+unit: unit-build
+	@set -e; for test in $(sort $(UNIT)); do echo "$$test"; $(VALGRIND) $$test; done
+
+unit-build: $(UNIT)
+
+$(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/libdyntrace.a $(LIBS)
+
+# A second tree under build/san: the program and the unit tests under ASan and
+# UBSan, the extension too, which then needs the runtime loaded before Python.
+# Python itself leaks by design, so leaks are looked for in the C programs only.
+SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+check-san:
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all unit
+	BUILD=build/san sh tests/run_san.sh $(PYTEST)
+
+check-valgrind: all unit-build
+	$(MAKE) unit VALGRIND="valgrind -q --error-exitcode=99 --leak-check=full"
+	BUILD=$(BUILD) sh tests/run_valgrind.sh
+
+# Each tests/fuzz/fuzz_X.c is one page: what to do with some bytes. The driver
+# mutates tests/fuzz/corpus/X/*, keeps what reaches new code (the tree under
+# build/fuzz is compiled to tell it), and stops after FUZZ_SECONDS a program.
+COVERAGE := -fsanitize-coverage=trace-pc
+fuzz:
+	$(MAKE) BUILD=build/fuzz SANITIZE="$(SAN_FLAGS) $(COVERAGE)" CFLAGS="-O1 -g" fuzz-build
+	@set -e; for name in $(notdir $(FUZZ)); do \
+	    FUZZ_SECONDS=$(FUZZ_SECONDS) build/fuzz/fuzz/$$name tests/fuzz/corpus/$${name#fuzz_}; done
+
+fuzz-build: $(FUZZ)
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a | $(BUILD)/fuzz
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a $(LIBS)
+
+# The driver must not be told about itself.
+$(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(COVERAGE),$(STANDARD)) -c -o $@ $<
+
+bench: all
+	$(firstword $(PYTHONS)) bench/bench.py
+
+cpython-tests: all
+	$(firstword $(PYTHONS)) tests/cpython/compare.py
+
+format:
+	clang-format -i src/*.c src/*.h tests/unit/*.c tests/fuzz/*.c
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo "make                 build/dyntrace, and build/lib/ for each of PYTHONS (now: $(PYTHONS))"
+	@echo "make program         only build/dyntrace, no Python needed"
+	@echo "make test            unit tests, then pytest; TESTS=tests/test_x.py for a part"
+	@echo "make unit            unit tests alone"
+	@echo "make check-san       the same under ASan and UBSan"
+	@echo "make check-valgrind  unit tests and a recording under valgrind"
+	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
+	@echo "make cpython-tests   CPython's own tests with and without dyntrace; takes long"
+	@echo "make bench           the README's table; wants a quiet machine"
+	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
+	@echo "make format          clang-format over our C"
+	@echo "make clean           remove $(BUILD)/"
+
+.PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
+        fuzz fuzz-build bench cpython-tests format clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+-include $(OBJECTS:.o=.d) $(UNIT:=.d) $(FUZZ:=.d)
