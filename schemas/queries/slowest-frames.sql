@@ -1,0 +1,7 @@
+-- The longest single frames (reads every frame)
+WITH longest AS MATERIALIZED (
+    SELECT frame_id FROM frame WHERE end_ns IS NOT NULL ORDER BY end_ns - start_ns DESC LIMIT 50
+)
+SELECT frame_id, round(duration_ns / 1e6, 3) AS ms, qualname, filename, first_line, pid, thread, exit
+FROM longest CROSS JOIN frames USING(frame_id)
+ORDER BY duration_ns DESC;

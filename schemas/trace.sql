@@ -1,0 +1,297 @@
+-- trace.sql -- what a dyntrace trace is: a paragraph per table, a phrase per column.
+--
+-- A trace is one plain SQLite file. Any client can read it; nothing here needs an extension, a trigger or a
+-- function of ours. views.sql asks the usual questions of these tables, queries/ holds whole answers.
+--
+-- Rules that hold everywhere:
+--   * Times (*_ns) are nanoseconds since the session began; durations too are nanoseconds.
+--   * NULL means "not known" or "not yet", never zero. A frame, process or cache entry without an end was still
+--     there when the recording ended.
+--   * Ids are given in order of birth, are never used twice and may have gaps.
+--   * What was not recorded is a row in `loss`. Nothing is dropped in silence.
+--   * Readers refuse a trace whose meta.schema_version is newer than theirs. Columns may be added without one.
+
+PRAGMA application_id = 1146704978; -- "DYTR", so that file(1) and we can tell a trace from another database
+PRAGMA user_version = 1;            -- the same number as meta.schema_version
+
+
+-- Facts about the recording as a whole, one per row.
+--
+--   schema_version    1
+--   dyntrace_version  of the program that recorded
+--   state             'recording' while it runs, then 'complete'; 'recovered' when the recorder was killed and
+--                     the trace was finished later
+--   started_unix_ns   wall clock at the session's start: add a *_ns to get the time of day
+--   host              name of the machine
+--   command           what was run, a JSON array
+--   clock             'tsc' or 'monotonic'
+--   span_ns           from the start to the last event seen
+--   frame_count       rows in `frame`; kept here because counting them is slow
+--   open_frame_count  those of them without an end
+--   min_duration_ns   shorter frames were not stored (code_total still counts them)
+--   session           directory of the live session, only while recording
+CREATE TABLE meta(
+    key   TEXT PRIMARY KEY,
+    value
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema_version', 1);
+
+
+-- Names of the small integers used in other tables; the views spell them out.
+CREATE TABLE enum(
+    kind  TEXT,     -- whose vocabulary: 'outcome', 'frame.kind', 'frame.exit'
+    value INTEGER,  -- as stored
+    name  TEXT,     -- as said
+    PRIMARY KEY(kind, value)
+) WITHOUT ROWID;
+
+-- outcome: how a call was decided (frame.outcome, lookup.outcome)
+INSERT INTO enum VALUES
+    ('outcome', 0, 'plain'),           -- no compiler was asked
+    ('outcome', 1, 'hit'),             -- an entry's guards passed and its code ran
+    ('outcome', 2, 'compiled'),        -- no entry fitted; compiled one and ran it
+    ('outcome', 3, 'run_only'),        -- no entry fitted, compiling was not allowed: ran as it is
+    ('outcome', 4, 'skip'),            -- the code is marked never to be compiled
+    ('outcome', 5, 'limit'),           -- no entry fitted, the limit of entries was reached: ran as it is
+    ('outcome', 6, 'declined'),        -- the compiler was asked and gave no code
+    ('outcome', 7, 'disabled'),        -- the compiler was off on this thread
+    ('outcome', 8, 'guard_error'),     -- a guard raised instead of answering
+    ('outcome', 9, 'callback_error');  -- the compiler raised
+-- frame.kind: how the frame came to run
+INSERT INTO enum VALUES
+    ('frame.kind', 0, 'call'),         -- from its beginning
+    ('frame.kind', 1, 'resume'),       -- a generator or coroutine carried on after a yield
+    ('frame.kind', 2, 'throw'),        -- the same, by an exception thrown into it
+    ('frame.kind', 3, 'inherited');    -- was already running when its process was forked
+-- frame.exit: how it ended
+INSERT INTO enum VALUES
+    ('frame.exit', 0, 'return'),
+    ('frame.exit', 1, 'yield'),        -- suspended; the next frame of this activation is a 'resume'
+    ('frame.exit', 2, 'raise'),        -- an exception left it
+    ('frame.exit', 3, 'abandoned');    -- its process or thread ended inside it; end_ns is NULL
+
+
+-- A Python process that was followed. Identity is (meta.host, pid, start_ns): pids come back.
+CREATE TABLE process(
+    process_id        INTEGER PRIMARY KEY,
+    pid               INTEGER, -- as the system knew it
+    parent_process_id INTEGER, -- the process that forked or spawned it, if that was followed too
+    rank              INTEGER, -- of a distributed job, NULL outside one
+    argv              TEXT,    -- command line, a JSON array
+    executable        TEXT,    -- path of the interpreter
+    python_version    TEXT,    -- "3.12.1"
+    torch_version     TEXT,    -- NULL when torch was not loaded
+    mode              TEXT,    -- what was recorded: 'all', 'user' or 'none' of the frames
+    start_ns          INTEGER, -- when the recorder was loaded into it
+    end_ns            INTEGER, -- when it was seen to have ended; NULL while it runs
+    exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
+    exit_signal       INTEGER  -- signal that killed it, or NULL
+);
+
+
+-- A thread that evaluated at least one frame.
+CREATE TABLE thread(
+    thread_id  INTEGER PRIMARY KEY,
+    process_id INTEGER, -- whose
+    os_tid     INTEGER, -- as the system knew it
+    name       TEXT     -- threading's name for it, if it had one
+);
+CREATE INDEX thread_process ON thread(process_id);
+
+
+-- A code object: a function as compiled by Python, or code that a compiler made from one. Known by process; the
+-- same function in two processes is two rows with one fingerprint.
+CREATE TABLE code(
+    code_id        INTEGER PRIMARY KEY,
+    process_id     INTEGER, -- the process in which it was first seen
+    filename       TEXT,    -- co_filename
+    qualname       TEXT,    -- co_qualname
+    first_line     INTEGER, -- co_firstlineno
+    kind           TEXT,    -- function, generator, coroutine, async_generator, class, module, lambda,
+                            --   comprehension, resume (rest of a function after a graph break), compiled
+    origin_code_id INTEGER, -- resume, compiled: the code it was made from
+    fingerprint    INTEGER  -- of bytecode and constants: equal means the same code
+);
+
+
+-- One evaluation of a frame: a call, or one stretch of a generator between two yields. By far the largest table;
+-- its pages are written without SQL, so it has no other index than its key.
+--   * Parents have smaller ids than their children, and on a thread ids follow start_ns: a parent is found by
+--     primary key, and the start of a time range by bisection.
+--   * A child lies within its parent in time, siblings do not overlap.
+CREATE TABLE frame(
+    frame_id       INTEGER PRIMARY KEY,
+    thread_id      INTEGER, -- on which it ran
+    parent_id      INTEGER, -- the frame that called it; NULL at the bottom of a stack
+    code_id        INTEGER, -- what it ran
+    kind           INTEGER, -- enum 'frame.kind'
+    outcome        INTEGER, -- enum 'outcome'
+    start_ns       INTEGER, -- entered
+    end_ns         INTEGER, -- left; NULL when still open at the end of the recording
+    cache_entry_id INTEGER, -- compiled code that ran in its place, or NULL
+    exit           INTEGER  -- enum 'frame.exit'
+);
+
+
+-- Totals per code object, kept while recording: right even for frames that were too short to be stored, and
+-- readable while the program still runs.
+CREATE TABLE code_total(
+    code_id  INTEGER PRIMARY KEY,
+    calls    INTEGER, -- frames entered that were not resumptions
+    total_ns INTEGER, -- time inside, callees included; of recursive calls only the outermost counts
+    self_ns  INTEGER, -- time inside, callees excluded
+    raised   INTEGER  -- frames left by an exception
+);
+
+
+-- The compiler's cache was asked for compiled code to run a call with.
+CREATE TABLE lookup(
+    lookup_id       INTEGER PRIMARY KEY,
+    frame_id        INTEGER, -- the call; its row may be missing when min_duration_ns is set
+    thread_id       INTEGER, -- on which
+    code_id         INTEGER, -- the code that was called
+    start_ns        INTEGER, -- asked
+    duration_ns     INTEGER, -- until the answer, guards included, compiling excluded
+    outcome         INTEGER, -- enum 'outcome'
+    cache_entry_id  INTEGER, -- hit: the entry that fitted; compiled: the one made
+    entries_checked INTEGER, -- entries whose guards were run
+    signature_id    INTEGER  -- what the call's inputs were like; taken on misses
+);
+
+
+-- One entry's guards, tried by one lookup. Guards run in order up to the first that fails, so this row says for
+-- each of them whether it ran and how it ended; the view guard_evaluation spells that out.
+CREATE TABLE guard_check(
+    guard_check_id  INTEGER PRIMARY KEY,
+    lookup_id       INTEGER, -- during which
+    position        INTEGER, -- the how manieth entry that this lookup tried, from 0
+    cache_entry_id  INTEGER, -- whose guards
+    result          TEXT,    -- 'pass', 'fail' or 'error' (a guard raised)
+    failed_guard_id INTEGER, -- the guard that failed or raised
+    guards_run      INTEGER, -- how many ran, the failed one included
+    duration_ns     INTEGER  -- of all of them together
+);
+
+
+-- Compiled code for one code object, valid while its guards pass.
+CREATE TABLE cache_entry(
+    cache_entry_id INTEGER PRIMARY KEY,
+    code_id        INTEGER, -- the code it stands in for
+    compile_id     INTEGER, -- the compile that made it
+    label          TEXT,    -- the compiler's own name for it, such as "0/1"
+    backend        TEXT,    -- which backend compiled it
+    region_id      INTEGER, -- entries of different regions do not see each other
+    guard_count    INTEGER, -- rows it has in `guard`
+    born_ns        INTEGER, -- added to the cache
+    died_ns        INTEGER, -- taken out; NULL while alive
+    death_cause    TEXT     -- in words
+);
+CREATE INDEX cache_entry_code ON cache_entry(code_id);
+
+
+-- A condition that must hold for an entry to be used.
+CREATE TABLE guard(
+    guard_id       INTEGER PRIMARY KEY,
+    cache_entry_id INTEGER, -- whose
+    ordinal        INTEGER, -- place in the order of evaluation, from 0
+    kind           TEXT,    -- such as TENSOR_MATCH
+    source         TEXT,    -- what it looks at: "L['x']"
+    expression     TEXT     -- what it asks
+);
+CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
+
+
+-- The compiler ran for a frame.
+CREATE TABLE compile(
+    compile_id     INTEGER PRIMARY KEY,
+    frame_id       INTEGER, -- the call that caused it
+    code_id        INTEGER, -- what was compiled
+    thread_id      INTEGER, -- on which
+    label          TEXT,    -- the compiler's own name for it, such as "0/1"
+    start_ns       INTEGER,
+    end_ns         INTEGER,
+    outcome        TEXT,    -- 'ok', 'skipped', 'failed', ...
+    cache_entry_id INTEGER, -- the entry made, if one was
+    reason         TEXT     -- why it did not succeed, or why it was asked for
+);
+CREATE INDEX compile_code ON compile(code_id);
+CREATE INDEX compile_frame ON compile(frame_id);
+
+
+-- Why an older entry did not fit, so that a compile was needed: at least one row per older entry that was tried.
+CREATE TABLE recompile_cause(
+    compile_id     INTEGER, -- the compile that became necessary
+    cache_entry_id INTEGER, -- the older entry that did not fit
+    ordinal        INTEGER, -- 0 is the guard that decided; others would have failed as well
+    guard_id       INTEGER, -- the guard
+    kind           TEXT,    -- its kind
+    source         TEXT,    -- what it looked at
+    expected       TEXT,    -- what it wanted
+    actual         TEXT,    -- what it saw
+    text           TEXT,    -- the whole in words
+    how            TEXT     -- 'observed' when it happened, 'rechecked' when it was asked afterwards
+);
+CREATE INDEX recompile_cause_compile ON recompile_cause(compile_id);
+
+
+-- A place where a compile had to stop and let Python go on by itself.
+CREATE TABLE graph_break(
+    graph_break_id INTEGER PRIMARY KEY,
+    compile_id     INTEGER, -- during which
+    code_id        INTEGER, -- where
+    line           INTEGER, -- source line
+    offset         INTEGER, -- of the instruction, in bytes
+    reason         TEXT,    -- in words
+    user_stack     TEXT,    -- the user's frames at that point, innermost last
+    resume_code_id INTEGER  -- the function made for the rest
+);
+CREATE INDEX graph_break_compile ON graph_break(compile_id);
+
+
+-- A graph of operations that a compile produced.
+CREATE TABLE graph(
+    graph_id   INTEGER PRIMARY KEY,
+    compile_id INTEGER, -- which compile
+    name       TEXT,    -- such as "__compiled_fn_1"
+    node_count INTEGER  -- rows it has in `graph_node`
+);
+CREATE INDEX graph_compile ON graph(compile_id);
+
+
+-- A node of a graph.
+CREATE TABLE graph_node(
+    graph_id INTEGER, -- whose
+    ordinal  INTEGER, -- place in the graph, from 0
+    opcode   TEXT,    -- placeholder, call_function, ..., output
+    name     TEXT,    -- as other nodes call it
+    target   TEXT,    -- what is called or fetched
+    args     TEXT,    -- as text
+    kwargs   TEXT,    -- as text
+    PRIMARY KEY(graph_id, ordinal)
+) WITHOUT ROWID;
+
+
+-- A text that a compile produced.
+CREATE TABLE listing(
+    compile_id INTEGER, -- which compile
+    kind       TEXT,    -- original_bytecode, modified_bytecode, guards, ...
+    text       TEXT
+);
+CREATE INDEX listing_compile ON listing(compile_id, kind);
+
+
+-- What the inputs of a call were like: types, shapes, dtypes, small values. Each text is stored once.
+CREATE TABLE signature(
+    signature_id INTEGER PRIMARY KEY,
+    text         TEXT
+);
+
+
+-- Something that happened and was not recorded, or that the recording did to the program.
+CREATE TABLE loss(
+    process_id INTEGER, -- where
+    thread_id  INTEGER, -- where, NULL when it concerns the process
+    at_ns      INTEGER, -- noticed
+    events     INTEGER, -- how many are missing; 0 for a stall, NULL when nobody can know
+    cause      TEXT     -- in words; 'stall: ...' when the program waited for the recorder and nothing is missing
+);
