@@ -25,6 +25,7 @@ collect_ignore = ["programs", "cpython", "fuzz", "unit"]
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than some ten seconds")
+    config.addinivalue_line("markers", "timing: measures; means nothing under a sanitizer")
 
 
 def version_of(python):
