@@ -1,0 +1,94 @@
+# bash completion for dyntrace. Installed as share/bash-completion/completions/dyntrace.
+
+# Names of the ready queries, asked of the program that is being completed.
+_dyntrace_queries()
+{
+    "${COMP_WORDS[0]}" sql --list 2>/dev/null | awk '{ print $1 }'
+}
+
+_dyntrace_files() # $1: a suffix such as .db
+{
+    local IFS=$'\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY+=($(compgen -f -X "!*$1" -- "$cur") $(compgen -d -- "$cur"))
+}
+
+# What `run` starts: after its options, the rest of the line is another command's.
+_dyntrace_run()
+{
+    local i word
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        case $word in
+        -o | --python | --frames | --include | --exclude | --max-depth | --min-duration) ((i++)) ;;
+        -m | -c)
+            ((COMP_CWORD > i + 1)) && { compopt -o default 2>/dev/null; return; }
+            ;;
+        -*) ;;
+        *) # the command is here already
+            if declare -F _command_offset >/dev/null && [[ $word != *.py ]]; then
+                _command_offset "$i"
+            else
+                compopt -o default 2>/dev/null
+            fi
+            return
+            ;;
+        esac
+    done
+    case $prev in
+    -o) _dyntrace_files .db ;;
+    --python) COMPREPLY=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
+    --frames) COMPREPLY=($(compgen -W "all user none" -- "$cur")) ;;
+    --include | --exclude) compopt -o default 2>/dev/null ;;
+    --max-depth | --min-duration | -c) ;;
+    -m) COMPREPLY=($(compgen -W "pytest unittest pip timeit json.tool http.server" -- "$cur")) ;;
+    *)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "-o --force --python --frames --include --exclude --max-depth
+                --min-duration -m -c --help --" -- "$cur"))
+        else
+            _dyntrace_files .py
+            COMPREPLY+=($(compgen -c -- "$cur"))
+        fi
+        ;;
+    esac
+}
+
+_dyntrace()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report sql fsck doctor help"
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
+        return
+    fi
+    case ${COMP_WORDS[1]} in
+    run) _dyntrace_run ;;
+    report)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--json --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    sql)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--json --list --help" -- "$cur"))
+        else
+            COMPREPLY=($(compgen -W "$(_dyntrace_queries)" -- "$cur"))
+            [[ $prev == *.db ]] || _dyntrace_files .db
+        fi
+        ;;
+    fsck)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--recover --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    doctor) COMPREPLY=($(compgen -W "--help" -- "$cur")) ;;
+    help) COMPREPLY=($(compgen -W "$commands" -- "$cur")) ;;
+    esac
+}
+
+complete -F _dyntrace dyntrace
