@@ -192,9 +192,6 @@ bench: all
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py
 
-format:
-	clang-format -i src/*.c src/*.h tests/unit/*.c tests/fuzz/*.c
-
 clean:
 	rm -rf $(BUILD)
 
@@ -209,11 +206,10 @@ help:
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; takes long"
 	@echo "make bench           the README's table; wants a quiet machine"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
-	@echo "make format          clang-format over our C"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests format clean help
+        fuzz fuzz-build bench cpython-tests clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
