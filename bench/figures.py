@@ -1,0 +1,260 @@
+"""The figures: what is measured, how, and which bound each is held against.
+
+Each figure is a table, and a function that measures one interpreter's rows of
+it. What is compared is measured in one run, in turns; a figure is the best of
+its rounds, since what else happens on a machine only ever adds time. `noise` is
+how far the median round lay above the best.
+"""
+import os
+import sqlite3
+import statistics
+import tempfile
+from contextlib import contextmanager
+from typing import Callable, List, NamedTuple
+
+from interpreters import BENCH, Failed
+from mix import ROUND
+from programs import PROGRAMS
+from tables import at_least, at_most, verdict
+
+INPROC = os.path.join(BENCH, "inproc.py")
+MIX = os.path.join(BENCH, "mix.py")
+EXTRA_NS = 12  # where a ratio says less than the noise, so many ns a frame will do
+MAX_OF_SETPROFILE = 0.65
+MAX_FILTERED = 1.05
+
+
+class Figure(NamedTuple):
+    title: str
+    columns: List[str]
+    notes: List[str]
+    needs_dyntrace: bool
+    measure: Callable  # (table, python, options): adds rows
+
+
+FIGURES = {}
+
+
+def figure(name, title, columns, notes=(), needs_dyntrace=True):
+    def enter(function):
+        FIGURES[name] = Figure(title, columns, list(notes), needs_dyntrace, function)
+        return function
+    return enter
+
+
+@contextmanager
+def trace_path():
+    with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as directory:
+        yield os.path.join(directory, "trace.db")
+
+
+def chosen_programs(options):
+    return [program for program in PROGRAMS.values() if not options.programs or program.name in options.programs]
+
+
+def time_modes(python, program, options, modes, dyntrace=None, load=None):
+    """inproc.py's report: {"frames": n, "seconds": {mode: [...]}}"""
+    arguments = [INPROC, program.name, "--yardstick", python.yardstick, "--cpu", str(options.cpu), "--rounds",
+                 str(options.rounds), "--times", str(max(1, program.times // options.divisor)), "--modes", ",".join(modes)]
+    if load:
+        arguments += ["--load", load]
+    if dyntrace is None:
+        return python.run(arguments, report=True)["report"]
+    with trace_path() as path:
+        return python.run(arguments, report=True, dyntrace=["-o", path] + dyntrace)["report"]
+
+
+def best_ns(report):
+    """Nanoseconds a frame in the best round of each mode."""
+    return {mode: min(seconds) / report["frames"] * 1e9 for mode, seconds in report["seconds"].items()}
+
+
+def noise(report, mode):
+    seconds = report["seconds"][mode]
+    return f"{(statistics.median(seconds) / min(seconds) - 1) * 100:.0f} %"
+
+
+def rounds_for(python, frames_wanted):
+    """How many rounds of the mix make about so many frames."""
+    one = int(python.run([MIX, "--count", "--yardstick", python.yardstick])["output"])
+    return max(1, round(frames_wanted / one))
+
+
+def inspect(path):
+    """(what integrity_check says, how many frames there are)"""
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            integrity, = connection.execute("PRAGMA integrity_check").fetchone()
+            rows, = connection.execute("SELECT count(*) FROM frame").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise Failed(f"{path}: {error}") from error
+    return integrity, rows
+
+
+@figure("frames", "Recording every frame, ns a frame", [
+    "python", "program", "frames", "no hook", "pass-through", "recording", "setprofile", "noise",
+    "rec:pass", "target", "extra ns", "rec:setprofile", ""], [
+    "pass-through: a PEP 523 hook that only calls the interpreter's evaluator; setprofile: an empty C profile function",
+    f"pass: rec:pass within its target or at most {EXTRA_NS} ns above pass-through, and rec:setprofile <= {MAX_OF_SETPROFILE}",
+    "on 3.13 `no hook` and `pass-through` run with __init__ calls made visible, as recording needs them"],
+    needs_dyntrace=False)
+def frames(table, python, options):
+    """What recording costs each frame; without dyntrace, the yardsticks alone."""
+    for program in chosen_programs(options):
+        if python.extension:
+            report = time_modes(python, program, options, ["none", "pass", "record", "setprofile"], dyntrace=[])
+        else:
+            report = time_modes(python, program, options, ["none", "pass", "setprofile"])
+        ns = best_ns(report)
+        row = [python.version, program.name, report["frames"], f"{ns['none']:.1f}", f"{ns['pass']:.1f}"]
+        if "record" in ns:
+            ratio, extra, share = ns["record"] / ns["pass"], ns["record"] - ns["pass"], ns["record"] / ns["setprofile"]
+            good = share <= MAX_OF_SETPROFILE and (
+                program.target is None or ratio <= program.target or extra <= EXTRA_NS)
+            row += [f"{ns['record']:.1f}", f"{ns['setprofile']:.1f}", noise(report, "pass"), f"{ratio:.2f}",
+                    f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}", f"{share:.2f}", verdict(good)]
+        else:
+            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "not built"]
+        table.add(*row)
+        table.raw.append({"python": python.version, **report})
+
+
+@figure("filtered", "Frames excluded by a filter, ns a frame", [
+    "python", "program", "pass-through", "excluded", "noise", "excluded:pass", "target", ""], [
+    "dyntrace run --frames user --exclude '*/bench/programs/*': nothing of these programs is recorded"])
+def filtered(table, python, options):
+    """What a frame costs that the user has excluded."""
+    for program in chosen_programs(options):
+        report = time_modes(python, program, options, ["pass", "record"],
+                            dyntrace=["--frames", "user", "--exclude", "*/bench/programs/*"])
+        ns = best_ns(report)
+        table.add(python.version, program.name, f"{ns['pass']:.1f}", f"{ns['record']:.1f}", noise(report, "pass"),
+                  *at_most(ns["record"] / ns["pass"], MAX_FILTERED))
+        table.raw.append({"python": python.version, **report})
+
+
+@figure("import", "`import _dyntrace`, nothing recorded, ns a frame", [
+    "python", "program", "without", "with", "noise", "with:without", "target"], [
+    "different processes, in turns; what differs from 1.00 is noise"])
+def imported(table, python, options):
+    """What the module costs by being there: it should be nothing."""
+    for program in [p for p in chosen_programs(options) if p.name in ("fib", "methods", "generators")]:
+        without, with_it = [], []
+        for _ in range(options.processes):
+            report = time_modes(python, program, options, ["none"])
+            without += report["seconds"]["none"]
+            report = time_modes(python, program, options, ["none"], load=python.extension)
+            with_it += report["seconds"]["none"]
+        both = {"frames": report["frames"], "seconds": {"without": without, "with": with_it}}
+        ns = best_ns(both)
+        table.add(python.version, program.name, f"{ns['without']:.1f}", f"{ns['with']:.1f}", noise(both, "without"),
+                  f"{ns['with'] / ns['without']:.2f}", "1.00")
+        table.raw.append({"python": python.version, "program": program.name, **both})
+
+
+@figure("endtoend", "End to end, a mix of call-heavy programs", [
+    "python", "figure", "measured", "target", ""], [
+    f"the mix: {', '.join(ROUND)}",
+    "trace complete after: from the program's last atexit call to the exit of `dyntrace run`",
+    "frames a second: over the program's work and that wait",
+    "on 3.13 the bare pass-through hook never sees specialised __init__ calls, which recording does"])
+def endtoend(table, python, options):
+    """One long run: does the sink keep up, and what does it leave?"""
+    rounds = rounds_for(python, options.mix_frames)
+    base = [MIX, "--rounds", str(rounds), "--cpu", str(options.cpu)]
+    plain, hooked, recorded = [], [], []
+    with trace_path() as path:
+        for _ in range(options.long_rounds):
+            plain.append(python.run(base, report=True))
+            hooked.append(python.run(base + ["--hook", "pass", "--yardstick", python.yardstick], report=True))
+            recorded.append(python.run(base, report=True, dyntrace=["-o", path], stats=True))
+            recorded[-1]["lag_s"] = (recorded[-1]["end_ns"] - recorded[-1]["report"]["end_ns"]) / 1e9
+        size = os.path.getsize(path)
+        integrity, rows = inspect(path)
+    table.raw.append({"python": python.version, "rounds": rounds, "plain": plain, "hooked": hooked, "recorded": recorded,
+                      "size": size, "rows": rows, "integrity": integrity})
+
+    def work(runs):
+        return min(run["report"]["work_s"] for run in runs)
+
+    def say(what, measured, target="-", mark=""):
+        table.add(python.version, what, measured, target, mark)
+
+    counted = recorded[-1]["stats"]["frames"]
+    stats = [run["stats"] for run in recorded]
+    speed = max(run["stats"]["frames"] / (run["report"]["work_s"] + run["lag_s"]) for run in recorded)
+    collector_ns = min(s["collector_cpu_s"] / s["frames"] for s in stats) * 1e9
+    collector_mb = max(s["collector_peak_rss_kb"] for s in stats) / 1024
+    say("frames", f"{counted / 1e6:.1f} M")
+    say("program, no hook", f"{work(plain):.2f} s")
+    say("program, pass-through", f"{work(hooked):.2f} s")
+    say("program, recording", f"{work(recorded):.2f} s")
+    say("recording : pass-through", *at_most(work(recorded) / work(hooked), 1.25))
+    say("trace complete after", *at_most(min(run["lag_s"] for run in recorded) * 1e3, 100, "{:.0f} ms"))
+    say("frames a second", *at_least(speed / 1e6, 10, "{:.1f} M"))
+    say("collector, processor time a frame", *at_most(collector_ns, 50, "{:.0f} ns"))
+    say("collector, peak resident", *at_most(collector_mb, 150, "{:.0f} MB"))
+    say("waits of the program for the collector", f"{stats[-1]['waits']}, {stats[-1]['wait_ns'] / 1e6:.1f} ms")
+    say("trace", f"{size / 2**20:.0f} MiB")
+    say("bytes a frame", *at_most(size / max(1, rows), 40, "{:.1f}"))
+    say("rows of frame", rows, counted, verdict(rows == counted))
+    say("PRAGMA integrity_check" + (" (past 1 GiB)" if size > 2**30 else ""), integrity, "ok", verdict(integrity == "ok"))
+    if integrity != "ok" or rows != counted:
+        raise Failed(f"{python.version}: the trace is wrong: {rows} rows of {counted}, integrity {integrity}")
+
+
+@figure("tools", "Beside other tools, the same mix", [
+    "python", "tool", "frames", "program", ": plain", "file complete after", "bytes"], [
+    "file complete after: from the start of the command until its file can be read",
+    "cProfile keeps totals per function only; memray records allocations, not calls"],
+    needs_dyntrace=False)
+def tools(table, python, options):
+    """The same program under what people use today."""
+    rounds = rounds_for(python, options.tool_frames)
+    about = f"{options.tool_frames / 1e6:.1f} M"
+    program = [MIX, "--rounds", str(rounds), "--cpu", str(options.cpu)]
+    with trace_path() as path:
+        entries = str(int(options.tool_frames * 1.5))
+        ways = [("plain", None, program),
+                ("cProfile", "cProfile", ["-m", "cProfile", "-o", path] + program),
+                ("VizTracer", "viztracer", ["-m", "viztracer", "--quiet", "--tracer_entries", entries,
+                                            "-o", path + ".json", "--"] + program),
+                ("memray", "memray", ["-m", "memray", "run", "--quiet", "--force", "-o", path] + program),
+                ("dyntrace", None, program)]
+        plain_s = None
+        for tool, module, arguments in ways:
+            if module and not python.has_module(module):
+                table.add(python.version, tool, about, "-", "-", "not installed", "-")
+                continue
+            if tool == "dyntrace" and not python.extension:
+                table.add(python.version, tool, about, "-", "-", "not built", "-")
+                continue
+            runs = []
+            while len(runs) < options.long_rounds and (not runs or runs[0]["wall_s"] < 10):
+                runs.append(python.run(arguments, report=True, dyntrace=["-o", path] if tool == "dyntrace" else None))
+            work = min(run["report"]["work_s"] for run in runs)
+            plain_s = plain_s or work
+            made = [p for p in (path, path + ".json") if os.path.exists(p)]
+            size = sum(os.path.getsize(p) for p in made)
+            for p in made:
+                os.unlink(p)
+            table.add(python.version, tool, about, f"{work:.2f} s", f"{work / plain_s:.1f}",
+                      f"{min(run['wall_s'] for run in runs):.2f} s", f"{size / 1e6:.1f} MB" if made else "-")
+            table.raw.append({"python": python.version, "tool": tool, "bytes": size, "runs": runs})
+
+
+@figure("startup", "Start-up and end: -c pass, ms", [
+    "python", "python3 -c pass", "dyntrace run", "added", "median added"])
+def startup(table, python, options):
+    """What `dyntrace run` adds to a program that does nothing."""
+    plain, recorded = [], []
+    with trace_path() as path:
+        for _ in range(options.starts):
+            plain.append(python.run(["-c", "pass"])["wall_s"] * 1e3)
+            recorded.append(python.run(["-c", "pass"], dyntrace=["-o", path])["wall_s"] * 1e3)
+    table.add(python.version, f"{min(plain):.1f}", f"{min(recorded):.1f}", f"{min(recorded) - min(plain):.1f}",
+              f"{statistics.median(recorded) - statistics.median(plain):.1f}")
+    table.raw.append({"python": python.version, "plain_ms": plain, "recorded_ms": recorded})
