@@ -1,0 +1,584 @@
+/* cmd_sql.c -- `dyntrace sql`: ask a trace anything.
+ *
+ * Runs in: the viewer.
+ *
+ * A query comes from the command line, by name from schemas/queries/, from
+ * stdin, or from a prompt with history and completion. Whatever it is, it can
+ * only read (see db.h). Ctrl-C ends the query that runs, not the prompt. */
+#include <ctype.h>
+#include <editline/readline.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "command.h"
+#include "db.h"
+#include "progress.h"
+#include "say.h"
+#include "schema.h"
+#include "table.h"
+
+enum {
+    STDIN_MAX = 1 << 20, /* bytes of SQL taken from stdin; db.c sets the same limit */
+    HISTORY_LINES = 1000,
+};
+
+static const char usage[] =
+    "usage: dyntrace sql [FILE] [QUERY|NAME] [--json] [--no-header]\n"
+    "       dyntrace sql --list\n\n"
+    "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given.\n"
+    "Without a query: a prompt on a terminal, else SQL from stdin.\n\n"
+    "  --list       the named queries (schemas/queries/ in the sources)\n"
+    "  --json       an array of objects instead of a table or TSV\n"
+    "  --no-header  no line of column names\n\n"
+    "  dyntrace sql hot-functions\n"
+    "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"\n";
+
+struct session {
+    struct db *db; /* owned */
+    enum table_format format;
+    bool headless;
+};
+
+/* ---- Ctrl-C ---------------------------------------------------------------- */
+
+static struct db *volatile running; /* what SIGINT interrupts; borrowed, NULL between queries */
+static volatile sig_atomic_t interrupted;
+
+static void on_sigint(int unused)
+{
+    int saved = errno;
+
+    (void)unused;
+    interrupted = 1;
+    if (running)
+        db_interrupt(running);
+    errno = saved;
+}
+
+/* ---- running queries ------------------------------------------------------- */
+
+static void tick(void *context)
+{
+    progress_tick(context, 0, 0);
+}
+
+/* Print what QUERY finds. Takes QUERY over. */
+static bool result_print(struct session *session, struct query *query)
+{
+    int columns = query_columns(query);
+    const char **names = calloc((size_t)columns + 1, sizeof *names);
+    struct progress progress = progress_begin("running");
+    struct table *table = NULL;
+    bool ok = false, any;
+
+    if (!names) {
+        say_error("out of memory");
+        goto out;
+    }
+    for (int i = 0; i < columns; i++)
+        names[i] = query_name(query, i);
+    /* Until the first row; from then on rows are the progress. */
+    db_on_progress(session->db, tick, &progress);
+    running = session->db;
+    any = query_step(query);
+    db_on_progress(session->db, NULL, NULL);
+    progress_end(&progress);
+    if (query_failed(query) || !columns)
+        ok = true; /* nothing to print; query_close knows whether it failed */
+    else if ((table = table_open(stdout, session->format, columns, names)))
+        ok = true;
+    if (!table)
+        goto out;
+    if (session->headless)
+        table_headless(table);
+    for (; any; any = query_step(query))
+        for (int i = 0; i < columns; i++) {
+            size_t bytes;
+            const char *text;
+            switch (query_type(query, i)) {
+            case QUERY_NULL:
+                table_null(table);
+                break;
+            case QUERY_INTEGER:
+                table_integer(table, query_integer(query, i));
+                break;
+            case QUERY_REAL:
+                table_real(table, query_real(query, i));
+                break;
+            case QUERY_TEXT:
+                text = query_text(query, i, &bytes);
+                table_text(table, text, bytes);
+                break;
+            case QUERY_BLOB:
+                text = query_text(query, i, &bytes);
+                table_blob(table, text, bytes);
+                break;
+            }
+        }
+out:
+    running = NULL;
+    if (!query_close(query))
+        ok = false;
+    if (table && !table_close(table)) {
+        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
+        ok = false;
+    }
+    fflush(stdout);
+    free(names);
+    return ok;
+}
+
+/* Run every statement of SQL, up to the first that fails. */
+static bool sql_run(struct session *session, const char *sql)
+{
+    struct query *query;
+    bool first = true;
+
+    while (db_query_next(session->db, sql, &query, &sql)) {
+        if (!query) {
+            if (!*sql)
+                return true;
+            continue; /* a lone ';' or a comment */
+        }
+        if (!first && session->format != TABLE_JSON)
+            putchar('\n');
+        first = false;
+        errno = 0;
+        if (!result_print(session, query))
+            return false;
+    }
+    return false;
+}
+
+/* The text of the named query in the first LENGTH bytes of NAME, or NULL. Borrowed. */
+static const char *named_query(const char *name, size_t length)
+{
+    for (int i = 0; i < schema_query_count; i++)
+        if (strlen(schema_queries[i].name) == length && !memcmp(schema_queries[i].name, name, length))
+            return schema_queries[i].text;
+    return NULL;
+}
+
+static bool queries_print(enum table_format format)
+{
+    struct table *table = table_open(stdout, format, 2, (const char *[]){"name", "what it shows"});
+
+    for (int i = 0; table && i < schema_query_count; i++) {
+        const char *line = schema_queries[i].text;
+        line += strspn(line, "- ");
+        table_string(table, schema_queries[i].name);
+        table_text(table, line, strcspn(line, "\n"));
+    }
+    return table_close(table);
+}
+
+/* ---- the prompt: completion ------------------------------------------------ */
+
+static const char *const keywords[] = {
+    "ALL", "AND", "AS", "ASC", "AVG", "BETWEEN", "BY", "CASE", "CAST", "COALESCE", "COUNT", "CROSS", "DESC",
+    "DISTINCT", "ELSE", "END", "EXCEPT", "EXISTS", "EXPLAIN", "FROM", "GLOB", "GROUP", "HAVING", "IN",
+    "INTERSECT", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "MAX", "MIN", "NOT", "NULL", "OFFSET", "ON", "OR",
+    "ORDER", "OVER", "PARTITION", "QUERY PLAN", "RECURSIVE", "ROUND", "SELECT", "SUM", "THEN", "UNION", "USING",
+    "VALUES", "WHEN", "WHERE", "WITH",
+};
+static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
+
+/* Words to complete; made once by the prompt. */
+static char **words; /* owned, each word too */
+static size_t word_count;
+
+static void word_add(const char *word)
+{
+    char **more;
+
+    if (!(word_count & (word_count + 1)) && /* 0, 1, 3, 7: room doubles */
+        (more = realloc(words, (word_count + 1) * 2 * sizeof *words)))
+        words = more;
+    else if (!(word_count & (word_count + 1)))
+        return;
+    if ((words[word_count] = strdup(word)))
+        word_count++;
+}
+
+/* Keywords are known in both cases; what was typed decides. */
+static void word_add_lower(const char *word)
+{
+    char lower[32];
+    size_t i;
+
+    for (i = 0; word[i] && i < sizeof lower - 1; i++)
+        lower[i] = (char)tolower((unsigned char)word[i]);
+    lower[i] = 0;
+    word_add(lower);
+}
+
+/* A name that can be typed as it is; others, such as a hostile file may have, are left out. */
+static bool is_name(const char *text)
+{
+    if (!isalpha((unsigned char)*text) && *text != '_')
+        return false;
+    while (isalnum((unsigned char)*text) || *text == '_')
+        text++;
+    return !*text;
+}
+
+static void words_gather(struct db *db)
+{
+    struct query *query = db_query(db,
+        "SELECT DISTINCT name FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
+        "  UNION ALL SELECT c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c"
+        "  WHERE s.type = 'table') WHERE length(name) < 64 ORDER BY name LIMIT 5000");
+
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        word_add(keywords[i]), word_add_lower(keywords[i]);
+    for (int i = 0; i < schema_query_count; i++)
+        word_add(schema_queries[i].name);
+    while (query_step(query))
+        if (is_name(query_text(query, 0, NULL)))
+            word_add(query_text(query, 0, NULL));
+    query_close(query);
+}
+
+/* One match after the other; the caller of this, libedit, frees each. TEXT may
+ * be "f.par": what stands before the last dot is kept. */
+static char *next_match(const char *text, const char *const *list, size_t count, int again)
+{
+    static size_t next;
+    const char *dot = strrchr(text, '.'), *part = dot ? dot + 1 : text;
+    size_t length = strlen(part);
+    char *made;
+
+    if (!again)
+        next = 0;
+    while (next < count) {
+        const char *word = list[next++];
+        if (!strncmp(word, part, length))
+            return asprintf(&made, "%.*s%s", (int)(part - text), text, word) < 0 ? NULL : made;
+    }
+    return NULL;
+}
+
+static char *word_match(const char *text, int again)
+{
+    return next_match(text, (const char *const *)words, word_count, again);
+}
+
+static char *dot_match(const char *text, int again)
+{
+    return next_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, again);
+}
+
+static char **complete(const char *text, int start, int end)
+{
+    (void)end;
+    rl_attempted_completion_over = 1; /* no file names */
+    return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
+}
+
+/* ---- the prompt: history --------------------------------------------------- */
+
+/* Path of the history file, made for its owner alone; NULL when there is no place
+ * for one. The caller frees it. */
+static char *history_path(void)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+    int length = -1, fd;
+
+    if (state && *state == '/')
+        length = asprintf(&path, "%s/dyntrace/sql_history", state);
+    else if (home && *home == '/')
+        length = asprintf(&path, "%s/.local/state/dyntrace/sql_history", home);
+    if (length < 0)
+        return NULL;
+    for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(path, 0700); /* mostly there already */
+        *p = '/';
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0 || fchmod(fd, 0600) != 0) {
+        free(path);
+        path = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return path;
+}
+
+/* ---- the prompt itself ----------------------------------------------------- */
+
+/* A character for libedit. Its own way to read tries again after a signal; this
+ * one ends the line, so that Ctrl-C gives a fresh prompt. */
+static int getc_interruptible(FILE *in)
+{
+    mbstate_t state = {0};
+    wchar_t wide;
+    char byte;
+
+    for (;;) {
+        ssize_t got = read(fileno(in), &byte, 1);
+        if (got < 0 && errno == EINTR && !interrupted)
+            continue;
+        if (got <= 0)
+            return EOF;
+        switch (mbrtowc(&wide, &byte, 1, &state)) {
+        case (size_t)-2: /* more bytes to come */
+            break;
+        case (size_t)-1:
+            memset(&state, 0, sizeof state);
+            break;
+        case 0:
+            return 0;
+        default:
+            return (int)wide;
+        }
+    }
+}
+
+/* TEXT line by line, made safe; a schema is to be read with its comments. */
+static void lines_print(const char *text, size_t bytes)
+{
+    while (bytes) {
+        const char *end = memchr(text, '\n', bytes);
+        size_t length = end ? (size_t)(end - text) : bytes;
+        say_escaped(stdout, text, length);
+        putchar('\n');
+        length += end != NULL;
+        text += length;
+        bytes -= length;
+    }
+}
+
+static void schema_print(struct session *session, const char *name)
+{
+    struct query *query = db_query(session->db,
+        "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND (?1 IS NULL OR tbl_name LIKE ?1 OR name LIKE ?1)");
+    bool any = false;
+    size_t bytes;
+
+    if (name)
+        query_bind_text(query, 1, name);
+    while (query_step(query)) {
+        const char *text = query_text(query, 0, &bytes);
+        lines_print(text, bytes);
+        any = true;
+    }
+    if (query_close(query) && !any)
+        say_error("%s: no such table or view", name ? name : "schema");
+}
+
+/* A line that begins with a dot. False when the prompt is to end. */
+static bool dot_command(struct session *session, char *line)
+{
+    char *word = strtok(line, " \t;"), *argument = word ? strtok(NULL, " \t;") : NULL;
+
+    if (!word)
+        return true;
+    if (!strcmp(word, ".quit") || !strcmp(word, ".exit"))
+        return false;
+    if (!strcmp(word, ".queries"))
+        queries_print(session->format);
+    else if (!strcmp(word, ".tables"))
+        sql_run(session, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY type, name");
+    else if (!strcmp(word, ".schema"))
+        schema_print(session, argument);
+    else if (!strcmp(word, ".help"))
+        fputs("SQL ending in ';', or the name of a query. Tab completes, Ctrl-C stops a query.\n"
+              "  .tables      tables and views\n"
+              "  .schema [T]  how they are made, with what each column means\n"
+              "  .queries     the named queries\n"
+              "  .quit        or Ctrl-D\n", stdout);
+    else
+        say_error("%s: no such command; .help lists them", word);
+    return true;
+}
+
+/* Put a statement into the history, as one line where that does not change it. */
+static void remember(char *statement, const char *file)
+{
+    if (!strstr(statement, "--"))
+        for (char *p = statement; *p; p++)
+            if (*p == '\n')
+                *p = ' ';
+    add_history(statement);
+    if (file)
+        write_history(file);
+}
+
+static void prompt(struct session *session)
+{
+    char *pending = NULL; /* owned: lines of an unfinished statement */
+    char *file = history_path();
+    bool go_on = true;
+
+    setlocale(LC_CTYPE, ""); /* libedit and wcwidth go by it */
+    rl_readline_name = "dyntrace";
+    rl_catch_signals = 0;
+    rl_getc_function = getc_interruptible;
+    rl_initialize();
+    rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
+    rl_attempted_completion_function = complete;
+    using_history();
+    stifle_history(HISTORY_LINES);
+    if (file)
+        read_history(file);
+    words_gather(session->db);
+
+    printf("dyntrace sql on ");
+    say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
+    puts(" (read only). \".help\" tells more.");
+    while (go_on) {
+        interrupted = 0;
+        char *line = readline(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
+        if (interrupted) { /* Ctrl-C: forget what was typed */
+            putchar('\n');
+            free(line);
+            free(pending);
+            pending = NULL;
+            continue;
+        }
+        if (!line) {
+            putchar('\n');
+            break;
+        }
+        size_t length = strcspn(line, "; \t");
+        if (!pending && !line[strspn(line, "; \t")]) {
+            free(line); /* nothing typed */
+        } else if (!pending && line[0] == '.') {
+            remember(line, file);
+            go_on = dot_command(session, line);
+            free(line);
+        } else if (!pending && named_query(line, length) && !line[length + strspn(line + length, "; \t")]) {
+            remember(line, file);
+            sql_run(session, named_query(line, length));
+            free(line);
+        } else if (asprintf(&joined, "%s%s%s", pending ? pending : "", pending ? "\n" : "", line) < 0) {
+            say_error("out of memory");
+            go_on = false;
+            free(line);
+        } else {
+            free(line);
+            free(pending);
+            pending = joined;
+            if (db_complete(pending)) {
+                sql_run(session, pending);
+                remember(pending, file);
+                free(pending);
+                pending = NULL;
+            }
+        }
+    }
+    free(pending);
+    free(file);
+    for (size_t i = 0; i < word_count; i++)
+        free(words[i]);
+    free(words);
+    words = NULL;
+    word_count = 0;
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+/* All of stdin, or NULL and why. The caller frees it. */
+static char *stdin_read(void)
+{
+    char *text = malloc(STDIN_MAX + 2);
+    size_t bytes = text ? fread(text, 1, STDIN_MAX + 1, stdin) : 0;
+    const char *why = !text ? "out of memory" : ferror(stdin) ? strerror(errno) : bytes > STDIN_MAX ? "too long for a query"
+                      : memchr(text, 0, bytes) ? "holds a NUL byte, so is no SQL" : NULL;
+
+    if (why) {
+        say_error("stdin: %s", why);
+        free(text);
+        return NULL;
+    }
+    text[bytes] = 0;
+    return text;
+}
+
+static bool is_file(const char *argument)
+{
+    size_t length = strlen(argument);
+
+    return (length > 3 && !strcmp(argument + length - 3, ".db")) || access(argument, F_OK) == 0;
+}
+
+static int sql_main(int argc, char **argv)
+{
+    struct session session = {0};
+    struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
+    const char *given[2] = {0}, *path = NULL, *text = NULL;
+    char *typed = NULL;
+    bool json = false, list = false, options = true, ok;
+    int count = 0, status = 2;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (options && !strcmp(a, "--json")) {
+            json = true;
+        } else if (options && !strcmp(a, "--list")) {
+            list = true;
+        } else if (options && !strcmp(a, "--no-header")) {
+            session.headless = true;
+        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        } else if (options && a[0] == '-' && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
+            say_error("sql: %s: no such option; `dyntrace sql --help` lists them", a);
+            return 2;
+        } else if (count == 2) {
+            say_error("sql: %s: one query at a time; put it in quotes", a);
+            return 2;
+        } else {
+            given[count++] = a;
+        }
+    }
+    session.format = table_format(stdout, json);
+    setlocale(LC_CTYPE, "");
+    if (list)
+        return queries_print(session.format) ? 0 : 2;
+    if (count == 2 || (count == 1 && is_file(given[0])))
+        path = given[0], text = given[1];
+    else
+        text = given[0];
+    if (text && named_query(text, strlen(text))) {
+        text = named_query(text, strlen(text));
+    } else if (text && !strpbrk(text, " \t\n;(")) {
+        say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
+        return 2;
+    }
+
+    session.db = db_open(path);
+    if (!session.db)
+        return 2;
+    sigaction(SIGINT, &action, NULL);
+    if (!text && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+        prompt(&session);
+        status = 0;
+        goto out;
+    }
+    if (!text && !(text = typed = stdin_read()))
+        goto out;
+    ok = sql_run(&session, text);
+    status = interrupted ? 130 : ok ? 0 : 1;
+out:
+    db_close(session.db);
+    free(typed);
+    return status;
+}
+
+const struct command command_sql = {
+    "sql", "ask a trace in SQL, by a named query or at a prompt", usage, sql_main,
+};
