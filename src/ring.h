@@ -54,7 +54,9 @@
 
 enum {
     RING_FORMAT = 1,
-    RING_MAX = 2048,      /* rings in one process, counting recycled ones once */
+    RING_MAX = 2048,      /* rings in one process: threads alive at once */
+    RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
+    RING_SMALLEST = 65536,/* bytes */
     RING_CLOCK_BITS = 40,
     RING_ID_BITS = 21,
     RING_LINE = 128,      /* two cache lines: the pair prefetcher fetches both */
@@ -74,7 +76,7 @@ enum ring_tag {
 
 enum ring_control {
     CONTROL_EPOCH,  /* +1 word: the full clock */
-    CONTROL_THREAD, /* +2 words: the thread that writes from here on (see facts), its first clock */
+    CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD that writes from here on */
     CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
 };
@@ -94,7 +96,7 @@ struct ring {
     _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
     _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
     uint64_t lost;                             /* events not written: the collector was gone */
-    uint64_t ended;                            /* its thread has ended; the ring may be reused */
+    uint64_t waits, wait_ns;                   /* times it found the ring full, and what that took */
     /* written by the collector, except that a waiting producer sets `waiting` */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
@@ -118,7 +120,7 @@ struct fact {
     uint16_t reserved;
     uint32_t id;
     uint32_t text_bytes[2];
-    uint32_t reserved2;
+    uint32_t row_id;        /* written by the collector: the code_id or thread_id it gave */
     uint64_t number[3];
     char text[];
 };
@@ -145,6 +147,7 @@ struct process_file {
     _Atomic uint32_t rings;      /* how many of ring_off are set (release) */
     _Atomic uint32_t ready;      /* 1: the header is whole */
     uint64_t lost_threads;       /* threads that found no ring */
+    uint64_t process_id;         /* written by the collector: the row it gave */
     uint64_t ring_off[RING_MAX];
 };
 

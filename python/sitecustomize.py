@@ -1,0 +1,58 @@
+"""Loads dyntrace into an interpreter that `dyntrace run` started, then steps aside.
+
+Runs in: the traced process, while site.py starts up. A session's inject/ directory leads here and is the first
+entry of PYTHONPATH. Everything that shows it is undone before the program runs: the entry in sys.path, the
+variable in os.environ, this module in sys.modules. Then the user's own sitecustomize is imported in our place; if
+there is none, the ImportError is the one that site.py expects and ignores.
+
+Any Python version may read this file, so its syntax is as old as can be.
+"""
+import os
+import sys
+
+
+def _start(inject):
+    library = os.path.dirname(os.path.realpath(__file__))
+    session = os.path.dirname(inject)
+    if (3, 11) <= sys.version_info < (3, 15) and sys.implementation.name == "cpython":
+        import _frozen_importlib
+        import _frozen_importlib_external
+        import _imp
+
+        path = os.path.join(library, "_dyntrace" + _imp.extension_suffixes()[0])
+        if os.path.exists(path):
+            loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
+            module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
+            _imp.exec_dynamic(module)
+            sys.modules["_dyntrace"] = module
+            module._start(session, os.path.dirname(os.__file__))
+            return
+    # The parent reads this name and tells the user; the program just runs.
+    open(os.path.join(session, "%d.unsupported" % os.getpid()), "w").write("%s %d.%d at %s" % (
+        getattr(getattr(sys, "implementation", None), "name", "python"), sys.version_info[0], sys.version_info[1],
+        sys.executable))
+
+
+def _hide(inject):
+    sys.path[:] = [entry for entry in sys.path if entry != inject]
+    sys.path_importer_cache.pop(inject, None)
+    data = getattr(os.environ, "_data", None)  # so that C's environment, which children inherit, keeps it
+    if data is None:  # Python 2
+        data = os.environ.data
+    key = "PYTHONPATH" if sys.version_info[0] == 2 else b"PYTHONPATH"
+    mine = inject if sys.version_info[0] == 2 else os.fsencode(inject)
+    value = data.get(key)
+    if value == mine:
+        del data[key]
+    elif value is not None and value.startswith(mine + (":" if sys.version_info[0] == 2 else b":")):
+        data[key] = value[len(mine) + 1:]
+
+
+_inject = os.path.dirname(os.path.abspath(__file__))
+_hide(_inject)
+try:
+    _start(_inject)
+except Exception:  # never the program's trouble
+    pass
+sys.modules.pop("sitecustomize", None)
+import sitecustomize  # noqa: E402  the user's own, or the ImportError that site.py ignores

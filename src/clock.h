@@ -1,0 +1,38 @@
+/* clock.h -- the session's clock: the CPU's counter where it can be trusted.
+ *
+ * Runs in: the traced process (hot path) and the collector.
+ *
+ * The counter is read without a fence: an event may be stamped a few
+ * nanoseconds early or late, but the stamps of one thread never go backwards on
+ * a machine whose counter is invariant, and fences would double the cost. */
+#ifndef DYNTRACE_CLOCK_H
+#define DYNTRACE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#if defined __x86_64__
+#include <x86intrin.h>
+#define CLOCK_COUNTER "tsc"
+static inline uint64_t clock_counter(void) { return __rdtsc(); }
+#elif defined __aarch64__
+#define CLOCK_COUNTER "cntvct"
+static inline uint64_t clock_counter(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+#else
+#error "dyntrace runs on Linux x86-64 and aarch64 only: clock.h needs this machine's counter"
+#endif
+
+static inline uint64_t clock_monotonic_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif

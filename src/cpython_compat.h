@@ -1,0 +1,154 @@
+/* cpython_compat.h -- every difference between CPython versions.
+ *
+ * Runs in: the traced process.
+ *
+ * The rest of the tracer reads as if there were one CPython. Each macro or
+ * function below says what it hides and since when. A version that nobody has
+ * read stops the build: its frames may be laid out in another way. */
+#ifndef DYNTRACE_CPYTHON_COMPAT_H
+#define DYNTRACE_CPYTHON_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030f0000
+#error "dyntrace supports CPython 3.11 to 3.14: read the new version's frame layout, then extend cpython_compat.h"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
+#endif
+
+#define Py_BUILD_CORE 1
+#undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
+#include <internal/pycore_frame.h>
+#include <internal/pycore_code.h>
+#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_interpframe_structs.h>
+#include <internal/pycore_stackref.h>
+#include <internal/pycore_tstate.h>
+#endif
+#undef Py_BUILD_CORE
+
+typedef struct _PyInterpreterFrame compat_frame;
+
+/* The frame's code object, borrowed. f_executable since 3.13, a tagged
+ * reference since 3.14. */
+static inline PyCodeObject *compat_code(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030d0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+/* The frame's first local (self, for a method), borrowed, or NULL. */
+static inline PyObject *compat_first_local(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return PyStackRef_IsNull(frame->localsplus[0]) ? NULL
+                                                   : PyStackRef_AsPyObjectBorrow(frame->localsplus[0]);
+#else
+    return frame->localsplus[0];
+#endif
+}
+
+/* A frame that lives in a generator, coroutine or async generator: it is being
+ * resumed. (The call that makes the generator runs in an ordinary frame.) */
+static inline int compat_is_resumed(const compat_frame *frame)
+{
+    return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
+/* After a resumed frame gave back control without an exception: did it yield?
+ * The caller of the evaluator holds the generator, so its memory is valid. */
+static inline int compat_has_yielded(compat_frame *frame)
+{
+    PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
+
+    return generator->gi_frame_state < FRAME_EXECUTING;
+}
+
+/* A slot of user data in each code object. The accessors got their PyUnstable
+ * names in 3.12; reading in line saves a call on every frame. */
+struct compat_extra {
+    Py_ssize_t size;
+    void *slot[];
+};
+
+static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
+{
+    struct compat_extra *extra = code->co_extra;
+
+    return extra && index < extra->size ? (uintptr_t)extra->slot[index] : 0;
+}
+
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_set_extra PyUnstable_Code_SetExtra
+#define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
+#else
+#define compat_set_extra _PyCode_SetExtra
+#define compat_request_extra _PyEval_RequestCodeExtraIndex
+#endif
+
+/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13
+ * count that against the C recursion limit, two units a call, so that a program
+ * would raise RecursionError far sooner than without us: give the units back.
+ * 3.11 has no such count; 3.14 looks at the stack pointer instead. */
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
+#define COMPAT_C_UNITS 2
+#define compat_enter_c(ts) ((void)((ts)->c_recursion_remaining += COMPAT_C_UNITS))
+#define compat_leave_c(ts) ((void)((ts)->c_recursion_remaining -= COMPAT_C_UNITS))
+#else
+#define compat_enter_c(ts) ((void)0)
+#define compat_leave_c(ts) ((void)0)
+#endif
+
+/* 3.14 takes the thread's stack bounds from the thread state: while we run on
+ * a stack segment of our own they must be that segment's. */
+#if PY_VERSION_HEX >= 0x030e0000
+struct compat_bounds {
+    uintptr_t top, soft, hard;
+};
+static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
+{
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
+    struct compat_bounds old = {impl->c_stack_top, impl->c_stack_soft_limit, impl->c_stack_hard_limit};
+    uintptr_t margin = old.soft - old.hard;
+
+    impl->c_stack_top = (uintptr_t)end;
+    impl->c_stack_hard_limit = (uintptr_t)base + margin;
+    impl->c_stack_soft_limit = (uintptr_t)base + 2 * margin;
+    return old;
+}
+static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
+{
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
+
+    impl->c_stack_top = old.top;
+    impl->c_stack_soft_limit = old.soft;
+    impl->c_stack_hard_limit = old.hard;
+}
+#else
+struct compat_bounds {
+    char none;
+};
+static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
+{
+    (void)ts, (void)base, (void)end;
+    return (struct compat_bounds){0};
+}
+static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
+{
+    (void)ts, (void)old;
+}
+#endif
+
+/* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
+ * hook (gh-... fixed in 3.14): see tracer_code.c. */
+#define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
+
+#endif

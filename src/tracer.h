@@ -1,0 +1,121 @@
+/* tracer.h -- what the files of the extension share.
+ *
+ * Runs in: the traced process. The GIL guards everything here, except a
+ * thread's own struct tracer, which only that thread touches.
+ *
+ *   tracer_module.c  the module: start, pause, resume
+ *   tracer_shim.c    the PEP 523 evaluator: an ENTER and an EXIT word per frame
+ *   tracer_ring.c    process file, rings, waiting, fork
+ *   tracer_code.c    code objects: their ids, names, and whether to record them
+ *   tracer_stack.c   deep recursion: more C stack when a thread's runs short
+ *   tracer_exec.c    children: the environment that makes them trace themselves
+ *
+ * The traced program comes first: nothing here raises, prints or exits. */
+#ifndef DYNTRACE_TRACER_H
+#define DYNTRACE_TRACER_H
+
+#include "cpython_compat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "ring.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A recorded frame that is running; lives on the C stack of its evaluator call. */
+struct open_frame {
+    struct open_frame *outer; /* the recorded frame around it, or NULL */
+    uint32_t code;            /* its code id */
+    uint32_t ordinal;         /* its number among the ENTERs of its ring */
+    uint32_t depth;           /* recorded frames around it; kept only with --max-depth */
+};
+
+/* A piece of C stack that a deep recursion went on to. */
+struct stack_segment {
+    struct stack_segment *next;
+    char *base;
+    size_t bytes;
+};
+
+/* One thread's state. Invariant: words [head, limit) are free to write, or
+ * limit is 0 and the slow path decides. */
+struct tracer {
+    /* the ring, as this producer sees it */
+    uint64_t *words;        /* shared; NULL until the first event after a fork */
+    uint64_t mask;          /* words in the ring - 1 */
+    uint64_t head;          /* next word to write */
+    uint64_t limit;         /* may write below this without looking at tail again */
+    uint64_t epoch;         /* clock of the last full clock written */
+    struct ring *ring;      /* shared */
+    /* frames */
+    struct open_frame *open;/* innermost recorded frame */
+    uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
+    bool gone;              /* no collector: count losses, write nothing */
+    /* C stack */
+    char *stack_low;        /* below this address the stack runs short */
+    struct stack_segment *spare;
+};
+
+/* The whole process. */
+struct tracer_process {
+    const struct session_file *session;  /* shared, read only; NULL: not started */
+    struct process_file *file;           /* shared; NULL: could not be made */
+    char session_directory[256], inject_directory[272];
+    char file_name[64];                  /* within the directory it lies in */
+    char file_path[512];
+    _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us */
+    _PyFrameEvalFunction hook;           /* the one of ours that is in use */
+    bool hooked;
+    bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
+    Py_ssize_t extra;                    /* code-extra slot */
+    uint32_t codes;                      /* code ids given */
+    uint32_t threads;                    /* FACT_THREAD ids given */
+    char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
+    PyInterpreterState *interpreter;
+};
+
+extern struct tracer_process tracer_process;
+extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
+
+/* tracer_shim.c */
+_PyFrameEvalFunction tracer_choose_hook(void);
+void tracer_hook(bool on);
+
+/* tracer_ring.c. All are slow paths; they keep the pending exception. */
+int tracer_open_session(const char *directory);  /* 0, or -1: not recording */
+struct tracer *tracer_attach(compat_frame *frame);/* this thread's tracer, made; NULL: no memory */
+/* Make room for an event; *NOW moves on if that took a wait. False: write nothing. */
+bool tracer_room(struct tracer *t, uint64_t *now);
+void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
+                 const char *text, size_t bytes, const char *more, size_t more_bytes);
+
+/* tracer_code.c: the mark in a code object's extra slot, 0 = not seen yet. */
+enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
+uintptr_t tracer_mark_code(PyCodeObject *code);
+void tracer_fix_init(PyObject *self);
+void tracer_fix_all_types(void);
+
+/* tracer_stack.c */
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);
+char *tracer_stack_low(void);
+
+/* tracer_exec.c */
+void tracer_follow_children(void);
+
+static inline uint64_t tracer_now(bool monotonic)
+{
+    return monotonic ? clock_monotonic_ns() : clock_counter();
+}
+
+static inline void tracer_put(struct tracer *t, uint64_t word)
+{
+    t->words[t->head & t->mask] = word;
+    t->head++;
+    /* A: publishes the word above; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,208 @@
+/* tracer_code.c -- code objects: an id each, its facts, and whether to record it.
+ *
+ * Runs in: the traced process, once per code object.
+ *
+ * The result is kept in the code object's extra slot as a "mark":
+ *
+ *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP] [| CODE_INIT]
+ *
+ * so that the choice of --frames, --include and --exclude costs nothing later. */
+#include "tracer.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#define P tracer_process
+
+enum { NAME_MAX_BYTES = 16 << 10 };
+
+/* ---- whether to record ---- */
+
+/* Files of the standard library and of installed packages. "<frozen ...>" is
+ * the standard library too; "<string>" and "<stdin>" are the user's. */
+static bool is_library(const char *file)
+{
+    size_t length = strlen(P.standard_library);
+
+    return (length && !strncmp(file, P.standard_library, length) && file[length] == '/') ||
+           strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || !strncmp(file, "<frozen ", 8);
+}
+
+static bool is_wanted(const char *file, const char *name)
+{
+    const char *glob = P.session->text;
+    bool any_include = false, included = false;
+
+    if (P.session->frames == SESSION_USER && is_library(file))
+        return false;
+    glob += strlen(glob) + 1; /* the fallback directory */
+    glob += strlen(glob) + 1; /* the trace */
+    for (uint32_t n = 0; n < P.session->globs; n++, glob += strlen(glob) + 1) {
+        bool match = !fnmatch(glob + 1, file, 0) || !fnmatch(glob + 1, name, 0);
+        if (*glob == '-' && match)
+            return false;
+        if (*glob == '+') {
+            any_include = true;
+            included |= match;
+        }
+    }
+    return included || !any_include;
+}
+
+/* ---- names ---- */
+
+/* TEXT as UTF-8, at most NAME_MAX_BYTES. Lone surrogates, which UTF-8 cannot
+ * hold, become \udcXX. Borrows from *KEEP, which the caller releases. */
+static const char *name_text(PyObject *text, size_t *bytes, PyObject **keep)
+{
+    Py_ssize_t length = 0;
+    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+
+    *keep = NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
+            PyErr_Clear();
+            *bytes = 1;
+            return "?";
+        }
+    }
+    if (length > NAME_MAX_BYTES)
+        for (length = NAME_MAX_BYTES; (utf8[length] & 0xc0) == 0x80;)
+            length--;
+    *bytes = (size_t)length;
+    return utf8;
+}
+
+/* ---- fingerprint ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+
+    while (bytes--)
+        hash = (hash ^ *p++) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
+{
+    const char *type = Py_TYPE(object)->tp_name;
+
+    hash = hash_bytes(hash, type, strlen(type));
+    if (PyUnicode_CheckExact(object)) {
+        hash = hash_bytes(hash, PyUnicode_DATA(object), (size_t)PyUnicode_GET_LENGTH(object) * PyUnicode_KIND(object));
+    } else if (PyBytes_CheckExact(object)) {
+        hash = hash_bytes(hash, PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object));
+    } else if (PyTuple_CheckExact(object) && depth < 8) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++)
+            hash = hash_object(hash, PyTuple_GET_ITEM(object, i), depth + 1);
+    } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
+        Py_hash_t value = PyObject_Hash(object); /* of numbers it is not randomised */
+        hash = hash_bytes(hash, &value, sizeof value);
+    } else if (PyCode_Check(object)) {
+        hash = hash_object(hash, ((PyCodeObject *)object)->co_qualname, depth + 1);
+    }
+    return hash;
+}
+
+/* The same function in another run, or after an edit elsewhere in its file, has
+ * the same fingerprint: bytecode, names and constants, not line numbers. */
+static uint64_t fingerprint(PyCodeObject *code)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    PyObject *bytecode = PyCode_GetCode(code); /* without specialisations */
+
+    if (bytecode)
+        hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
+    Py_XDECREF(bytecode);
+    PyErr_Clear();
+    hash = hash_object(hash, code->co_names, 0);
+    return hash_object(hash, code->co_consts, 0);
+}
+
+/* ---- __init__ on 3.13 ---- */
+
+#if COMPAT_INIT_BYPASSES_HOOK
+/* 3.13 calls a specialised C() without asking the PEP 523 hook for C.__init__.
+ * The specialiser refuses a type whose tp_alloc is not the generic one, so a
+ * type gets an equivalent of its own. */
+static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
+{
+    return PyType_GenericAlloc(type, items);
+}
+
+static void fix_type(PyTypeObject *type)
+{
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_alloc == PyType_GenericAlloc) {
+        type->tp_alloc = allocate;
+        PyType_Modified(type);
+    }
+}
+
+void tracer_fix_init(PyObject *self)
+{
+    if (self)
+        fix_type(Py_TYPE(self));
+}
+
+/* For types whose calls were specialised before the hook was there. */
+static void fix_subclasses(PyObject *type, int depth)
+{
+    PyObject *list = depth < 100 ? PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type) : NULL;
+
+    if (!list) {
+        PyErr_Clear();
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        fix_type((PyTypeObject *)PyList_GET_ITEM(list, i));
+        fix_subclasses(PyList_GET_ITEM(list, i), depth + 1);
+    }
+    Py_DECREF(list);
+}
+
+void tracer_fix_all_types(void)
+{
+    fix_subclasses((PyObject *)&PyBaseObject_Type, 0);
+}
+#else
+void tracer_fix_init(PyObject *self)
+{
+    (void)self;
+}
+void tracer_fix_all_types(void)
+{
+}
+#endif
+
+/* ---- the mark ---- */
+
+uintptr_t tracer_mark_code(PyCodeObject *code)
+{
+    PyObject *type, *value, *traceback, *keep[2];
+    size_t bytes[2];
+    const char *name, *file;
+    uintptr_t mark;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    name = name_text(code->co_qualname, &bytes[0], &keep[0]);
+    file = name_text(code->co_filename, &bytes[1], &keep[1]);
+    mark = (uintptr_t)P.codes << CODE_SHIFT | CODE_SEEN;
+    if (!is_wanted(file, name)) {
+        mark = CODE_SEEN | CODE_SKIP;
+    } else {
+        uint64_t number[3] = {(uint64_t)(int64_t)code->co_firstlineno, (uint64_t)code->co_flags, fingerprint(code)};
+        tracer_fact(FACT_CODE, P.codes++, number, name, bytes[0], file, bytes[1]);
+    }
+    if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
+        !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
+        mark |= CODE_INIT;
+    Py_XDECREF(keep[0]);
+    Py_XDECREF(keep[1]);
+    if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    return mark;
+}

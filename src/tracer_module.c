@@ -1,0 +1,84 @@
+/* tracer_module.c -- the extension module `_dyntrace`.
+ *
+ * Runs in: the traced process.
+ *
+ * Importing it does nothing. `_start`, called by sitecustomize.py, joins the
+ * session of `dyntrace run`; pause() and resume() take the hook away and put it
+ * back, for programs that measure themselves. */
+#include "tracer.h"
+
+#include <string.h>
+
+#define P tracer_process
+
+PyDoc_STRVAR(start_doc, "_start(session, standard_library) -> bool\n\n"
+             "Join the recording session in directory SESSION and install the frame hook.\n"
+             "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
+             "False: nothing is recorded in this process.");
+
+static PyObject *start(PyObject *module, PyObject *args)
+{
+    const char *session, *library;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ss:_start", &session, &library))
+        return NULL;
+    if (P.session)
+        Py_RETURN_TRUE;
+    P.interpreter = PyInterpreterState_Get();
+    if (strlen(library) < sizeof P.standard_library)
+        strcpy(P.standard_library, library);
+    P.extra = compat_request_extra(NULL);
+    if (P.extra < 0 || tracer_open_session(session)) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    P.hook = tracer_choose_hook();
+    tracer_follow_children();
+    if (P.session->frames != SESSION_NONE) {
+        tracer_fix_all_types();
+        tracer_hook(true);
+    }
+    Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume().");
+
+static PyObject *pause_recording(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    if (P.session)
+        tracer_hook(false);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(resume_doc, "resume()\n\nRecord frames in this process again, if a session is open.");
+
+static PyObject *resume_recording(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    if (P.session && P.session->frames != SESSION_NONE)
+        tracer_hook(true);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_start", start, METH_VARARGS, start_doc},
+    {"pause", pause_recording, METH_NOARGS, pause_doc},
+    {"resume", resume_recording, METH_NOARGS, resume_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_dyntrace",
+    .m_doc = "dyntrace's frame evaluator: see the dyntrace package.",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__dyntrace(void);
+PyMODINIT_FUNC PyInit__dyntrace(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,570 @@
+/* tracer_ring.c -- a process's file, its threads' rings, waiting, and fork.
+ *
+ * Runs in: the traced process; everything here is a slow path.
+ *
+ * The file grows by extents, each reserved before it is mapped (ring.h). No
+ * descriptor stays open: a program may close every one it finds.
+ *
+ * A ring belongs to one thread at a time. When the thread ends the ring goes to
+ * a free list; the next thread writes a CONTROL_THREAD word and carries on.
+ *
+ * Fork: the child handler makes a file for the child and forgets the parent's
+ * rings. The child's first event attaches a ring and writes an ENTER for each
+ * frame that was open (struct open_frame lies on the C stack, which the child
+ * has a copy of), so that what it runs next has its parents. */
+#include "tracer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    FIRST_FACTS = 128 << 10, /* bytes of the first facts chunk; later ones are larger */
+    MORE_FACTS = 512 << 10,
+    HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
+    WAIT_MS = 20,            /* between looks whether the collector lives */
+    STALL_MS = 10,           /* a wait longer than this is a row */
+    ARGV_MAX = 64 << 10,
+};
+
+#define P tracer_process
+
+/* What this process has mapped of its file, to be dropped after a fork. */
+static struct mapping {
+    void *at;
+    size_t bytes;
+} *mappings;
+static size_t mapping_count, mapping_room;
+static struct facts *facts; /* the chunk being filled */
+static uint64_t ring_bytes_used;
+
+/* Rings whose thread has ended. Thread exit does not hold the GIL. */
+static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ring *free_rings[RING_MAX];
+static unsigned free_ring_count;
+
+static pthread_key_t thread_key;
+
+/* ---- extents ---- */
+
+static int reserve(int fd, off_t at, off_t bytes)
+{
+    int error;
+
+    do
+        error = posix_fallocate(fd, at, bytes);
+    while (error == EINTR);
+    return error;
+}
+
+static void *map_extent(int fd, uint64_t at, size_t bytes)
+{
+    void *mapped;
+
+    if (mapping_count == mapping_room) {
+        size_t room = mapping_room ? mapping_room * 2 : 16;
+        struct mapping *more = realloc(mappings, room * sizeof *more);
+        if (!more)
+            return NULL;
+        mappings = more;
+        mapping_room = room;
+    }
+    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    mappings[mapping_count++] = (struct mapping){mapped, bytes};
+    return mapped;
+}
+
+/* BYTES (whole pages) more of the process's file, zeroed. NULL: no room. */
+static void *extent_new(size_t bytes, uint64_t *offset)
+{
+    uint64_t at = atomic_load_explicit(&P.file->file_bytes, memory_order_relaxed);
+    void *mapped = NULL;
+    int fd = open(P.file_path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0)
+        return NULL;
+    if (reserve(fd, (off_t)at, (off_t)bytes) == 0)
+        mapped = map_extent(fd, at, bytes);
+    close(fd);
+    if (!mapped)
+        return NULL;
+    *offset = at;
+    atomic_store_explicit(&P.file->file_bytes, at + bytes, memory_order_release);
+    return mapped;
+}
+
+/* ---- facts ---- */
+
+static struct facts *facts_new(size_t bytes, uint64_t *offset)
+{
+    struct facts *chunk = extent_new(bytes, offset);
+
+    if (chunk)
+        chunk->bytes = bytes - sizeof *chunk;
+    return chunk;
+}
+
+/* Append a record. One that finds no room is dropped: the collector shows its
+ * code as unknown. The caller holds the GIL. */
+void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
+                 const char *text, size_t bytes, const char *more, size_t more_bytes)
+{
+    size_t size = (sizeof(struct fact) + bytes + more_bytes + 7) & ~(size_t)7;
+    uint64_t used;
+    struct fact *fact;
+
+    if (!P.file || !facts)
+        return;
+    used = atomic_load_explicit(&facts->used, memory_order_relaxed);
+    if (size > facts->bytes - used) {
+        size_t chunk_bytes = size + sizeof(struct facts) > MORE_FACTS ? size + sizeof(struct facts) : MORE_FACTS;
+        uint64_t offset;
+        struct facts *chunk = facts_new((chunk_bytes + 4095) & ~(size_t)4095, &offset);
+        if (!chunk)
+            return;
+        facts->next_off = offset;
+        facts = chunk;
+        used = 0;
+    }
+    fact = (struct fact *)(facts->data + used);
+    *fact = (struct fact){.bytes = (uint32_t)size, .kind = (uint16_t)kind, .id = id,
+                          .text_bytes = {(uint32_t)bytes, (uint32_t)more_bytes}};
+    if (number)
+        memcpy(fact->number, number, sizeof fact->number);
+    memcpy(fact->text, text, bytes);
+    memcpy(fact->text + bytes, more, more_bytes);
+    /* The first record of a chunk also publishes next_off of the one before. */
+    atomic_store_explicit(&facts->used, used + size, memory_order_release);
+}
+
+/* What is true of the whole process image. Not repeated in a forked child. */
+static void facts_of_process(void)
+{
+    static char buffer[ARGV_MAX];
+    const char *rank = getenv("RANK"), *version = Py_GetVersion();
+    PyObject *executable = PySys_GetObject("executable"); /* borrowed */
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got;
+
+    if (fd >= 0) {
+        while (used < sizeof buffer && (got = read(fd, buffer + used, sizeof buffer - used)) > 0)
+            used += (size_t)got;
+        close(fd);
+    }
+    tracer_fact(FACT_ARGV, 0, NULL, buffer, used, "", 0);
+    tracer_fact(FACT_PYTHON, 0, NULL, version, strcspn(version, " "), "", 0);
+    if (executable && PyUnicode_Check(executable)) {
+        Py_ssize_t bytes = 0;
+        const char *text = PyUnicode_AsUTF8AndSize(executable, &bytes);
+        if (text)
+            tracer_fact(FACT_EXECUTABLE, 0, NULL, text, (size_t)bytes, "", 0);
+        else
+            PyErr_Clear();
+    }
+    if (rank && *rank >= '0' && *rank <= '9')
+        tracer_fact(FACT_RANK, 0, (uint64_t[3]){(uint64_t)atoll(rank)}, "", 0, "", 0);
+}
+
+/* ---- the process's file ---- */
+
+static uint64_t start_time(void)
+{
+    char buffer[1024], *field;
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, buffer, sizeof buffer - 1);
+
+    if (fd >= 0)
+        close(fd);
+    if (got <= 0)
+        return 0;
+    buffer[got] = 0;
+    field = strrchr(buffer, ')'); /* the command's name may hold spaces */
+    for (int i = 2; field && i < 22; i++)
+        field = strchr(field + 1, ' ');
+    return field ? strtoull(field + 1, NULL, 10) : 0;
+}
+
+/* Make the file in DIRECTORY. 0, or an errno. */
+static int file_make(const char *directory, uint64_t started, const char *parent, uint32_t inherited)
+{
+    int fd = -1, error;
+    struct process_file *file;
+
+    for (int n = 0; fd < 0; n++) {
+        snprintf(P.file_name, sizeof P.file_name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)started, n);
+        snprintf(P.file_path, sizeof P.file_path, "%s/%s", directory, P.file_name);
+        fd = open(P.file_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            return errno;
+    }
+    error = reserve(fd, 0, HEADER_BYTES + FIRST_FACTS);
+    file = error ? NULL : map_extent(fd, 0, HEADER_BYTES + FIRST_FACTS);
+    if (!file) {
+        unlink(P.file_path);
+        close(fd);
+        return error ? error : ENOMEM;
+    }
+    close(fd);
+    memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
+    file->format = RING_FORMAT;
+    file->word_bytes = sizeof(uint64_t);
+    file->pid = (uint32_t)getpid();
+    file->parent_pid = (uint32_t)getppid();
+    file->start_time = started;
+    file->born_clock = tracer_now(P.monotonic);
+    snprintf(file->parent_file, sizeof file->parent_file, "%s", parent);
+    file->inherited_codes = inherited;
+    file->mode = P.session->frames;
+    file->facts_off = HEADER_BYTES;
+    atomic_store(&file->file_bytes, HEADER_BYTES + FIRST_FACTS);
+    facts = (struct facts *)((char *)file + HEADER_BYTES);
+    facts->bytes = FIRST_FACTS - sizeof *facts;
+    P.file = file;
+    ring_bytes_used = 0;
+    atomic_store_explicit(&file->ready, 1, memory_order_release);
+    return 0;
+}
+
+/* The session's own directory, or the second one when that is full. When
+ * neither takes the file, an empty one tells the collector what happened. */
+static void file_open(const char *parent, uint32_t inherited)
+{
+    uint64_t started = start_time();
+    char path[sizeof P.file_path];
+    int fd;
+
+    P.file = NULL;
+    if (atomic_load(&P.session->closed) || file_make(P.session_directory, started, parent, inherited) == 0 ||
+        file_make(P.session->text, started, parent, inherited) == 0)
+        return;
+    snprintf(path, sizeof path, "%s/%d-%llu.lost", P.session_directory, (int)getpid(), (unsigned long long)started);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* ---- rings ---- */
+
+/* A ring's size falls as the process has more of them, so that hundreds of
+ * threads stay near the session's budget: 64 KB each beyond it. */
+static struct ring *ring_new(void)
+{
+    uint64_t left = P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
+    uint64_t bytes = P.session->ring_bytes, offset;
+    uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
+    struct ring *ring = NULL;
+
+    if (n == RING_MAX)
+        return NULL;
+    while (n && bytes > RING_SMALLEST && bytes > left / 4)
+        bytes /= 2;
+    while (!(ring = extent_new(RING_HEADER + bytes, &offset)) && bytes > RING_SMALLEST)
+        bytes /= 2;
+    if (!ring)
+        return NULL;
+    ring_bytes_used += bytes;
+    ring->words = bytes / sizeof(uint64_t);
+    P.file->ring_off[n] = offset;
+    atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
+    return ring;
+}
+
+/* The thread's name as Python knows it. A thread of `threading` begins with the
+ * frame Thread._bootstrap, whose self has it as a plain attribute. "" otherwise.
+ * Only ordinary attribute access is used: no code of the program runs. */
+static void thread_name(compat_frame *frame, char *name, size_t room)
+{
+    PyObject *self = frame ? compat_first_local(frame) : NULL, *value = NULL;
+    const char *text;
+
+    name[0] = 0;
+    if (getpid() == (pid_t)syscall(SYS_gettid)) {
+        snprintf(name, room, "MainThread");
+        return;
+    }
+    if (!self || Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr ||
+        PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "Thread._bootstrap"))
+        return;
+    value = PyObject_GetAttrString(self, "_name");
+    text = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
+    if (text)
+        snprintf(name, room, "%s", text);
+    Py_XDECREF(value);
+    PyErr_Clear();
+}
+
+/* ---- waiting ---- */
+
+/* The collector holds a lock as long as it lives; the kernel drops it at its
+ * death, across pid namespaces and however it died. */
+static bool collector_lives(void)
+{
+    char path[sizeof P.session_directory + 32];
+    int fd;
+    bool lives;
+
+    if (atomic_load(&P.session->closed))
+        return false;
+    snprintf(path, sizeof path, "%s/collector.lock", P.session_directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) /* out of descriptors: it may well live */
+        return errno != ENOENT;
+    lives = flock(fd, LOCK_SH | LOCK_NB) != 0;
+    close(fd);
+    return lives;
+}
+
+/* Look at tail again. True when a control word and an event fit. */
+static bool has_room(struct tracer *t)
+{
+    /* D: matches the collector's C. */
+    uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+
+    t->limit = tail + t->mask + 1 - RING_MARGIN;
+    return t->head < t->limit;
+}
+
+/* The ring is full: sleep until the collector has taken some of it. False when
+ * there is no collector any more. The GIL stays held: what other threads do
+ * next would have to wait as well, and letting go here could reorder them. */
+static bool wait_for_collector(struct tracer *t, uint64_t *now)
+{
+    uint64_t began = clock_monotonic_ns(), waited;
+
+    while (!has_room(t)) {
+        struct timespec timeout = {0, WAIT_MS * 1000000L};
+        atomic_store(&t->ring->waiting, 1);
+        if (has_room(t))
+            break;
+        if (syscall(SYS_futex, &t->ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0) && errno == ETIMEDOUT &&
+            !has_room(t) && !collector_lives())
+            return false;
+    }
+    waited = clock_monotonic_ns() - began;
+    t->ring->waits++;
+    t->ring->wait_ns += waited;
+    *now = tracer_now(P.monotonic);
+    if (waited > STALL_MS * UINT64_C(1000000)) {
+        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_STALL, 3, 0);
+        t->words[t->head++ & t->mask] = *now;
+        tracer_put(t, waited);
+    }
+    return true;
+}
+
+static void stop(struct tracer *t)
+{
+    t->gone = true;
+    t->limit = 0;
+    if (atomic_load(&P.session->closed))
+        tracer_hook(false);
+}
+
+/* ---- threads ---- */
+
+/* Give T a ring and say in it who writes; after a fork also what was running. */
+static bool ring_attach(struct tracer *t, compat_frame *frame)
+{
+    struct ring *ring = NULL;
+    uint64_t now = tracer_now(P.monotonic), number[3] = {(uint64_t)syscall(SYS_gettid)};
+    struct open_frame *open, **stack;
+    char name[256];
+    size_t depth = 0;
+
+    pthread_mutex_lock(&free_lock);
+    if (free_ring_count)
+        ring = free_rings[--free_ring_count];
+    pthread_mutex_unlock(&free_lock);
+    if (!ring && P.file && !(ring = ring_new()))
+        P.file->lost_threads++;
+    if (!ring) {
+        t->gone = true;
+        return false;
+    }
+    t->ring = ring;
+    t->words = (uint64_t *)((char *)ring + RING_HEADER);
+    t->mask = ring->words - 1;
+    t->head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    t->entered = 0;
+    thread_name(frame, name, sizeof name);
+    tracer_fact(FACT_THREAD, P.threads, number, name, strlen(name), "", 0);
+    if (!has_room(t) && !wait_for_collector(t, &now)) {
+        stop(t);
+        return false;
+    }
+    t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_THREAD, 2, P.threads++);
+    tracer_put(t, now);
+    t->epoch = now;
+
+    for (open = t->open; open; open = open->outer)
+        depth++;
+    if (!depth)
+        return true;
+    stack = malloc(depth * sizeof *stack);
+    if (!stack)
+        return true;
+    for (open = t->open; open; open = open->outer)
+        stack[--depth] = open;
+    for (size_t n = 0; stack[n]; n++) {
+        stack[n]->ordinal = t->entered++;
+        if (!has_room(t) && !wait_for_collector(t, &now)) {
+            stop(t);
+            break;
+        }
+        tracer_put(t, RING_WORD(RING_INHERITED, stack[n]->code & RING_ID_MASK, now));
+        if (stack[n] == t->open)
+            break;
+    }
+    free(stack);
+    return !t->gone;
+}
+
+static void thread_ended(void *value)
+{
+    struct tracer *t = value;
+
+    tracer_thread = NULL;
+    if (t->ring) {
+        pthread_mutex_lock(&free_lock);
+        free_rings[free_ring_count++] = t->ring;
+        pthread_mutex_unlock(&free_lock);
+    }
+    if (t->spare) {
+        munmap(t->spare->base, t->spare->bytes);
+        free(t->spare);
+    }
+    free(t);
+}
+
+struct tracer *tracer_attach(compat_frame *frame)
+{
+    int saved_errno = errno;
+    PyObject *type, *value, *traceback;
+    struct tracer *t;
+
+    PyErr_Fetch(&type, &value, &traceback); /* a throw arrives with its exception set */
+    t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+    if (t) {
+        memset(t, 0, sizeof *t);
+        t->stack_low = tracer_stack_low();
+        tracer_thread = t;
+        pthread_setspecific(thread_key, t);
+        ring_attach(t, frame);
+    }
+    PyErr_Restore(type, value, traceback);
+    errno = saved_errno;
+    return t;
+}
+
+bool tracer_room(struct tracer *t, uint64_t *now)
+{
+    int saved_errno = errno;
+    bool room = !t->gone;
+
+    if (room && !t->ring) { /* the first event after a fork */
+        room = ring_attach(t, NULL);
+        *now = tracer_now(P.monotonic);
+    }
+    if (room && !has_room(t) && !wait_for_collector(t, now)) {
+        stop(t);
+        room = false;
+    }
+    if (room && *now - t->epoch > RING_EPOCH_TICKS) {
+        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0);
+        tracer_put(t, *now);
+        t->epoch = *now;
+    }
+    if (!room) {
+        if (t->ring)
+            t->ring->lost++;
+        if (P.hooked && atomic_load_explicit(&P.session->closed, memory_order_relaxed))
+            tracer_hook(false);
+    }
+    errno = saved_errno;
+    return room;
+}
+
+/* ---- fork ---- */
+
+/* In the child, inside fork(): only this thread exists, and little is safe to
+ * call. The parent's rings are unmapped so that nothing can write to them. */
+static void forked(void)
+{
+    int saved_errno = errno;
+    struct tracer *t = tracer_thread;
+    char parent[sizeof P.file_name];
+
+    if (!P.session)
+        return;
+    memcpy(parent, P.file_name, sizeof parent);
+    if (!P.file)
+        parent[0] = 0;
+    for (size_t i = 0; i < mapping_count; i++)
+        munmap(mappings[i].at, mappings[i].bytes);
+    mapping_count = 0;
+    facts = NULL;
+    P.threads = 0;
+    free_ring_count = 0;
+    pthread_mutex_init(&free_lock, NULL);
+    file_open(parent, P.codes);
+    if (t) {
+        t->ring = NULL;
+        t->words = NULL;
+        t->head = t->limit = 0;
+        t->gone = !P.file;
+    }
+    errno = saved_errno;
+}
+
+/* ---- session ---- */
+
+int tracer_open_session(const char *directory)
+{
+    char path[sizeof P.session_directory + 16];
+    struct session_file *session = MAP_FAILED;
+    struct stat status;
+    int fd;
+
+    if (strlen(directory) >= sizeof P.session_directory)
+        return -1;
+    snprintf(P.session_directory, sizeof P.session_directory, "%s", directory);
+    snprintf(P.inject_directory, sizeof P.inject_directory, "%s/inject", directory);
+    snprintf(path, sizeof path, "%s/session", directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *session && status.st_size <= 1 << 20)
+        session = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (session == MAP_FAILED)
+        return -1;
+    if (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) || session->format != RING_FORMAT ||
+        session->bytes != status.st_size || ((char *)session)[status.st_size - 1] != 0 ||
+        session->ring_bytes < RING_SMALLEST || (session->ring_bytes & (session->ring_bytes - 1))) {
+        munmap(session, (size_t)status.st_size);
+        return -1;
+    }
+    P.session = session;
+    P.monotonic = session->clock == SESSION_MONOTONIC;
+    if (pthread_key_create(&thread_key, thread_ended) || pthread_atfork(NULL, NULL, forked)) {
+        P.session = NULL;
+        return -1;
+    }
+    file_open("", 0);
+    if (!P.file)
+        return -1;
+    facts_of_process();
+    return 0;
+}
