@@ -22,6 +22,7 @@
 #include "command.h"
 #include "db.h"
 #include "progress.h"
+#include "result.h"
 #include "say.h"
 #include "schema.h"
 #include "table.h"
@@ -101,29 +102,7 @@ static bool result_print(struct session *session, struct query *query)
     if (session->headless)
         table_headless(table);
     for (; any; any = query_step(query))
-        for (int i = 0; i < columns; i++) {
-            size_t bytes;
-            const char *text;
-            switch (query_type(query, i)) {
-            case QUERY_NULL:
-                table_null(table);
-                break;
-            case QUERY_INTEGER:
-                table_integer(table, query_integer(query, i));
-                break;
-            case QUERY_REAL:
-                table_real(table, query_real(query, i));
-                break;
-            case QUERY_TEXT:
-                text = query_text(query, i, &bytes);
-                table_text(table, text, bytes);
-                break;
-            case QUERY_BLOB:
-                text = query_text(query, i, &bytes);
-                table_blob(table, text, bytes);
-                break;
-            }
-        }
+        result_row(table, query);
 out:
     running = NULL;
     if (!query_close(query))

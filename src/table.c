@@ -413,6 +413,17 @@ void table_null(struct table *table)
     end_cell(table);
 }
 
+void table_json(struct table *table, const char *json)
+{
+    if (table->format != TABLE_JSON) {
+        table_string(table, json);
+        return;
+    }
+    begin_cell(table);
+    table_json_text(table->out, json, strlen(json));
+    end_cell(table);
+}
+
 bool table_close(struct table *table)
 {
     bool ok;
@@ -462,31 +473,50 @@ static size_t utf8_rune(const unsigned char *text, size_t bytes, unsigned long *
     return length;
 }
 
+/* One character into a JSON string, or as a part of JSON text. */
+static void json_rune(FILE *out, unsigned long rune, const unsigned char *bytes, size_t length)
+{
+    if (rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
+        (rune >= 0x2066 && rune <= 0x2069))
+        fprintf(out, "\\u%04lx", rune);
+    else
+        fwrite(bytes, 1, length, out);
+}
+
+void table_json_text(FILE *out, const char *json, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)json, *end = p + bytes;
+
+    while (p < end) {
+        unsigned long rune = 0xfffd;
+        size_t length = utf8_rune(p, (size_t)(end - p), &rune);
+        if (length)
+            json_rune(out, rune, p, length);
+        else
+            fputs("\\ufffd", out);
+        p += length ? length : 1;
+    }
+}
+
 void table_json_string(FILE *out, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + bytes;
 
     putc('"', out);
     while (p < end) {
-        unsigned long rune = 0;
+        unsigned long rune = 0xfffd;
         size_t length = utf8_rune(p, (size_t)(end - p), &rune);
-        if (!length) {
+        if (!length)
             fputs("\\ufffd", out);
-            p++;
-            continue;
-        }
-        if (rune == '"' || rune == '\\')
+        else if (rune == '"' || rune == '\\')
             fprintf(out, "\\%c", (int)rune);
         else if (rune == '\n')
             fputs("\\n", out);
         else if (rune == '\t')
             fputs("\\t", out);
-        else if (rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
-                 (rune >= 0x2066 && rune <= 0x2069))
-            fprintf(out, "\\u%04lx", rune);
         else
-            fwrite(p, 1, length, out);
-        p += length;
+            json_rune(out, rune, p, length);
+        p += length ? length : 1;
     }
     putc('"', out);
 }

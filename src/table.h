@@ -43,6 +43,7 @@ void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
 void table_null(struct table *table);
+void table_json(struct table *table, const char *json); /* is JSON already; elsewhere its text */
 
 /* Print the current row in red, where there are colours. */
 void table_alarm(struct table *table);
@@ -52,6 +53,10 @@ bool table_close(struct table *table);
 
 /* TEXT as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
 void table_json_string(FILE *out, const char *text, size_t bytes);
+
+/* JSON text as it is, but for characters that could drive a terminal: those
+ * stand in strings only, where \uNNNN means the same. */
+void table_json_text(FILE *out, const char *json, size_t bytes);
 
 /* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN
  * bytes and is returned. */
