@@ -186,11 +186,12 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.
 $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(COVERAGE),$(STANDARD)) -c -o $@ $<
 
+# BENCH and COMPARE are more options for the two, such as --quick.
 bench: all
-	$(firstword $(PYTHONS)) bench/bench.py
+	$(firstword $(PYTHONS)) bench/bench.py $(PYTHONS:%=--python %) $(BENCH)
 
 cpython-tests: all
-	$(firstword $(PYTHONS)) tests/cpython/compare.py
+	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
 clean:
 	rm -rf $(BUILD)
@@ -203,8 +204,8 @@ help:
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
-	@echo "make cpython-tests   CPython's own tests with and without dyntrace; takes long"
-	@echo "make bench           the README's table; wants a quiet machine"
+	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
+	@echo "make bench           the README's table; wants a quiet machine; BENCH=--quick"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 

@@ -65,15 +65,17 @@ _dyntrace()
     case ${COMP_WORDS[1]} in
     run) _dyntrace_run ;;
     report)
-        if [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--json --help" -- "$cur"))
+        if [[ $prev == --limit ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--json --limit --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi
         ;;
     sql)
         if [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--json --list --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--json --no-header --list --help" -- "$cur"))
         else
             COMPREPLY=($(compgen -W "$(_dyntrace_queries)" -- "$cur"))
             [[ $prev == *.db ]] || _dyntrace_files .db
@@ -81,7 +83,7 @@ _dyntrace()
         ;;
     fsck)
         if [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--recover --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--recover --json --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi
