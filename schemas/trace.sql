@@ -151,7 +151,7 @@ CREATE TABLE lookup(
     thread_id       INTEGER, -- on which
     code_id         INTEGER, -- the code that was called
     start_ns        INTEGER, -- asked
-    duration_ns     INTEGER, -- until the answer, guards included, compiling excluded
+    duration_ns     INTEGER, -- until it was known what runs: guards, and the compiler if it was asked
     outcome         INTEGER, -- enum 'outcome'
     cache_entry_id  INTEGER, -- hit: the entry that fitted; compiled: the one made
     entries_checked INTEGER, -- entries whose guards were run

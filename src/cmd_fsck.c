@@ -210,7 +210,8 @@ static struct frame frame_of(struct query *query)
 {
     struct frame frame = {
         .id = query_integer(query, 0), .known = true,
-        .thread_id = query_integer(query, 1), .start_ns = query_integer(query, 2), .end_ns = query_integer(query, 3), .last_child_end_ns = INT64_MIN,
+        .thread_id = query_integer(query, 1), .start_ns = query_integer(query, 2),
+        .end_ns = query_integer(query, 3), .last_child_end_ns = INT64_MIN,
         .open = query_type(query, 3) == QUERY_NULL,
     };
 

@@ -1,0 +1,655 @@
+"""The commands that read a trace: sql, report, fsck; and the schema they read.
+
+The traces here are made by Python's sqlite3 from schemas/*.sql, so that these tests need no recorder and can
+make traces that no recorder would."""
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import sqlite3
+import stat
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+QUERIES = sorted(path.stem for path in (ROOT / "schemas/queries").glob("*.sql"))
+CONTRACT = Path("/work/shared/contract/check_trace.py")
+
+# main() calls work() twice; the second call raises and was left open in a child that was killed.
+ROWS = """
+INSERT INTO meta VALUES ('dyntrace_version', '0.1.0'), ('state', 'complete'), ('started_unix_ns', 1700000000000000000),
+    ('host', 'box'), ('command', '["python", "app.py", "--fast"]'), ('clock', 'tsc'), ('span_ns', 5000000000),
+    ('frame_count', 6), ('open_frame_count', 1);
+INSERT INTO process(process_id, pid, parent_process_id, argv, executable, python_version, mode, start_ns, end_ns,
+    exit_code, exit_signal) VALUES
+    (1, 100, NULL, '["python", "app.py", "--fast"]', '/usr/bin/python', '3.12.1', 'all', 0, 5000000000, 3, NULL),
+    (2, 101, 1, '["python", "-c", "pass"]', '/usr/bin/python', '3.12.1', 'all', 1000, 4000000000, NULL, 9);
+INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 2, 101, 'MainThread');
+INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES
+    (1, 1, '/src/app/app.py', '<module>', 1, 'module'), (2, 1, '/src/app/app.py', 'work', 10, 'function'),
+    (3, 2, '/src/app/app.py', 'work', 10, 'function');
+INSERT INTO frame VALUES
+    (1, 1, NULL, 1, 0, 0, 100, 5000, NULL, 0),
+    (2, 1, 1, 2, 0, 0, 200, 300, NULL, 0),
+    (3, 1, 1, 2, 0, 0, 400, 900, NULL, 2),
+    (4, 1, 3, 2, 1, 0, 500, 600, NULL, 1),
+    (129, 2, NULL, 3, 0, 0, 2000, 2500, NULL, 0),
+    (130, 2, NULL, 3, 0, 0, 2600, NULL, NULL, 3);
+INSERT INTO code_total VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 500, 500, 0);
+"""
+
+
+def make_trace(path, *statements, rows=ROWS):
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA + rows)
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return make_trace(tmp_path / "t.db")
+
+
+@pytest.fixture
+def run(dyntrace, tmp_path):
+    """run("sql", FILE, ...) -> what subprocess.run returns; stdin is empty unless given."""
+    def run(*argv, **rest):
+        rest.setdefault("stdin", subprocess.DEVNULL) if "input" not in rest else None
+        rest.setdefault("cwd", tmp_path)
+        rest.setdefault("encoding", "utf-8")
+        return subprocess.run([dyntrace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=60, **rest)
+    return run
+
+
+def one_line(text):
+    """An error is one line that begins with the program's name."""
+    assert text.startswith("dyntrace: ") and text.endswith("\n") and text.count("\n") == 1, text
+    return text
+
+
+class Screen:
+    """A command on a terminal: keys in, text out."""
+
+    def __init__(self, argv, size=(24, 100), **environment):
+        self.text = ""
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+            os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", **environment)
+            os.environ.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
+            os.execv(argv[0], list(map(str, argv)))
+        self.pid = pid
+
+    def wait(self, text, seconds=20):
+        """Read until TEXT has come; returns what came with it and is gone from self.text."""
+        end = time.monotonic() + seconds
+        while text not in self.text:
+            assert time.monotonic() < end and self.read(), f"no {text!r} in {self.text!r}"
+        before, _, self.text = self.text.partition(text)
+        return before + text
+
+    def read(self):
+        try:
+            if select.select([self.fd], [], [], 1)[0]:
+                data = os.read(self.fd, 65536)
+                self.text += data.decode("utf-8", "replace")
+                return bool(data)
+        except OSError:
+            return False
+        return True
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def finish(self):
+        """Everything up to the end, and the exit status."""
+        while self.read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return self.text, os.waitstatus_to_exitcode(status)
+
+
+# ---- the schema ------------------------------------------------------------
+
+def test_frame_table_is_as_its_page_writer_expects(trace):
+    columns = [row[1:3] for row in sqlite3.connect(trace).execute("PRAGMA table_info(frame)")]
+    assert columns == [(name, "INTEGER") for name in (
+        "frame_id", "thread_id", "parent_id", "code_id", "kind", "outcome", "start_ns", "end_ns", "cache_entry_id",
+        "exit")]
+    assert sqlite3.connect(trace).execute("SELECT count(*) FROM sqlite_master WHERE tbl_name = 'frame'"
+                                          " AND type <> 'table'").fetchone() == (0,)
+
+
+def test_every_column_is_explained():
+    """Each line of a table that names a column ends in a comment, or the name says it all."""
+    for line in (ROOT / "schemas/trace.sql").read_text().splitlines():
+        if line.startswith("    ") and not line.lstrip().startswith(("(", "--", "PRIMARY")):
+            name = line.split()[0]
+            assert "--" in line or "PRIMARY KEY" in line or name in ("key", "value", "start_ns", "end_ns", "text"), line
+
+
+@pytest.mark.skipif(not CONTRACT.exists(), reason="the public contract's checker is not on this machine")
+def test_empty_and_filled_traces_hold_the_contract(tmp_path):
+    for rows in ("", ROWS):
+        path = make_trace(tmp_path / f"{len(rows)}.db", rows=rows)
+        done = subprocess.run([sys.executable, CONTRACT, path], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_views_spell_out_what_tables_hold(trace):
+    db = sqlite3.connect(trace)
+    assert db.execute("SELECT qualname, pid, kind, outcome, exit, duration_ns FROM frames WHERE frame_id = 4").fetchone() \
+        == ("work", 100, "resume", "plain", "yield", 100)
+    assert db.execute("SELECT exit, end_ns FROM frames WHERE frame_id = 130").fetchone() == ("abandoned", None)
+    # the same function in two processes is one line
+    assert db.execute("SELECT qualname, calls, total_ns, self_ns, ns_per_call FROM hot_functions").fetchall() \
+        == [("<module>", 1, 4900, 4300, 4900), ("work", 4, 1100, 1100, 275)]
+
+
+DECISIONS = """
+INSERT INTO compile(compile_id, frame_id, code_id, thread_id, label, start_ns, end_ns, outcome, cache_entry_id) VALUES
+    (1, 2, 2, 1, '0/0', 210, 220, 'ok', 1), (2, 3, 2, 1, '0/1', 410, 420, 'ok', 2);
+INSERT INTO cache_entry VALUES (1, 2, 1, '0/0', 'eager', 0, 3, 220, NULL, NULL), (2, 2, 2, '0/1', 'eager', 0, 1, 420, 800, 'reset');
+INSERT INTO guard VALUES (1, 1, 0, 'TYPE', 'L[x]', 'a'), (2, 1, 1, 'VALUE', 'L[x]', 'b'), (3, 1, 2, 'VALUE', 'L[y]', 'c'),
+    (4, 2, 0, 'TYPE', 'L[x]', 'd');
+INSERT INTO lookup VALUES (1, 2, 1, 2, 200, 25, 2, 1, 0, 1), (2, 3, 1, 2, 400, 28, 2, 2, 1, 1), (3, 4, 1, 2, 500, 20, 1, 2, 2, NULL);
+INSERT INTO guard_check VALUES (1, 2, 0, 1, 'fail', 2, 2, 6), (2, 3, 0, 1, 'error', 1, 1, 4), (3, 3, 1, 2, 'pass', NULL, 1, 10);
+INSERT INTO signature VALUES (1, 'x: int');
+INSERT INTO recompile_cause VALUES (2, 1, 0, 2, 'VALUE', 'L[x]', '1', '2', 'x was 1, is 2', 'observed');
+INSERT INTO graph_break VALUES (1, 2, 2, 12, 8, 'print', 'app.py:12', NULL);
+"""
+
+
+def test_decision_views(tmp_path):
+    db = sqlite3.connect(make_trace(tmp_path / "d.db", rows=ROWS + DECISIONS))
+    # guards before the one that failed passed, that one has the check's result, later ones did not run
+    assert db.execute("SELECT guard_check_id, guard_id, result, share_ns FROM guard_evaluation ORDER BY 1, ordinal").fetchall() \
+        == [(1, 1, "pass", 3.0), (1, 2, "fail", 3.0), (2, 1, "error", 4.0), (3, 4, "pass", 10.0)]
+    assert db.execute("SELECT kind, source, evaluations, failures, estimated_ns FROM guard_bill").fetchall() \
+        == [("TYPE", "L[x]", 3, 1, 17.0), ("VALUE", "L[x]", 1, 1, 3.0)]
+    assert db.execute("SELECT cache_entry_id, tried, hit, last_use_ns, died_ns FROM cache_entries ORDER BY 1").fetchall() \
+        == [(1, 2, 0, 200, None), (2, 1, 1, 500, 800)]
+    assert db.execute("SELECT outcome, entry, lookup_ns, frame_ns, signature FROM call_ledger ORDER BY lookup_id").fetchall() \
+        == [("compiled", "0/0", 25, 100, "x: int"), ("compiled", "0/1", 28, 500, "x: int"), ("hit", "0/1", 20, 100, None)]
+    assert db.execute("SELECT label, older_entry, source, expected, actual FROM recompile_causes").fetchall() \
+        == [("0/1", "0/0", "L[x]", "1", "2")]
+    assert db.execute("SELECT qualname, line, reason FROM graph_breaks").fetchall() == [("work", 12, "print")]
+    if CONTRACT.exists():
+        done = subprocess.run([sys.executable, CONTRACT, tmp_path / "d.db"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+# ---- sql: output -----------------------------------------------------------
+
+def test_a_pipe_gets_tsv(run, trace):
+    done = run("sql", trace, "SELECT pid, exit_code, exit_signal FROM process")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "pid\texit_code\texit_signal\n100\t3\t\n101\t\t9\n", "")
+    assert run("sql", trace, "SELECT count(*) FROM frame", "--no-header").stdout == "6\n"
+    assert run("sql", trace, "SELECT pid FROM process WHERE 0").stdout == "pid\n"
+
+
+def test_json_is_json(run, trace):
+    query = "SELECT pid, argv, NULL AS n, 1.5 AS r, 9e999 AS inf, x'00ff' AS b, char(27) || '\"\\' || char(10, 155, 8238) AS t FROM process LIMIT 1"
+    text = run("sql", trace, query, "--json").stdout
+    assert json.loads(text) == [{"pid": 100, "argv": '["python", "app.py", "--fast"]', "n": None, "r": 1.5, "inf": None,
+                                 "b": "00ff", "t": "\x1b\"\\\n\x9b\u202e"}]
+    assert all(" " <= c < "\x7f" for c in text.replace("\n", ""))  # nothing that a terminal would act on
+    assert json.loads(run("sql", trace, "SELECT 1 WHERE 0", "--json").stdout) == []
+
+
+def test_broken_utf8_is_shown_not_passed_on(run, trace):
+    query = "SELECT CAST(x'61ff1b5b32' AS TEXT) AS t"
+    assert run("sql", trace, query, "--no-header").stdout == "a\\xff\\x1b[2\n"
+    assert json.loads(run("sql", trace, query, "--json").stdout) == [{"t": "a\ufffd\x1b[2"}]
+
+
+def test_a_terminal_gets_aligned_columns(dyntrace, trace):
+    text, status = Screen([dyntrace, "sql", trace, "SELECT 'ä' AS name, 5 AS n UNION ALL SELECT 'long', 1234"], NO_COLOR="1").finish()
+    assert (text.replace("\r\n", "\n"), status) == ("name     n\nä        5\nlong  1234\n", 0)
+
+
+def test_a_terminal_gets_no_endless_cell_and_no_escape(dyntrace, trace):
+    query = "SELECT 1 AS a, char(27) || '[31m' || printf('%.*c', 100000000, 'x') AS b"
+    text, status = Screen([dyntrace, "sql", trace, query], NO_COLOR="1").finish()
+    assert status == 0 and len(text) < 1000 and "\x1b" not in text and "…" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_every_named_query_runs(run, trace):
+    for name in QUERIES:
+        done = run("sql", trace, name)
+        assert (done.returncode, done.stderr) == (0, ""), name
+        assert done.stdout.count("\n") >= 1
+    listed = run("sql", "--list").stdout
+    assert [line.split("\t")[0] for line in listed.splitlines()[1:]] == QUERIES
+    assert all(line.split("\t")[1] for line in listed.splitlines())
+
+
+def test_what_named_queries_find(run, trace):
+    def rows(name):
+        return json.loads(run("sql", trace, name, "--json").stdout)
+    assert rows("deepest-stacks")[0]["depth"] == 3 and rows("deepest-stacks")[0]["frame_id"] == 4
+    assert [row["frame_id"] for row in rows("open-frames")] == [130]
+    assert rows("slowest-frames")[0]["qualname"] == "<module>"
+    assert [(row["qualname"], row["raised"]) for row in rows("raised-frames")] == [("work", 1)]
+    assert [(row["pid"], row["ended"]) for row in rows("process-tree")] == [("100", "exit 3"), ("  101", "signal 9")]
+
+
+def test_sql_from_stdin(run, trace):
+    done = run("sql", trace, input="SELECT 1 AS a; -- one\nSELECT 2 AS b")
+    assert (done.returncode, done.stdout) == (0, "a\n1\n\nb\n2\n")
+    assert run("sql", trace, input="").returncode == 0
+
+
+# ---- sql: which file, which query ------------------------------------------
+
+def test_the_default_is_the_newest_trace_here(run, tmp_path):
+    make_trace(tmp_path / "old.db", "UPDATE meta SET value = 'old' WHERE key = 'host'")
+    make_trace(tmp_path / "new.db", "UPDATE meta SET value = 'new' WHERE key = 'host'")
+    os.utime(tmp_path / "old.db", (1, 1))
+    (tmp_path / "text.db").write_text("not a database")
+    sqlite3.connect(tmp_path / "other.db").executescript("CREATE TABLE meta(key, value); CREATE TABLE t(a);")
+    os.mkfifo(tmp_path / "fifo.db")
+    (tmp_path / "folder.db").mkdir()
+    for name in ("text.db", "other.db"):
+        os.utime(tmp_path / name, (4000000000, 4000000000))
+    assert run("sql", "SELECT value FROM meta WHERE key = 'host'", "--no-header").stdout == "new\n"
+    assert run("report").stdout.startswith("trace\tnew.db\n")
+
+
+def test_names_that_a_uri_could_take_amiss(run, tmp_path):
+    for name in ("a?mode=rwc&x.db", "b#c.db", "d%20e.db", "ü .db"):
+        make_trace(tmp_path / name)
+        done = run("sql", name, "SELECT 1 AS a")
+        assert (done.returncode, done.stdout) == (0, "a\n1\n"), done.stderr
+    assert not [name for name in os.listdir(tmp_path) if name in ("a", "b")]
+
+
+@pytest.mark.parametrize("name, content, why", [
+    ("none.db", None, "No such file or directory"),
+    ("text.db", b"hello " * 1000, "not an SQLite database"),
+    ("empty.db", b"", "not a dyntrace trace"),
+])
+def test_files_that_are_no_trace(run, tmp_path, name, content, why):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    for command in (["sql", name, "SELECT 1"], ["report", name], ["fsck", name]):
+        done = run(*command)
+        assert done.returncode == 2 and done.stdout == ""
+        assert why in one_line(done.stderr) and name in done.stderr
+
+
+def test_a_folder_a_fifo_and_another_database(run, tmp_path):
+    (tmp_path / "folder.db").mkdir()
+    os.mkfifo(tmp_path / "fifo.db")
+    sqlite3.connect(tmp_path / "other.db").executescript("CREATE TABLE meta(a, b); CREATE TABLE t(a);")
+    for name, why in (("folder.db", "is a directory"), ("fifo.db", "not a regular file"), ("other.db", "not a dyntrace trace")):
+        done = run("report", name)
+        assert done.returncode == 2 and why in one_line(done.stderr)
+
+
+def test_no_trace_here(run):
+    for command in ("sql", "report"):
+        done = run(command)
+        assert done.returncode == 2 and "no trace" in one_line(done.stderr)
+
+
+def test_a_newer_trace_is_refused_politely(run, tmp_path):
+    path = make_trace(tmp_path / "new.db", "UPDATE meta SET value = 2 WHERE key = 'schema_version'")
+    for command in (["sql", path, "SELECT 1"], ["report", path], ["fsck", path]):
+        done = run(*command)
+        assert done.returncode == 2 and "upgrade dyntrace" in one_line(done.stderr)
+
+
+def test_bad_usage_is_exit_2_in_one_line(run, trace):
+    for argv in (["sql", "--nonsense"], ["sql", trace, "SELECT 1", "SELECT 2"], ["sql", "no-such-query"],
+                 ["sql", trace, "no-such-query"], ["report", "--limit", "x"], ["report", "--limit"], ["report", "a", "b"],
+                 ["report", "--x"], ["fsck"], ["fsck", "a", "b"], ["fsck", trace, "--x"]):
+        done = run(*argv)
+        assert done.returncode == 2 and done.stdout == "", argv
+        one_line(done.stderr)
+
+
+def test_an_error_in_sql_is_exit_1_in_one_line(run, trace):
+    for query in ("SELECT nope", "SELEKT 1", "SELECT 1; SELECT nope", 'SELECT "nope"', "SELECT load_extension('x')"):
+        done = run("sql", trace, query)
+        assert done.returncode == 1
+        one_line(done.stderr)
+
+
+# ---- sql: harmless ---------------------------------------------------------
+
+@pytest.mark.parametrize("query", [
+    "DELETE FROM process", "UPDATE meta SET value = 2", "INSERT INTO meta VALUES ('a', 1)", "DROP TABLE frame",
+    "CREATE TABLE t(a)", "CREATE TABLE temp.t(a)", "ATTACH 'made.db' AS made", "VACUUM;", "VACUUM INTO 'made.db'", "PRAGMA query_only = OFF",
+    "PRAGMA journal_mode = WAL", "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema",
+    "PRAGMA query_only = OFF; DELETE FROM process", "PRAGMA user_version = 5; SELECT nope", "REINDEX;", "ANALYZE;",
+    "SELECT writefile('made.db', 'x')", "PRAGMA temp_store_directory = '/'", "BEGIN IMMEDIATE; DELETE FROM process",
+])
+def test_sql_cannot_write(run, tmp_path, trace, query):
+    before = trace.read_bytes()
+    done = run("sql", trace, query)
+    assert done.returncode == 1, done.stdout
+    one_line(done.stderr)
+    assert trace.read_bytes() == before
+    assert os.listdir(tmp_path) == ["t.db"]
+
+
+def test_a_hostile_schema_is_not_trusted(run, tmp_path):
+    path = tmp_path / "hostile.db"
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA + ROWS + """
+        DROP VIEW frames; CREATE VIEW frames AS SELECT load_extension('/tmp/evil') AS a;
+        DROP VIEW hot_functions; CREATE VIEW hot_functions AS WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a FROM r) SELECT * FROM r;
+        CREATE VIEW innocent AS SELECT sqlite_compileoption_get(0), fts3_tokenizer('simple') AS a;
+    """)
+    db.close()
+    for view in ("frames", "innocent"):
+        done = run("sql", path, f"SELECT * FROM {view}")
+        assert done.returncode == 1
+        one_line(done.stderr)
+    assert run("report", path).returncode == 0  # asks no view
+
+
+def test_needed_tables_that_are_something_else(run, tmp_path):
+    for how in ("CREATE VIEW loss AS WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a FROM r) SELECT * FROM r",
+                "CREATE VIRTUAL TABLE loss USING fts5(a)"):
+        path = make_trace(tmp_path / "x.db", "DROP VIEW losses", "DROP TABLE loss", how)
+        done = run("report", path)
+        assert done.returncode == 2 and "not a dyntrace trace" in one_line(done.stderr)
+        path.unlink()
+
+
+def test_damage_is_told_in_one_line(run, trace):
+    data = bytearray(trace.read_bytes())
+    with sqlite3.connect(trace) as db:
+        page_size, = db.execute("PRAGMA page_size").fetchone()
+        root, = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'process'").fetchone()
+    data[(root - 1) * page_size:root * page_size] = b"\xa5" * page_size
+    trace.write_bytes(data)
+    done = run("sql", trace, "SELECT * FROM process")
+    assert done.returncode == 1 and "damaged" in one_line(done.stderr)
+    done = run("report", trace)
+    assert done.returncode == 2 and "damaged" in done.stderr
+    done = run("fsck", trace)
+    assert done.returncode == 1 and "broken" in done.stdout
+
+
+def test_a_trace_cut_short(run, trace):
+    data = trace.read_bytes()
+    for length in (50, 100, 1000, 4096, 10000, len(data) // 2, len(data) - 4096):
+        trace.write_bytes(data[:length])
+        for command in (["sql", trace, "process-tree"], ["report", trace], ["fsck", trace], ["fsck", trace, "--json"]):
+            done = run(*command)
+            assert done.returncode in (0, 1, 2), (length, command, done.stderr)
+            if command[0] == "fsck":
+                assert done.returncode != 0
+
+
+def test_live_trace_in_wal_mode_is_readable(run, tmp_path, trace):
+    writer = sqlite3.connect(trace)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("UPDATE meta SET value = 'recording' WHERE key = 'state'")
+    writer.execute("INSERT INTO meta VALUES ('session', ?)", (str(tmp_path),))
+    writer.execute("UPDATE process SET end_ns = NULL, exit_code = NULL WHERE process_id = 1")
+    writer.commit()
+    writer.execute("INSERT INTO loss VALUES (1, NULL, 5, 5, 'not committed')")
+    assert run("sql", trace, "SELECT count(*) FROM loss", "--no-header").stdout == "0\n"
+    assert "still recording, or interrupted" in run("report", trace).stdout
+    assert "still being recorded" in run("fsck", trace).stdout
+    lock = open(tmp_path / "collector.lock", "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    text = run("report", trace).stdout
+    assert "still recording" in text and "still running" in text
+    assert json.loads(run("report", trace, "--json").stdout)["live"] is True
+    lock.close()
+    text = run("report", trace).stdout
+    assert "interrupted" in text and "--recover" in text and "still running" not in text
+    writer.rollback()
+    writer.close()
+
+
+def test_reading_leaves_nothing_behind(run, tmp_path, trace):
+    with sqlite3.connect(trace) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    assert os.listdir(tmp_path) == ["t.db"]
+    for command in (["sql", trace, "SELECT * FROM process"], ["report", trace], ["fsck", trace]):
+        assert run(*command).returncode == 0
+    assert os.listdir(tmp_path) == ["t.db"]
+
+
+def test_ctrl_c_ends_a_query(dyntrace, trace):
+    endless = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r) SELECT count(*) FROM r"
+    running = subprocess.Popen([dyntrace, "sql", trace, endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 130 and out == "" and "interrupted" in one_line(err)
+
+
+# ---- sql: the prompt -------------------------------------------------------
+
+def test_the_prompt(dyntrace, tmp_path, trace):
+    screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path / "state"))
+    screen.wait("dyntrace> ")
+    screen.type("select pid,\n")
+    screen.wait("...> ")
+    screen.type("exit_code from process;\n")
+    assert "pid  exit_code\r\n100          3\r\n101  NULL" in screen.wait("dyntrace> ")
+    screen.type("select nope;\n")
+    assert "no such column" in screen.wait("dyntrace> ")
+    screen.type(".tables\n")
+    assert "guard_check" in screen.wait("dyntrace> ")
+    screen.type(".schema thread\n")
+    assert "-- as the system knew it" in screen.wait("dyntrace> ")
+    screen.type(".queries\n")
+    assert "process-tree" in screen.wait("dyntrace> ")
+    screen.type("process-tree\n")
+    assert "signal 9" in screen.wait("dyntrace> ")
+    screen.type("process-tr\t;\n")  # completed
+    assert "signal 9" in screen.wait("dyntrace> ")
+    screen.type("select f.parent_i\tis null from frame f limit 1;\n")
+    assert "f.parent_id is null" in screen.wait("dyntrace> ")
+    screen.type(".he\t\n")
+    assert ".schema [T]" in screen.wait("dyntrace> ")
+    screen.type("select 'garb")
+    screen.wait("garb")
+    screen.type("\x03")  # forgets the line
+    screen.wait("dyntrace> ")
+    screen.type("with recursive r(a) as (select 1 union all select a + 1 from r) select count(*) from r;\n")
+    screen.wait("running: 1 s")
+    screen.type("\x03")  # ends the query, not the program
+    assert "interrupted" in screen.wait("dyntrace> ")
+    screen.type("select 'größe';\n")
+    assert "größe\r\n" in screen.wait("dyntrace> ")
+    screen.type("\x04")
+    assert screen.finish()[1] == 0
+    history = tmp_path / "state/dyntrace/sql_history"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    assert stat.S_IMODE(history.parent.stat().st_mode) == 0o700
+    screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path / "state"))
+    screen.wait("dyntrace> ")
+    screen.type("\x1b[A\n")  # the last statement again
+    assert "größe\r\n" in screen.wait("dyntrace> ")
+    screen.type(".quit\n")
+    assert screen.finish()[1] == 0
+
+
+# ---- report ----------------------------------------------------------------
+
+def test_report_in_a_pipe(run, trace):
+    done = run("report", trace, env={**os.environ, "TZ": "UTC"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"""\
+trace	{trace}
+state	complete
+command	python app.py --fast
+recorded	2023-11-14 22:13:20 on box by dyntrace 0.1.0
+span	5 s
+frames	6, of which 1 still open
+processes	2
+threads	2
+clock	tsc
+
+Processes
+pid	ended	ran	threads	python	command
+100	exit 3	5 s	1	3.12.1	python app.py --fast
+  101	signal 9 (SIGKILL)	4 s	1	3.12.1	python -c pass
+
+Threads
+pid	tid	name
+100	100	MainThread
+101	101	MainThread
+
+Hot functions, most own time first
+calls	total	self	per call	raised	function	where
+1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1
+4	1.1 us	1.1 us	275 ns	1	work	app/app.py:10
+"""
+
+
+def test_losses_stand_out(run, dyntrace, tmp_path):
+    path = make_trace(tmp_path / "l.db", "INSERT INTO loss VALUES (1, 1, 1000, 7, 'collector gone'), (1, 1, 2000, 5, 'collector gone'),"
+                                         "(1, 1, 3000, 0, 'stall: waited 2 ms'), (2, NULL, 10, NULL, 'no ring')")
+    lines = run("report", path).stdout.splitlines()
+    assert "LOSS\t12\t2\t1 us\tcollector gone" in lines and "LOSS\t?\t1\t10 ns\tno ring" in lines
+    assert "waited\t0\t1\t3 us\tstall: waited 2 ms" in lines
+    text, status = Screen([dyntrace, "report", path]).finish()
+    red = [line for line in text.splitlines() if line.startswith("\x1b[31m")]
+    assert status == 0 and len(red) == 2 and all("LOSS" in line for line in red)
+    assert "\x1b" not in Screen([dyntrace, "report", path], NO_COLOR="1").finish()[0]
+    found = json.loads(run("report", path, "--json").stdout)
+    assert found["lost_events"] == 12
+    assert [(row["cause"], row["events"], row["times"]) for row in found["losses"]] == [
+        ("collector gone", 12, 2), ("no ring", None, 1), ("stall: waited 2 ms", 0, 1)]
+
+
+def test_report_json(run, trace):
+    found = json.loads(run("report", trace, "--json").stdout)
+    assert found["meta"]["schema_version"] == 1 and found["meta"]["command"] == ["python", "app.py", "--fast"]
+    assert (found["frames"], found["open_frames"], found["process_count"], found["thread_count"]) == (6, 1, 2, 2)
+    assert [(row["pid"], row["depth"], row["argv"]) for row in found["processes"]] == [
+        (100, 0, ["python", "app.py", "--fast"]), (101, 1, ["python", "-c", "pass"])]
+    assert found["hot_functions"][1] == {
+        "qualname": "work", "filename": "/src/app/app.py", "first_line": 10, "kind": "function", "calls": 4,
+        "total_ns": 1100, "self_ns": 1100, "ns_per_call": 275, "raised": 1}
+
+
+def test_report_limit(run, trace):
+    text = run("report", trace, "--limit", "1").stdout
+    assert "signal 9" not in text and "(1 of 2; --limit 0 shows all)" in text
+    assert len(json.loads(run("report", trace, "--json", "--limit=1").stdout)["hot_functions"]) == 1
+    assert run("report", trace, "--limit", "0").stdout == run("report", trace).stdout
+
+
+def test_report_of_a_hostile_trace(run, dyntrace, tmp_path):
+    evil = "\x1b]0;owned\x07\x9b2J\u202e\n\t"
+    path = make_trace(tmp_path / "e.db")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE process SET argv = ?, python_version = ?", (evil, evil))
+        db.execute("UPDATE code SET qualname = ?, filename = ?", (evil, evil))
+        db.execute("UPDATE thread SET name = ?", (evil,))
+        db.execute("UPDATE process SET parent_process_id = process_id")
+        db.execute("UPDATE meta SET value = ? WHERE key IN ('host', 'command', 'state', 'clock')", (evil,))
+        db.execute("INSERT INTO loss VALUES (99, 99, -5, -7, ?)", (evil,))
+    db.close()
+    for text in (run("report", path).stdout, run("report", path, "--json").stdout,
+                 Screen([dyntrace, "report", path], NO_COLOR="1").finish()[0].replace("\r", "")):
+        assert not set(text) & set("\x1b\x07\x9b\u202e")
+        assert "owned" in text
+    assert json.loads(run("report", path, "--json").stdout)["processes"][0]["argv"] == [evil]
+
+
+def test_report_of_processes_in_a_ring(run, tmp_path):
+    """Nobody is the root: fsck's business; report must end."""
+    path = make_trace(tmp_path / "r.db", "UPDATE process SET parent_process_id = 3 - process_id")
+    assert run("report", path).returncode == 0
+
+
+def test_report_never_reads_frames_of_a_large_trace(run, tmp_path):
+    """A trace that claims many frames has their count taken from meta, whatever the table holds."""
+    path = make_trace(tmp_path / "m.db", "UPDATE meta SET value = 40000000 WHERE key = 'frame_count'",
+                      "DELETE FROM meta WHERE key = 'open_frame_count'")
+    found = json.loads(run("report", path, "--json").stdout)
+    assert found["frames"] == 40000000 and found["open_frames"] is None
+
+
+# ---- fsck ------------------------------------------------------------------
+
+def test_fsck_of_a_sound_trace(run, trace):
+    done = run("fsck", trace)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ": ok: " in done.stdout and "frames 6, open frames 1" in done.stdout
+    found = json.loads(run("fsck", trace, "--json").stdout)
+    assert found["ok"] is True and found["rows"]["frames"] == 6
+
+
+@pytest.mark.parametrize("change, rule, row", [
+    ("UPDATE frame SET thread_id = 9 WHERE frame_id = 130", "a frame's thread exists", "130"),
+    ("UPDATE frame SET code_id = 9 WHERE frame_id = 2", "a frame's code exists", "2"),
+    ("UPDATE frame SET end_ns = 150 WHERE frame_id = 2", "has a start", "2"),
+    ("UPDATE frame SET start_ns = NULL WHERE frame_id = 2", "has a start", "2"),
+    ("UPDATE frame SET start_ns = 1999 WHERE frame_id = 130", "follow start time", "130"),
+    ("UPDATE frame SET kind = 9 WHERE frame_id = 2", "are in `enum`", "2"),
+    ("UPDATE frame SET parent_id = 77 WHERE frame_id = 2", "a frame's parent exists", "2"),
+    ("UPDATE frame SET parent_id = 0 WHERE frame_id = 2", "a frame's parent exists", "2"),
+    ("UPDATE frame SET parent_id = 3 WHERE frame_id = 2", "smaller id", "2"),
+    ("UPDATE frame SET thread_id = 2 WHERE frame_id = 4", "child's thread", "4"),
+    ("UPDATE frame SET end_ns = 5001 WHERE frame_id = 3", "ends after it", "3"),
+    ("UPDATE frame SET end_ns = NULL WHERE frame_id = 4", "no open child", "4"),
+    ("UPDATE frame SET end_ns = 450 WHERE frame_id = 2", "siblings", "3"),
+    ("UPDATE frame SET end_ns = 2700 WHERE frame_id = 129", "siblings", "130"),
+    ("DELETE FROM frame WHERE frame_id = 129", "frame_count", "meta says 6, there are 5"),
+    ("UPDATE thread SET process_id = 9 WHERE thread_id = 2", "thread's process", "2"),
+    ("UPDATE code SET process_id = NULL WHERE code_id = 3", "code's process", "3"),
+    ("INSERT INTO code_total VALUES (77, 1, 1, 1, 0)", "totals", "77"),
+    ("UPDATE process SET parent_process_id = 7 WHERE process_id = 2", "process's parent", "2"),
+    ("UPDATE process SET parent_process_id = 2 WHERE process_id = 2", "process's parent", "2"),
+    ("UPDATE process SET exit_code = 0 WHERE process_id = 2", "not both", "2"),
+    ("UPDATE process SET end_ns = 0 WHERE process_id = 2", "process ends no earlier", "2"),
+    ("INSERT INTO loss VALUES (7, NULL, 0, 1, 'x')", "a loss has a cause", "1"),
+])
+def test_fsck_finds(run, tmp_path, change, rule, row):
+    path = make_trace(tmp_path / "b.db", change)
+    done = run("fsck", path)
+    assert done.returncode == 1 and done.stdout.startswith("broken: ")
+    line, = [line for line in done.stdout.splitlines() if rule in line]
+    assert line.endswith(f": {row}")
+    found = json.loads(run("fsck", path, "--json").stdout)
+    assert found["ok"] is False
+    assert [r["rows"] for r in found["rules"] if rule in r["rule"]] == [[row]]
+
+
+def test_fsck_quotes_the_first_rows_of_many(run, tmp_path):
+    path = make_trace(tmp_path / "b.db", "UPDATE frame SET code_id = 99")
+    assert "a frame's code exists: 6 rows: 1, 2, 3, 4, 129, ...\n" in run("fsck", path).stdout
+
+
+def test_fsck_finds_parents_that_left_its_memory(run, tmp_path):
+    """A parent far behind is fetched again, and one that does not enclose its child is still found."""
+    count = 200000
+    path = make_trace(tmp_path / "far.db", "DELETE FROM frame",
+                      f"UPDATE meta SET value = {count} WHERE key = 'frame_count'",
+                      f"INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, {count * 10}, NULL, 0)",
+                      f"WITH RECURSIVE r(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM r WHERE i < {count}) "
+                      "INSERT INTO frame SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count)
+    assert run("fsck", path).returncode == 0
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE frame SET end_ns = {count * 10 + 1} WHERE frame_id = {count}")
+    assert f"ends after it: 1 row: {count}\n" in run("fsck", path).stdout
