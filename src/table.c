@@ -21,6 +21,7 @@ enum {
     KEPT_ROWS = 500,
     KEPT_BYTES = 4 << 20,  /* whichever comes first */
     CELL_WIDTH = 60,       /* of a text cell on a terminal, when there is no room for more */
+    LATE_WIDTH = 8,        /* of a text cell that comes after the widths were settled, at least */
     CELL_BYTES = 16 << 10, /* of any cell on a terminal */
 };
 
@@ -76,7 +77,7 @@ static int text_width(const char *text)
     return width;
 }
 
-/* Cut TEXT to LIMIT columns, the last of them a "…". Returns its new width. */
+/* Cut TEXT, which is wider, to LIMIT columns, the last of them a "…". Returns its new width. */
 static int text_cut(char *text, int limit)
 {
     int width = 0;
@@ -92,7 +93,7 @@ static int text_cut(char *text, int limit)
         width += columns;
         p += strlen(one);
     }
-    /* Room for the ellipsis: what is cut off is at least a byte; text_add leaves the rest. */
+    /* add_aligned has left room for the ellipsis. */
     strcpy(p, "…");
     return width + 1;
 }
@@ -260,8 +261,11 @@ static void add_aligned(struct table *table, char *text, bool right, bool absent
         text = roomy;
     }
     *cell = (struct cell){text, text ? text_width(text) : 1, right, absent};
-    if (text && table->streaming && table->columns > 1 && cell->width > table->widths[table->filled] && !right)
-        cell->width = text_cut(text, table->widths[table->filled] > 8 ? table->widths[table->filled] : 8);
+    if (text && table->streaming && table->columns > 1 && !right) {
+        int room = table->widths[table->filled] > LATE_WIDTH ? table->widths[table->filled] : LATE_WIDTH;
+        if (cell->width > room)
+            cell->width = text_cut(text, room);
+    }
     table->bytes += text ? strlen(text) : 0;
     if (++table->filled < table->columns)
         return;
