@@ -44,11 +44,12 @@ MODULES = """
     test_signal test_runpy test_site test_cmd_line
 """.split()
 
-# Together under three minutes, both sides, on one slow core; each for a reason of its own: generator and coroutine
-# frames, recursion (functools, exceptions), fork, profilers beside us, command lines and site.
+# Half a minute plain and about a minute traced, per interpreter: everything that takes less than three seconds, and
+# threading. What only the full list has: pools and spawned children, asyncio, subprocess, signals, faulthandler.
 QUICK = """
-    test_generators test_coroutines test_contextlib test_functools test_exceptions test_fork1 test_sys_setprofile
-    test_sys_settrace test_runpy test_site
+    test_generators test_coroutines test_asyncgen test_exceptions test_traceback test_sys test_sys_settrace
+    test_sys_setprofile test_threading test_fork1 test_contextlib test_functools test_inspect test_gc test_weakref
+    test_runpy test_site test_cmd_line
 """.split()
 
 PASS, SKIP, FAIL = "ok", "skipped", "FAILED"
@@ -385,7 +386,7 @@ def usage_error(text):
 def parse_arguments(argv):
     parser = argparse.ArgumentParser(description="Compare CPython's own tests with and without `dyntrace run`.")
     parser.add_argument("--python", action="append", metavar="PY", help="interpreter to test; repeatable (default: python3)")
-    parser.add_argument("--quick", action="store_true", help="the fast modules only, under 3 minutes: " + " ".join(QUICK))
+    parser.add_argument("--quick", action="store_true", help="the fast modules only, under 3 minutes for one interpreter")
     parser.add_argument("--modules", nargs="+", metavar="NAME", help="these modules (default: the 25 of the issue)")
     parser.add_argument("--dyntrace", default=str(ROOT / "build" / "dyntrace"), metavar="PROGRAM")
     parser.add_argument("--dyntrace-option", action="append", default=[], metavar="OPTION", help="passed to `dyntrace run`; repeatable, write --dyntrace-option=--frames=user")
@@ -445,7 +446,7 @@ def main(argv):
     if options.json:
         Path(options.json).write_text(json.dumps([comparison.as_json() for comparison in done], indent=1))
     if not done:
-        return usage_error("none of these modules is installed; Debian has them in libpython3-testsuite")
+        return usage_error("none of these modules is installed; Debian has them in libpython3.NN-testsuite")
     different = [comparison for comparison in done if not comparison.sound()]
     frames = sum((run.trace or {}).get("frames", 0) for comparison in done for run in comparison.traced)
     lost = sum((run.trace or {}).get("losses", 0) for comparison in done for run in comparison.traced)
