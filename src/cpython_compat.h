@@ -107,6 +107,13 @@ static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
 #define compat_leave_c(ts) ((void)0)
 #endif
 
+/* What is left of the recursion limit; split into a Python and a C count in 3.12. */
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
+#else
+#define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
+#endif
+
 /* 3.14 takes the thread's stack bounds from the thread state: while we run on
  * a stack segment of our own they must be that segment's. */
 #if PY_VERSION_HEX >= 0x030e0000
@@ -148,7 +155,7 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 #endif
 
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
- * hook (gh-... fixed in 3.14): see tracer_code.c. */
+ * hook; 3.14 asks: see tracer_code.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
 
 #endif

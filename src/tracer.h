@@ -101,6 +101,7 @@ void tracer_fix_all_types(void);
 /* tracer_stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);
 char *tracer_stack_low(void);
+void tracer_stack_release(struct tracer *t);
 
 /* tracer_exec.c */
 void tracer_follow_children(void);

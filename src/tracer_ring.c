@@ -441,10 +441,7 @@ static void thread_ended(void *value)
         free_rings[free_ring_count++] = t->ring;
         pthread_mutex_unlock(&free_lock);
     }
-    if (t->spare) {
-        munmap(t->spare->base, t->spare->bytes);
-        free(t->spare);
-    }
+    tracer_stack_release(t);
     free(t);
 }
 

@@ -14,10 +14,14 @@
  *
  * The margin is for C code that recurses on its own below the last Python
  * frame (repr of nested lists, the compiler, pickle). One segment is kept for
- * reuse, so that a loop round the boundary costs nothing. */
+ * reuse, so that a loop round the boundary costs nothing.
+ *
+ * Segments together may take half of the machine's memory. A recursion that
+ * wants more gets CPython's own RecursionError. */
 #include "tracer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -77,10 +81,21 @@ __asm__(".text\n"
         ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
 #endif
 
-/* Owned by the caller; segment_free undoes it. NULL: no address space. */
+static atomic_size_t segments; /* in use by all threads */
+
+static size_t segments_max(void)
+{
+    static size_t max;
+
+    if (!max)
+        max = (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE) / SEGMENT_BYTES + 1;
+    return max;
+}
+
+/* Owned by the caller; segment_free undoes it. NULL: no memory, or enough taken. */
 static struct stack_segment *segment_new(void)
 {
-    struct stack_segment *segment = malloc(sizeof *segment);
+    struct stack_segment *segment = segments < segments_max() ? malloc(sizeof *segment) : NULL;
     char *base;
 
     if (!segment)
@@ -93,11 +108,13 @@ static struct stack_segment *segment_new(void)
     }
     mprotect(base, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
     *segment = (struct stack_segment){.base = base, .bytes = SEGMENT_BYTES};
+    segments++;
     return segment;
 }
 
 static void segment_free(struct stack_segment *segment)
 {
+    segments--;
     munmap(segment->base, segment->bytes);
     free(segment);
 }
@@ -110,9 +127,13 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     PyObject *result;
 
     t->spare = NULL;
-    if (!segment && !(segment = segment_new()))
-        /* No room for a segment: the rest of this stack is what there is. */
-        return tracer_process.evaluate(ts, frame, throwflag);
+    if (!segment && !(segment = segment_new())) {
+        int remaining = compat_recursion_remaining(ts);
+        compat_recursion_remaining(ts) = 0;
+        result = tracer_process.evaluate(ts, frame, throwflag);
+        compat_recursion_remaining(ts) = remaining;
+        return result;
+    }
     t->stack_low = segment->base + SEGMENT_MARGIN;
     bounds = compat_set_bounds(ts, segment->base, segment->base + segment->bytes);
     result = tracer_call_on_stack(ts, frame, throwflag, segment->base + segment->bytes - 64,
@@ -124,6 +145,14 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     else
         t->spare = segment;
     return result;
+}
+
+/* The thread has ended. */
+void tracer_stack_release(struct tracer *t)
+{
+    if (t->spare)
+        segment_free(t->spare);
+    t->spare = NULL;
 }
 
 /* Where the calling thread's stack is half used. NULL: unknown, never switch. */

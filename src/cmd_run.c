@@ -1,0 +1,727 @@
+/* cmd_run.c -- `dyntrace run`: start a program so that it is recorded.
+ *
+ * Runs in: the command line. Three processes (docs/internals.md):
+ *
+ *     run --fork--> collector   in a session of its own: no key press reaches it
+ *         --fork--> command     the user's program, in our place in the terminal
+ *
+ * The command gets our standard streams, directory, signals and environment as
+ * they were, with one variable changed. We wait, pass on signals that were sent
+ * to us alone, and end with its status. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector.h"
+#include "command.h"
+#include "recorder_sqlite.h"
+#include "recover.h"
+#include "say.h"
+#include "session.h"
+
+static const char usage[] =
+    "usage: dyntrace run [OPTIONS] [--] script.py [ARGS] | -m MODULE [ARGS] | -c CODE [ARGS] | PROGRAM [ARGS]\n\n"
+    "Runs the program and records every Python frame that it and its children evaluate.\n"
+    "The exit status is the program's own (128+N when signal N killed it).\n\n"
+    "  -o FILE              write the trace to FILE (default: the script's name with .db)\n"
+    "      --force          replace FILE if it is there\n"
+    "      --python PY      run scripts, -m and -c by this interpreter (default: python3)\n"
+    "      --frames WHICH   all (default); user: not the standard library, not site-packages;\n"
+    "                       none: run without recording frames\n"
+    "      --include GLOB   record only code whose file or qualified name matches; may be repeated\n"
+    "      --exclude GLOB   do not record code that matches; may be repeated, wins over --include\n"
+    "      --max-depth N    record at most N frames on top of each other\n"
+    "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
+    "                       the totals of `report` still count them\n";
+
+struct options {
+    const char *trace, *python;
+    bool force;
+    struct session_options session;
+    const char **globs; /* owned, with their strings */
+};
+
+/* ---- options ---- */
+
+static bool duration(const char *text, uint64_t *ns)
+{
+    static const struct { const char *name; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || !(value >= 0) || value > 1e12)
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].name)) {
+            *ns = (uint64_t)(value * units[i].ns);
+            return true;
+        }
+    return false;
+}
+
+static bool number(const char *text, uint32_t *value)
+{
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+
+    *value = (uint32_t)n;
+    return isdigit((unsigned char)*text) && !*end && n > 0 && n <= INT32_MAX;
+}
+
+/* Where the command begins in ARGV, or -1 after saying what is wrong. */
+static int options_parse(struct options *o, int argc, char **argv)
+{
+    enum { FORCE = 256, PYTHON, FRAMES, INCLUDE, EXCLUDE, MAX_DEPTH, MIN_DURATION };
+    static const struct option names[] = {
+        {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
+        {"python", required_argument, NULL, PYTHON},    {"frames", required_argument, NULL, FRAMES},
+        {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
+        {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
+        {NULL, 0, NULL, 0},
+    };
+    static const char *const frames[] = {"all", "user", "none"};
+    int option, which;
+    char *glob;
+
+    o->python = "python3";
+    o->globs = calloc((size_t)argc + 1, sizeof *o->globs);
+    if (!o->globs)
+        return -1;
+    o->session.globs = o->globs;
+    opterr = 0;
+    optind = 1;
+    /* '+': stop at the program. -m and -c belong to it. */
+    while (optind < argc && strcmp(argv[optind], "-m") && strcmp(argv[optind], "-c")) {
+        int at = optind;
+        option = getopt_long(argc, argv, "+:o:", names, NULL);
+        if (option < 0)
+            break;
+        switch (option) {
+        case 'o': o->trace = optarg; break;
+        case FORCE: o->force = true; break;
+        case PYTHON: o->python = optarg; break;
+        case FRAMES:
+            for (which = 0; which < 3 && strcmp(optarg, frames[which]); which++)
+                ;
+            if (which == 3) {
+                say_error("run: --frames %s: not one of all, user, none", optarg);
+                return -1;
+            }
+            o->session.frames = (enum session_frames)which;
+            break;
+        case INCLUDE:
+        case EXCLUDE:
+            if (asprintf(&glob, "%c%s", option == INCLUDE ? '+' : '-', optarg) < 0)
+                return -1;
+            o->globs[o->session.glob_count++] = glob;
+            break;
+        case MAX_DEPTH:
+            if (!number(optarg, &o->session.max_depth)) {
+                say_error("run: --max-depth %s: not a number from 1 on", optarg);
+                return -1;
+            }
+            break;
+        case MIN_DURATION:
+            if (!duration(optarg, &o->session.min_duration_ns)) {
+                say_error("run: --min-duration %s: not a time such as 500ns, 20us, 1.5ms or 2s", optarg);
+                return -1;
+            }
+            break;
+        case ':':
+            say_error("run: %s needs a value; `dyntrace run --help` tells more", argv[at]);
+            return -1;
+        default:
+            say_error("run: %s: no such option; `dyntrace run --help` lists them", argv[at]);
+            return -1;
+        }
+    }
+    if (optind >= argc) {
+        say_error("run: no program given; `dyntrace run --help` tells more");
+        return -1;
+    }
+    return optind;
+}
+
+static void options_free(struct options *o)
+{
+    for (uint32_t i = 0; i < o->session.glob_count; i++)
+        free((char *)o->globs[i]);
+    free(o->globs);
+}
+
+/* ---- what to run ---- */
+
+/* PROGRAM as a path that can be executed, to be freed; NULL: not there. */
+static char *find_program(const char *program)
+{
+    const char *path = getenv("PATH"), *part;
+    struct stat status;
+
+    if (strchr(program, '/'))
+        return access(program, X_OK) == 0 && stat(program, &status) == 0 && S_ISREG(status.st_mode) ? strdup(program)
+                                                                                                    : NULL;
+    for (part = path ? path : "/usr/bin:/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
+        int length = (int)strcspn(part, ":");
+        char *full = NULL;
+        if (asprintf(&full, "%.*s/%s", length ? length : 1, length ? part : ".", program) < 0)
+            return NULL;
+        if (access(full, X_OK) == 0 && stat(full, &status) == 0 && S_ISREG(status.st_mode))
+            return full;
+        free(full);
+    }
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length > tail && !strcmp(text + length - tail, end);
+}
+
+struct target {
+    char **argv;      /* owned (the array only) */
+    char *path;       /* owned: what to execute */
+    const char *name; /* for the trace's file name */
+    bool python;      /* path is an interpreter, argv[1..] its arguments */
+};
+
+/* Decide what the words after the options mean. 0, or -1 after saying why not. */
+static int target_find(struct target *t, const struct options *o, int argc, char **argv)
+{
+    const char *first = argv[0];
+    bool by_python = !strcmp(first, "-m") || !strcmp(first, "-c");
+    struct stat status;
+    bool there = stat(first, &status) == 0;
+
+    if (by_python && argc < 2) {
+        say_error("run: %s needs %s", first, first[1] == 'm' ? "a module's name" : "code");
+        return -1;
+    }
+    t->argv = calloc((size_t)argc + 2, sizeof *t->argv);
+    if (!t->argv)
+        return -1;
+    t->name = by_python ? (first[1] == 'm' ? argv[1] : "command") : first;
+    if (!by_python) {
+        bool script = ends_with(first, ".py") || ends_with(first, ".pyw") || ends_with(first, ".pyz");
+        if (script && !there) {
+            say_error("%s: %s", first, strerror(errno));
+            return -1;
+        }
+        t->path = script ? NULL : find_program(first);
+        if (!t->path && !there) {
+            say_error("%s: neither a script here nor a program on PATH", first);
+            return -1;
+        }
+        if (!t->path && S_ISDIR(status.st_mode)) {
+            char *inner = NULL;
+            bool runs = asprintf(&inner, "%s/__main__.py", first) > 0 && access(inner, R_OK) == 0;
+            free(inner);
+            if (!runs) {
+                say_error("%s: a directory without __main__.py, which Python cannot run", first);
+                return -1;
+            }
+        } else if (!t->path && access(first, R_OK)) {
+            say_error("%s: %s", first, strerror(errno));
+            return -1;
+        }
+        by_python = !t->path;
+    }
+    if (by_python) {
+        t->path = find_program(o->python);
+        if (!t->path) {
+            say_error("%s: no such interpreter; name one with --python", o->python);
+            return -1;
+        }
+        t->argv[0] = (char *)o->python;
+        memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
+        t->python = true;
+    } else {
+        const char *slash = strrchr(first, '/'), *base = slash ? slash + 1 : first;
+        memcpy(t->argv, argv, (size_t)argc * sizeof *argv);
+        t->python = !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
+    }
+    return 0;
+}
+
+/* An interpreter's option that makes it ignore PYTHONPATH or site, or 0. */
+static char ignores_us(char **argv)
+{
+    for (int i = 1; argv[i] && argv[i][0] == '-' && argv[i][1] != '-' && argv[i][1]; i++)
+        for (const char *p = argv[i] + 1; *p; p++) {
+            if (strchr("IES", *p))
+                return *p;
+            if (strchr("mc", *p)) /* the rest is the program's */
+                return 0;
+            if (strchr("WX", *p)) { /* takes a value */
+                i += !p[1];
+                break;
+            }
+        }
+    return 0;
+}
+
+/* ---- the interpreter ---- */
+
+/* Asks an interpreter for its version while the session is being made. */
+struct probe {
+    pid_t pid;
+    int fd;
+};
+
+static void probe_start(struct probe *p, const char *python)
+{
+    static char code[] = "import sys, _imp; print(sys.implementation.name, sys.version_info[0], sys.version_info[1],"
+                         " _imp.extension_suffixes()[0])";
+    int ends[2];
+
+    *p = (struct probe){-1, -1};
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    p->pid = fork();
+    if (p->pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        dup2(null, 0);
+        dup2(ends[1], 1);
+        dup2(null, 2);
+        execl(python, python, "-I", "-S", "-c", code, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    p->fd = ends[0];
+}
+
+/* 0: the interpreter is supported and has its extension, or would not say. */
+static int probe_finish(struct probe *p, const char *python)
+{
+    char text[256] = "", name[64], suffix[128], *path = NULL;
+    size_t used = 0;
+    ssize_t got;
+    int major, minor, result = 0;
+
+    if (p->pid < 0)
+        return 0;
+    while ((got = read(p->fd, text + used, sizeof text - 1 - used)) > 0 || (got < 0 && errno == EINTR))
+        used += got > 0 ? (size_t)got : 0;
+    close(p->fd);
+    waitpid(p->pid, NULL, 0);
+    if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 3) {
+        /* Python 2 has no sys.implementation; anything else fails by itself. */
+        return 0;
+    }
+    if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
+        say_error("%s: %s %d.%d is not supported: use CPython 3.11 to 3.14, or run untraced with --frames none", python,
+                  strcmp(name, "cpython") ? name : "CPython", major, minor);
+        result = -1;
+    } else if (asprintf(&path, "%s/_dyntrace%s", command_library_directory(), suffix) > 0 && access(path, R_OK)) {
+        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", python, major,
+                  minor, path, python);
+        result = -1;
+    }
+    free(path);
+    return result;
+}
+
+/* ---- the trace's name ---- */
+
+/* The trace's absolute path, to be freed. */
+static char *trace_path(const struct options *o, const struct target *t)
+{
+    const char *name = t->name, *slash;
+    char *relative = NULL, *path = NULL, here[PATH_MAX];
+    size_t length;
+
+    if (o->trace) {
+        relative = strdup(o->trace);
+    } else {
+        length = strlen(name);
+        while (length > 1 && name[length - 1] == '/')
+            length--;
+        for (slash = name + length; slash > name && slash[-1] != '/'; slash--)
+            ;
+        length -= (size_t)(slash - name);
+        if (length > 3 && !strncmp(slash + length - 3, ".py", 3))
+            length -= 3;
+        if (asprintf(&relative, "%.*s.db", (int)length, slash) < 0)
+            relative = NULL;
+    }
+    if (relative && relative[0] == '/')
+        return relative;
+    if (relative && getcwd(here, sizeof here) && asprintf(&path, "%s/%s", here, relative) < 0)
+        path = NULL;
+    free(relative);
+    return path;
+}
+
+/* Another recorder is writing this trace, or one left it half made? */
+static int frames_file_free(const char *trace, const char *frames)
+{
+    if (access(frames, F_OK))
+        return 0;
+    say_error("%s: another recording writes this trace (%s is there); wait for it, use -o, or delete that file if "
+              "nothing records any more", trace, frames);
+    return -1;
+}
+
+/* ---- running ---- */
+
+static volatile pid_t command_pid;
+static volatile sig_atomic_t interrupted;
+
+/* A key press reaches the command by itself, as it is in our process group; what
+ * was sent to us by kill() alone is passed on. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved_errno = errno;
+
+    (void)context;
+    if (number == SIGINT)
+        interrupted = 1;
+    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid)
+        kill(command_pid, number);
+    errno = saved_errno;
+}
+
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+static void signals_catch(void)
+{
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        sigaction(passed_on[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* In the child: become the command. Does not return. */
+static void command_start(const struct session *session, const struct target *t, int orders, int failure)
+{
+    struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
+    const char *paths = getenv("PYTHONPATH");
+    char *value = NULL;
+    int error;
+
+    if (session) {
+        if (write(orders, &order, sizeof order) != sizeof order) {
+            /* The collector is gone already: the command runs all the same. */
+        }
+        if (asprintf(&value, "%s/inject%s%s", session->directory, paths ? ":" : "", paths ? paths : "") > 0)
+            setenv("PYTHONPATH", value, 1);
+    }
+    execv(t->path, t->argv);
+    if (errno == ENOEXEC) { /* a script without "#!": what a shell would do */
+        size_t count = 0;
+        while (t->argv[count])
+            count++;
+        char **argv = calloc(count + 2, sizeof *argv);
+        if (argv) {
+            argv[0] = "/bin/sh";
+            argv[1] = t->path;
+            for (size_t i = 1; i < count; i++)
+                argv[i + 1] = t->argv[i];
+            execv(argv[0], argv);
+        }
+    }
+    error = errno;
+    if (write(failure, &error, sizeof error) != sizeof error)
+        _exit(126);
+    _exit(126);
+}
+
+/* Start the command; 0, or -1 after saying why. */
+static int command_fork(const struct session *session, const struct target *t, int orders)
+{
+    int failure[2], error = 0;
+    pid_t pid;
+
+    if (pipe2(failure, O_CLOEXEC)) {
+        say_error("%s: cannot be started: %s", t->path, strerror(errno));
+        return -1;
+    }
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        command_start(session, t, orders, failure[1]);
+    close(failure[1]);
+    command_pid = pid;
+    signals_catch();
+    if (pid > 0)
+        while (read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
+            ;
+    else
+        error = errno;
+    close(failure[0]);
+    if (error) {
+        say_error("%s: cannot be started: %s", t->path, strerror(error));
+        if (pid > 0)
+            waitpid(pid, NULL, 0);
+        return -1;
+    }
+    return 0;
+}
+
+/* The command's wait status. */
+static int command_wait(void)
+{
+    int status = 0;
+
+    for (;;) {
+        pid_t got = waitpid(command_pid, &status, WUNTRACED);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return 0;
+        if (!WIFSTOPPED(status))
+            return status;
+        /* A key press has stopped us too. If the command stopped itself, whoever
+         * waits for us must see that. */
+        if (WSTOPSIG(status) == SIGSTOP) {
+            raise(SIGSTOP);
+            kill(command_pid, SIGCONT);
+        }
+    }
+}
+
+static int exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static char *json_command(int argc, char **argv)
+{
+    char *made = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&made, &length);
+
+    if (!out)
+        return NULL;
+    for (int i = 0; i < argc; i++) {
+        fputs(i ? ", \"" : "[\"", out);
+        for (const unsigned char *p = (unsigned char *)argv[i]; *p; p++)
+            if (*p == '"' || *p == '\\')
+                fprintf(out, "\\%c", *p);
+            else if (*p < 0x20 || *p == 0x7f)
+                fprintf(out, "\\u%04x", *p);
+            else
+                fputc(*p, out);
+        fputc('"', out);
+    }
+    fputc(']', out);
+    return fclose(out) ? NULL : made;
+}
+
+/* Fork the collector; it lives in a session of its own. 0 with the pipes' ends. */
+static int collector_start(struct session *session, const char *argv, uint32_t first, uint32_t root, int *orders,
+                           int *result)
+{
+    int down[2] = {-1, -1}, up[2] = {-1, -1};
+    pid_t pid = -1;
+    char ready = 0;
+
+    if (pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0) {
+        fflush(NULL);
+        pid = fork();
+    }
+    if (pid == 0) {
+        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP};
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        setsid();
+        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+            signal(ignored[i], SIG_IGN);
+        dup2(null, 0);
+        dup2(null, 1);
+        if (chdir("/")) {
+            /* Only so that no filesystem is kept busy. */
+        }
+        close(down[1]);
+        close(up[0]);
+        _exit(collector_run(session, down[0], up[1], argv, first, root));
+    }
+    close(down[0]);
+    close(up[1]);
+    close(session->lock); /* the collector holds it now */
+    session->lock = -1;
+    *orders = down[1];
+    *result = up[0];
+    if (pid < 0) {
+        say_error("cannot start the collector: %s", strerror(errno));
+        return -1;
+    }
+    while (read(*result, &ready, 1) < 0 && errno == EINTR)
+        ;
+    if (ready == 'R')
+        return 0;
+    struct collector_result said = {0};
+    if (ready == 'E' && read(*result, &said, sizeof said) == sizeof said)
+        say_error("%s", said.error);
+    else
+        say_error("the collector died at once; nothing was run");
+    return -1;
+}
+
+/* Wait until the trace is whole. A Ctrl-C stops waiting for stragglers. False:
+ * the collector was killed. */
+static bool collector_wait(int orders, int result, struct collector_result *said)
+{
+    size_t used = 0;
+
+    interrupted = 0;
+    command_pid = 0;
+    for (;;) {
+        struct pollfd fd = {result, POLLIN, 0};
+        ssize_t got;
+        if (interrupted) {
+            struct collector_order order = {.what = ORDER_STOP};
+            interrupted = 0;
+            if (write(orders, &order, sizeof order) != sizeof order)
+                return false;
+        }
+        if (poll(&fd, 1, 200) <= 0)
+            continue;
+        got = read(result, (char *)said + used, sizeof *said - used);
+        if (got <= 0)
+            return false;
+        used += (size_t)got;
+        if (used == sizeof *said)
+            return true;
+    }
+}
+
+/* What the user should know at the end. */
+static void say_result(const struct session *session, const struct options *o, const struct collector_result *said)
+{
+    bool terminal = isatty(2);
+
+    if (said->error[0])
+        say_error("%s", said->error);
+    if (said->unsupported[0])
+        say_error("%s was not recorded: there is no extension for it (CPython 3.11 to 3.14; `make PYTHONS=...` builds one)",
+                  said->unsupported);
+    else if (!said->processes && o->session.frames != SESSION_NONE)
+        say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
+                  "-I, -E or -S, which you would have to leave out");
+    if (terminal && said->losses)
+        fprintf(stderr, "%sdyntrace: %llu loss%s recorded; `dyntrace report` shows them%s\n",
+                say_colour(stderr) ? "\033[31m" : "", (unsigned long long)said->losses,
+                said->losses == 1 ? " was" : "es were", say_colour(stderr) ? "\033[0m" : "");
+    if (terminal && !said->error[0])
+        say_error("%llu frames of %u process%s in %s", (unsigned long long)said->frames, said->processes,
+                  said->processes == 1 ? "" : "es", session->trace);
+}
+
+static int run_untraced(const struct target *t)
+{
+    if (command_fork(NULL, t, -1))
+        return 126;
+    return exit_status(command_wait());
+}
+
+static int record(const struct options *o, const struct target *t, int argc, char **argv)
+{
+    struct session session = {.lock = -1};
+    struct collector_result *said = calloc(1, sizeof *said);
+    struct collector_order order = {.what = ORDER_ENDED};
+    char *trace = trace_path(o, t), *command = json_command(argc, argv);
+    struct probe probe = {-1, -1};
+    uint32_t first = 0, root = 0;
+    int orders = -1, result = -1, status = 2;
+    bool made = false;
+
+    if (t->python)
+        probe_start(&probe, t->path);
+    recover_all_quietly();
+    if (!trace || !command || !said || session_create(&session, trace, &o->session))
+        goto done;
+    if (frames_file_free(trace, session.frames) || recorder_create(trace, session.frames, o->force, &first, &root))
+        goto done;
+    made = true;
+    status = t->python ? probe_finish(&probe, t->path) : 0;
+    probe.pid = -1;
+    if (status) {
+        status = 2;
+        goto done;
+    }
+    status = 2;
+    if (collector_start(&session, command, first, root, &orders, &result))
+        goto done;
+    if (command_fork(&session, t, orders)) {
+        status = 126;
+        close(orders);
+        orders = -1;
+        collector_wait(-1, result, said);
+        goto done;
+    }
+    made = false;
+    order.status = command_wait();
+    status = exit_status(order.status);
+    if (write(orders, &order, sizeof order) != sizeof order || !collector_wait(orders, result, said)) {
+        bool busy;
+        char directory[sizeof session.directory];
+        memcpy(directory, session.directory, sizeof directory);
+        say_error("the collector was killed; finishing the trace from what it left");
+        session_close(&session);
+        if (session_open(&session, directory, &busy) || collector_recover(&session, said)) {
+            say_error("%s", said->error[0] ? said->error : "the session cannot be opened; try `dyntrace fsck --recover`");
+            session.directory[0] = 0; /* keep it for another try */
+            goto done;
+        }
+    }
+    say_result(&session, o, said);
+    if (said->error[0] && !said->frames)
+        session.directory[0] = 0;
+done:
+    if (probe.pid > 0)
+        probe_finish(&probe, t->path);
+    if (made) { /* nothing ran: leave nothing behind */
+        unlink(trace);
+        unlink(session.frames);
+    }
+    session_remove(&session);
+    session_close(&session);
+    if (orders >= 0)
+        close(orders);
+    if (result >= 0)
+        close(result);
+    free(said);
+    free(trace);
+    free(command);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options options = {0};
+    struct target target = {0};
+    int first = options_parse(&options, argc, argv), status = 2;
+    char ignoring;
+
+    if (first < 0 || target_find(&target, &options, argc - first, argv + first))
+        goto done;
+    ignoring = target.python ? ignores_us(target.argv) : 0;
+    if (ignoring && options.session.frames == SESSION_NONE) {
+        status = run_untraced(&target);
+    } else if (ignoring) {
+        say_error("%s: its option -%c makes it ignore the environment, by which it would be recorded: leave it out, or run "
+                  "untraced with --frames none", target.argv[0], ignoring);
+    } else {
+        status = record(&options, &target, argc - first, argv + first);
+    }
+done:
+    options_free(&options);
+    free(target.argv);
+    free(target.path);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run", .summary = "run a program and record its frames", .usage = usage, .run = run,
+};

@@ -1,0 +1,126 @@
+/* collector_state.c -- what a collector must not forget. See collector_state.h.
+ *
+ * Runs in: the collector. */
+#include "collector_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    HEADER_BYTES = 4096,
+    BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095,
+};
+
+/* Map BYTES at AT of FD after reserving them; MAP_FAILED with errno. */
+static void *map_part(int fd, off_t at, size_t bytes)
+{
+    int error = posix_fallocate(fd, at, (off_t)bytes);
+
+    if (error) {
+        errno = error;
+        return MAP_FAILED;
+    }
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+}
+
+static int file_open(const struct session *session, const char *name, bool resume)
+{
+    return open(session_path(session, name), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (resume ? 0 : O_CREAT | O_EXCL), 0600);
+}
+
+int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
+{
+    int window = -1, saved;
+
+    *s = (struct collector_state){.fd = -1};
+    s->fd = file_open(session, "state", resume);
+    window = file_open(session, "window", resume);
+    if (s->fd < 0 || window < 0)
+        goto err;
+    s->header = map_part(s->fd, 0, HEADER_BYTES);
+    s->window = map_part(window, 0, sizeof *s->window);
+    if (s->header == MAP_FAILED || s->window == MAP_FAILED) {
+        s->header = s->header == MAP_FAILED ? NULL : s->header;
+        s->window = s->window == MAP_FAILED ? NULL : s->window;
+        goto err;
+    }
+    close(window);
+    if (resume) {
+        if (memcmp(s->header->magic, STATE_MAGIC, sizeof s->header->magic) || s->header->format != RING_FORMAT ||
+            s->window->written > s->window->next_page || !s->window->first || !s->window->root) {
+            errno = EINVAL;
+            window = -1;
+            goto err;
+        }
+        return 0;
+    }
+    memcpy(s->header->magic, STATE_MAGIC, sizeof s->header->magic);
+    s->header->format = RING_FORMAT;
+    s->header->next_process = s->header->next_thread = s->header->next_code = 1;
+    return 0;
+err:
+    saved = errno;
+    if (window >= 0)
+        close(window);
+    collector_state_close(s);
+    errno = saved;
+    return -1;
+}
+
+static struct decode_place *place_at(struct collector_state *s, uint32_t n)
+{
+    uint32_t block = n / STATE_BLOCK;
+
+    while (block >= s->block_count) {
+        struct decode_place **more = realloc(s->blocks, (s->block_count + 1) * sizeof *more);
+        void *mapped;
+        if (!more)
+            return NULL;
+        s->blocks = more;
+        mapped = map_part(s->fd, HEADER_BYTES + (off_t)s->block_count * BLOCK_BYTES, BLOCK_BYTES);
+        if (mapped == MAP_FAILED)
+            return NULL;
+        s->blocks[s->block_count++] = mapped;
+    }
+    return &s->blocks[block][n % STATE_BLOCK];
+}
+
+struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring)
+{
+    struct decode_place *place;
+
+    /* Only a resumed session has places that no decoder holds: they are found by
+     * name. A live one asks once for each ring. */
+    for (uint32_t n = 0; n < s->header->places; n++) {
+        place = place_at(s, n);
+        if (place && place->ring == ring && !strncmp(place->file, file, sizeof place->file))
+            return place;
+    }
+    place = place_at(s, s->header->places);
+    if (!place)
+        return NULL;
+    snprintf(place->file, sizeof place->file, "%s", file);
+    place->ring = ring;
+    s->header->places++;
+    return place;
+}
+
+void collector_state_close(struct collector_state *s)
+{
+    for (uint32_t i = 0; i < s->block_count; i++)
+        munmap(s->blocks[i], BLOCK_BYTES);
+    free(s->blocks);
+    if (s->header)
+        munmap(s->header, HEADER_BYTES);
+    if (s->window)
+        munmap(s->window, sizeof *s->window);
+    if (s->fd >= 0)
+        close(s->fd);
+    *s = (struct collector_state){.fd = -1};
+}

@@ -1,0 +1,369 @@
+/* decode.c -- words of one ring become rows of `frame`. See decode.h.
+ *
+ * Runs in: the collector. Words are not trusted: any bytes must leave a valid
+ * table, bounded memory, and a loss row that says so. */
+#include "decode.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+
+/* Values of schemas/trace.sql's enum. */
+enum { EXIT_RETURN, EXIT_YIELD, EXIT_RAISE, EXIT_ABANDONED };
+
+uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
+{
+    if (clock <= session->start_clock)
+        return 0;
+    return (uint64_t)((unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32);
+}
+
+/* ---- committing ---- */
+
+static void commit(struct decoder *d)
+{
+    uint32_t next = d->place->which ^ 1;
+
+    d->place->at[next] = d->now;
+    /* A killed process has stored a prefix of what the program says, in order;
+     * only the compiler must be kept from changing that order. */
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint32_t *)&d->place->which = next;
+    atomic_signal_fence(memory_order_release);
+}
+
+static void close_page(struct decoder *d, bool final)
+{
+    if (d->now.page != DECODE_NO_PAGE && d->now.rows) {
+        frame_pages_put(d->session->pages, d->now.page, d->place->rows, d->now.rows, final);
+        d->last_page = d->now.page;
+    }
+    d->now.page = DECODE_NO_PAGE;
+    d->now.rows = d->now.used = 0;
+}
+
+/* ---- the private stack and totals ---- */
+
+static bool grow(void **array, uint32_t *count, uint32_t wanted, size_t size)
+{
+    uint32_t room = *count ? *count : 256;
+    char *more;
+
+    while (room < wanted)
+        room *= 2;
+    more = realloc(*array, room * size);
+    if (!more)
+        return false;
+    memset(more + *count * size, 0, (room - *count) * size);
+    *array = more;
+    *count = room;
+    return true;
+}
+
+static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
+{
+    static struct decode_total nowhere;
+    struct decode_session *s = d->session;
+
+    if (code_id >= s->total_count && !grow((void **)&s->totals, &s->total_count, code_id + 1, sizeof *s->totals))
+        return &nowhere;
+    return &s->totals[code_id];
+}
+
+static uint32_t *active_of(struct decoder *d, uint32_t code_id)
+{
+    static uint32_t nowhere;
+
+    if (code_id >= d->active_count && !grow((void **)&d->active, &d->active_count, code_id + 1, sizeof *d->active))
+        return &nowhere;
+    return &d->active[code_id];
+}
+
+static bool push(struct decoder *d, struct decode_frame frame)
+{
+    if (d->depth == d->room) {
+        if (d->depth >= DECODE_DEPTH_MAX ||
+            !grow((void **)&d->stack, &d->room, d->depth + 1, sizeof *d->stack))
+            return false;
+    }
+    d->stack[d->depth++] = frame;
+    return true;
+}
+
+/* After a restart: the open frames are the chain of parents from `current`. */
+static void rebuild_stack(struct decoder *d)
+{
+    uint64_t id = d->now.current, previous = UINT64_MAX;
+
+    while (id && id < previous && d->depth < DECODE_DEPTH_MAX) {
+        uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
+        struct frame_row row;
+        if (d->now.page != DECODE_NO_PAGE && slot < d->now.rows)
+            row = d->place->rows[slot];
+        else if (!frame_pages_read(d->session->pages, id, &row))
+            break;
+        if (!push(d, (struct decode_frame){.frame_id = id, 
+                                            .start_ns = row.start_ns,
+                                            .code_id = row.code_id,
+                                            .ordinal = DECODE_ANY_ORDINAL}))
+            break;
+        previous = id;
+        id = row.parent_id;
+    }
+    for (uint32_t i = 0; i < d->depth / 2; i++) {
+        struct decode_frame swap = d->stack[i];
+        d->stack[i] = d->stack[d->depth - 1 - i];
+        d->stack[d->depth - 1 - i] = swap;
+    }
+    for (uint32_t i = 0; i < d->depth; i++)
+        ++*active_of(d, d->stack[i].code_id);
+}
+
+/* ---- events ---- */
+
+static void broken(struct decoder *d, const char *why)
+{
+    d->broken = true;
+    d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
+}
+
+/* The full clock from its low bits. Backwards by a little: the last one again. */
+static inline uint64_t widen(struct decoder *d, uint64_t low)
+{
+    uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
+
+    if (ahead >> (RING_CLOCK_BITS - 1)) {
+        d->backwards++;
+        return d->now.clock;
+    }
+    return d->now.clock += ahead;
+}
+
+static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
+{
+    struct frame_pages *pages = d->session->pages;
+    struct decode_at *now = &d->now;
+    uint64_t ns = decode_ns(d->session, clock), id;
+    const struct decode_codes *codes = d->host.codes;
+    uint32_t code_id = local_code < codes->count ? codes->id[local_code] : 0;
+    struct frame_row *row;
+    struct frame_row made;
+
+    if (!code_id)
+        code_id = d->host.code(d->host.context, local_code);
+    made = (struct frame_row){.parent_id = now->current, .start_ns = ns, .code_id = code_id,
+                              .thread_id = now->thread_id, .kind = (uint8_t)kind};
+    /* Room for the row as it is while open, and its pointer. The id is not known
+     * before the page is, but a page's ids need the same number of bytes or one
+     * more, which the margin covers. */
+    frame_row_measure(&made, now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0)
+                                                         : frame_id(now->page, now->rows));
+    if (now->page != DECODE_NO_PAGE &&
+        (now->rows == FRAME_PAGE_ROWS || now->used + made.fixed_bytes + FRAME_OPEN_BYTES + 2u > FRAME_PAGE_ROOM)) {
+        close_page(d, false);
+        commit(d);
+    }
+    if (now->page == DECODE_NO_PAGE) {
+        now->page = frame_pages_take(pages);
+        frame_row_measure(&made, frame_id(now->page, 0));
+    }
+    row = &d->place->rows[now->rows];
+    *row = made;
+    id = frame_id(now->page, now->rows++);
+    now->used += made.fixed_bytes + FRAME_OPEN_BYTES + 2u;
+    if (!push(d, (struct decode_frame){.frame_id = id, .start_ns = ns, .code_id = code_id, .ordinal = now->entered})) {
+        broken(d, "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
+        return;
+    }
+    now->entered++;
+    now->current = id;
+    ++*active_of(d, code_id);
+    struct decode_total *total = total_of(d, code_id);
+    total->changed = true;
+    total->calls += kind == RING_CALL;
+}
+
+/* The innermost open frame ends. */
+static void leave(struct decoder *d, uint64_t ns, unsigned exit)
+{
+    struct decode_at *now = &d->now;
+    struct decode_frame *frame = &d->stack[--d->depth];
+    uint64_t id = frame->frame_id, duration = ns - frame->start_ns, slot;
+    struct decode_total *total = total_of(d, frame->code_id);
+    uint32_t *active = active_of(d, frame->code_id);
+
+    total->changed = true;
+    total->self_ns += duration > frame->child_ns ? duration - frame->child_ns : 0;
+    total->raised += exit == EXIT_RAISE;
+    if (*active && !--*active)
+        total->total_ns += duration;
+    if (d->depth)
+        d->stack[d->depth - 1].child_ns += duration;
+    now->current = d->depth ? d->stack[d->depth - 1].frame_id : 0;
+
+    slot = id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
+    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
+        struct frame_row *row = &d->place->rows[slot];
+        if (duration < d->session->min_duration_ns && slot + 1 == now->rows) {
+            /* Its place will be used again; what was committed must not need it. */
+            d->commit_due = true;
+            now->rows--;
+            now->used -= row->fixed_bytes + FRAME_OPEN_BYTES + 2u;
+            return;
+        }
+        row->end_ns = ns;
+        row->exit = (uint8_t)exit;
+        row->ended = true;
+        now->used -= FRAME_OPEN_BYTES - frame_row_end_bytes(row);
+    } else if (duration < d->session->min_duration_ns && !now->rows &&
+               (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
+        frame_pages_drop(d->session->pages, id);
+    } else {
+        frame_pages_end(d->session->pages, id, ns, 0, exit);
+    }
+}
+
+static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
+{
+    uint64_t ns = decode_ns(d->session, clock);
+    uint32_t at = d->depth, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
+
+    /* Nearly always the innermost frame. Frames above the one that ends were
+     * left without an exit: a C stack was switched (greenlet) or unwound. */
+    while (at > lowest && (d->stack[at - 1].ordinal & RING_ID_MASK) != ordinal &&
+           d->stack[at - 1].ordinal != DECODE_ANY_ORDINAL)
+        at--;
+    if (at == lowest) {
+        d->unmatched++;
+        return;
+    }
+    d->overtaken += d->depth - at;
+    while (d->depth > at)
+        leave(d, ns, EXIT_ABANDONED);
+    leave(d, ns, exit);
+}
+
+/* Another thread writes from here on, or the ring's writer begins. */
+static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
+{
+    uint64_t ns = decode_ns(d->session, d->now.clock);
+
+    while (d->depth) /* a thread that ends has no frames left, unless it was cancelled */
+        leave(d, ns, EXIT_ABANDONED);
+    close_page(d, false);
+    d->now.clock = clock;
+    d->now.entered = 0;
+    d->now.current = 0;
+    d->now.thread_id = d->host.thread(d->host.context, local);
+    d->commit_due = true;
+}
+
+/* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
+static size_t control(struct decoder *d, const uint64_t *words, size_t count)
+{
+    uint64_t word = words[0];
+    uint32_t length = RING_WORD_COUNT(word);
+    static const uint8_t lengths[] = {[CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3};
+    unsigned what = RING_WORD_WHAT(word);
+    char cause[96];
+
+    if (what >= sizeof lengths || lengths[what] != length) {
+        broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
+        return 1;
+    }
+    if (length > count)
+        return 0;
+    if (words[1] >= d->now.clock)
+        d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
+    else
+        d->backwards += what != CONTROL_THREAD;
+    switch (what) {
+    case CONTROL_THREAD:
+        change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
+        break;
+    case CONTROL_ENTER:
+        enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word), d->now.clock);
+        break;
+    case CONTROL_STALL:
+        snprintf(cause, sizeof cause, "stall: the program waited %.1f ms for the collector", (double)words[2] / 1e6);
+        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        break;
+    default:
+        break;
+    }
+    return length;
+}
+
+/* ---- the interface ---- */
+
+void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+                 struct decode_place *place)
+{
+    *d = (struct decoder){.session = session, .host = host, .place = place, .last_page = DECODE_NO_PAGE};
+    d->now = place->at[place->which & 1];
+    if (!d->now.thread_id && !d->now.tail)
+        d->now.page = DECODE_NO_PAGE;
+    else
+        rebuild_stack(d);
+}
+
+size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
+{
+    const uint64_t *p = words, *stop = words + count;
+
+    while (p < stop) {
+        uint64_t word = *p;
+        enum ring_tag tag = RING_WORD_TAG(word);
+        size_t taken = 1;
+
+        if (d->broken)
+            taken = (size_t)(stop - p); /* taken unread, so that the program goes on */
+        else if (tag == RING_CONTROL)
+            taken = control(d, p, (size_t)(stop - p));
+        else if (!d->now.thread_id)
+            broken(d, "ring: it begins without a thread; the rest of it was not taken");
+        else if (tag <= RING_INHERITED)
+            enter(d, tag, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+        else
+            end(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+        if (!taken)
+            break;
+        p += taken;
+        d->now.tail += taken; /* whatever commits before this line decodes the record again */
+        if (d->commit_due) {
+            commit(d);
+            d->commit_due = false;
+        }
+    }
+    commit(d);
+    d->session->last_ns = decode_ns(d->session, d->now.clock) > d->session->last_ns
+                              ? decode_ns(d->session, d->now.clock) : d->session->last_ns;
+    return (size_t)(p - words);
+}
+
+static void report(struct decoder *d, uint64_t events, const char *cause)
+{
+    if (events)
+        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), events, cause);
+}
+
+void decode_close(struct decoder *d)
+{
+    close_page(d, true);
+    for (uint32_t i = 0; i < d->depth; i++)
+        frame_pages_leave_open(d->session->pages, d->stack[i].frame_id);
+    d->session->open_frames += d->depth;
+    d->depth = 0;
+    d->now.current = 0;
+    commit(d);
+    report(d, d->unmatched, "order: exits of frames that were not open (greenlets?) were left out");
+    report(d, d->overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
+    report(d, d->backwards, "clock: it went backwards on this thread; the time before was kept");
+    free(d->stack);
+    free(d->active);
+    d->stack = NULL;
+    d->active = NULL;
+}

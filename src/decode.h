@@ -1,0 +1,116 @@
+/* decode.h -- words of one ring become rows of `frame`.
+ *
+ * Runs in: the collector.
+ *
+ * The decoder keeps its place in shared memory (struct decode_place), so that
+ * the next collector can carry on after a kill at any instruction:
+ *
+ *     place->at[which]   the state before the words being decoded now
+ *     place->rows        the page being filled; rows below at.rows are certain
+ *
+ * Decoding only appends rows at positions that at[which] implies and sets ends
+ * by frame id. Doing it twice gives the same rows, so a commit is one store:
+ * `which`. The stack of open frames is private, a copy of what the rows' parent
+ * ids say. */
+#ifndef DYNTRACE_DECODE_H
+#define DYNTRACE_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frame_pages.h"
+
+enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096 };
+#define DECODE_NO_PAGE UINT32_MAX
+#define DECODE_ANY_ORDINAL UINT32_MAX /* of a frame whose ENTER an earlier collector took */
+
+struct decode_at {
+    uint64_t tail;       /* words of the ring taken */
+    uint64_t clock;      /* the last event's */
+    uint64_t current;    /* innermost open frame, 0 = none */
+    uint32_t entered;    /* ENTERs of this thread: the next frame's ordinal */
+    uint32_t thread_id;  /* 0 = before the first CONTROL_THREAD */
+    uint32_t page, rows; /* the page being filled, or DECODE_NO_PAGE */
+    uint32_t used;       /* bytes of that page its rows need */
+    uint32_t reserved;
+};
+
+struct decode_place {
+    char file[64];       /* the ring's process file; "" = unused */
+    uint32_t ring;       /* which of its rings */
+    uint32_t which;      /* at[which] is in force */
+    struct decode_at at[2];
+    struct frame_row rows[FRAME_PAGE_ROWS];
+};
+
+/* Totals of one code object, over all threads. */
+struct decode_total {
+    uint64_t calls, total_ns, self_ns, raised;
+    bool changed;
+};
+
+/* Row ids of a process's code objects by the ids it uses itself; 0 = not yet. */
+struct decode_codes {
+    uint32_t *id;
+    uint32_t count;
+};
+
+/* What the decoder asks of whoever owns the ring. */
+struct decode_host {
+    void *context;
+    const struct decode_codes *codes; /* borrowed; grows as facts arrive */
+    /* Row ids of a process's code object and thread. Never 0: one that is not
+     * known gets a row that says so. */
+    uint32_t (*code)(void *context, uint32_t local);
+    uint32_t (*thread)(void *context, uint32_t local);
+    /* Something was not recorded as it was. THREAD_ID may be 0. */
+    void (*loss)(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
+};
+
+/* Shared by all decoders of a session. */
+struct decode_session {
+    struct frame_pages *pages;       /* borrowed */
+    struct decode_total *totals;     /* by code_id; owned, grown here */
+    uint32_t total_count;
+    uint64_t start_clock, ns_per_tick_32;
+    uint64_t min_duration_ns;
+    uint64_t last_ns;                /* the latest event seen */
+    uint64_t open_frames;            /* that never ended, of the decoders closed so far */
+};
+
+struct decode_frame {
+    uint64_t frame_id, start_ns, child_ns;
+    uint32_t code_id, ordinal;
+};
+
+struct decoder {
+    struct decode_session *session;  /* borrowed */
+    struct decode_host host;
+    struct decode_place *place;      /* borrowed, shared */
+    struct decode_at now;            /* the working copy */
+    struct decode_frame *stack;      /* owned */
+    uint32_t depth, room;
+    uint32_t *active;                /* by code_id: open activations on this thread; owned */
+    uint32_t active_count;
+    uint32_t last_page;              /* the page stored last, for --min-duration */
+    uint64_t unmatched, overtaken, backwards; /* reported at the end */
+    bool commit_due;
+    bool broken;                     /* the words make no sense: nothing more is taken */
+};
+
+/* PLACE is either zeroed (apart from file and ring) or a killed collector's. */
+void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+                 struct decode_place *place);
+
+/* Decode records from WORDS (COUNT of them) and commit; returns how many words
+ * were taken: all of them, unless the last record is cut off. */
+size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
+
+/* The thread writes no more: frames that are open stay open for ever. Frees what
+ * the decoder owns. */
+void decode_close(struct decoder *d);
+
+uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
+
+#endif

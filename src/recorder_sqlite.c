@@ -1,0 +1,435 @@
+/* recorder_sqlite.c -- the trace's tables through SQLite. See recorder_sqlite.h.
+ *
+ * Runs in: the collector, never in the traced program.
+ *
+ * Only `frame` is written elsewhere (frame_pages.c): its rows come a thousand
+ * times more often than all others together. */
+#include "recorder_sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "schema.h"
+#include "say.h"
+
+enum statement { PROCESS, THREAD, CODE, TOTAL, LOSS, META, STATEMENTS };
+
+static const char *const statement_sql[STATEMENTS] = {
+    [PROCESS] = "INSERT INTO process(process_id, pid, parent_process_id, rank, argv, executable,"
+                " python_version, mode, start_ns, end_ns, exit_code, exit_signal)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT(process_id) DO UPDATE SET parent_process_id = excluded.parent_process_id,"
+                " rank = excluded.rank, argv = excluded.argv, executable = excluded.executable,"
+                " python_version = excluded.python_version, mode = excluded.mode,"
+                /* a recovery must not forget how a process ended */
+                " end_ns = COALESCE(excluded.end_ns, end_ns), exit_code = COALESCE(excluded.exit_code, exit_code),"
+                " exit_signal = COALESCE(excluded.exit_signal, exit_signal)",
+    [THREAD] = "INSERT OR REPLACE INTO thread(thread_id, process_id, os_tid, name) VALUES (?, ?, ?, ?)",
+    [CODE] = "INSERT OR REPLACE INTO code(code_id, process_id, filename, qualname, first_line, kind, fingerprint)"
+             " VALUES (?, ?, ?, ?, ?, ?, ?)",
+    [TOTAL] = "INSERT OR REPLACE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
+    [LOSS] = "INSERT INTO loss(process_id, thread_id, at_ns, events, cause) VALUES (?, ?, ?, ?, ?)",
+    [META] = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
+};
+
+struct recorder {
+    sqlite3 *db;
+    sqlite3_stmt *statement[STATEMENTS];
+    bool begun, failed;
+    char error[256];
+};
+
+/* ---- making ---- */
+
+static int file_new(const char *path, bool force)
+{
+    struct stat status;
+
+    if (force && stat(path, &status) == 0) {
+        if (!S_ISREG(status.st_mode)) {
+            say_error("%s: not a regular file, so it is not written over", path);
+            return -1;
+        }
+        if (unlink(path)) {
+            say_error("%s: cannot be replaced: %s", path, strerror(errno));
+            return -1;
+        }
+    }
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        say_error("%s: %s%s", path, errno == EEXIST ? "the file is there already" : strerror(errno),
+                  errno == EEXIST ? "; use --force to replace it, or -o for another name"
+                                  : "; use -o to record to another place");
+    return fd;
+}
+
+/* Copy all of FROM to TO, both opened. */
+static int copy_file(int from, int to)
+{
+    char buffer[65536];
+    off_t at = 0;
+    ssize_t got;
+
+    while ((got = pread(from, buffer, sizeof buffer, at)) > 0) {
+        if (pwrite(to, buffer, (size_t)got, at) != got)
+            return -1;
+        at += got;
+    }
+    return got < 0 ? -1 : 0;
+}
+
+static int query_number(sqlite3 *db, const char *sql, uint32_t *value)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = -1;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        *value = (uint32_t)sqlite3_column_int64(statement, 0);
+        result = 0;
+    }
+    sqlite3_finalize(statement);
+    return result;
+}
+
+int recorder_create(const char *path, const char *frames, bool force, uint32_t *first, uint32_t *root)
+{
+    sqlite3 *db = NULL;
+    int fd = -1, frames_fd = -1, result = -1;
+    char *error = NULL, *side;
+
+    fd = file_new(path, force);
+    if (fd < 0)
+        return -1;
+    for (int i = 0; i < 2; i++) /* a killed recording may have left these */
+        if ((side = sqlite3_mprintf("%s%s", path, i ? "-shm" : "-wal"))) {
+            unlink(side);
+            sqlite3_free(side);
+        }
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;",
+                     NULL, NULL, &error) != SQLITE_OK ||
+        sqlite3_exec(db, schema_trace_sql, NULL, NULL, &error) != SQLITE_OK ||
+        sqlite3_exec(db, schema_views_sql, NULL, NULL, &error) != SQLITE_OK ||
+        sqlite3_exec(db, "COMMIT", NULL, NULL, &error) != SQLITE_OK ||
+        query_number(db, "PRAGMA page_count", first) ||
+        query_number(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'frame'", root)) {
+        say_error("%s: cannot make the trace: %s", path, error ? error : sqlite3_errmsg(db));
+        goto done;
+    }
+    ++*first;
+    sqlite3_close(db);
+    db = NULL;
+    frames_fd = file_new(frames, true);
+    if (frames_fd < 0)
+        goto done;
+    if (copy_file(fd, frames_fd)) {
+        say_error("%s: cannot be written: %s", frames, strerror(errno));
+        goto done;
+    }
+    result = 0;
+done:
+    sqlite3_free(error);
+    sqlite3_close(db);
+    if (result) {
+        unlink(path);
+        if (frames_fd >= 0)
+            unlink(frames);
+    }
+    close(fd);
+    if (frames_fd >= 0)
+        close(frames_fd);
+    return result;
+}
+
+/* ---- writing ---- */
+
+struct recorder *recorder_open(const char *path, const char **error)
+{
+    static char why[256];
+    struct recorder *r = calloc(1, sizeof *r);
+
+    if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
+        sqlite3_exec(r->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-4096;", NULL, NULL, NULL) != SQLITE_OK)
+        goto err;
+    for (int i = 0; i < STATEMENTS; i++)
+        if (sqlite3_prepare_v3(r->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->statement[i], NULL) != SQLITE_OK)
+            goto err;
+    return r;
+err:
+    snprintf(why, sizeof why, "%s", r && r->db ? sqlite3_errmsg(r->db) : "out of memory");
+    *error = why;
+    recorder_close(r);
+    return NULL;
+}
+
+void recorder_close(struct recorder *r)
+{
+    if (!r)
+        return;
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(r->statement[i]);
+    sqlite3_close(r->db);
+    free(r);
+}
+
+static void remember_error(struct recorder *r)
+{
+    r->failed = true;
+    snprintf(r->error, sizeof r->error, "%s", sqlite3_errmsg(r->db));
+}
+
+const char *recorder_error(const struct recorder *r)
+{
+    return r->error[0] ? r->error : NULL;
+}
+
+/* A statement ready to be bound, inside a transaction. */
+static sqlite3_stmt *begin(struct recorder *r, enum statement which)
+{
+    if (!r->begun) {
+        if (sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK)
+            r->begun = true;
+        else
+            remember_error(r);
+    }
+    return r->statement[which];
+}
+
+static void run(struct recorder *r, sqlite3_stmt *statement)
+{
+    if (sqlite3_step(statement) != SQLITE_DONE)
+        remember_error(r);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+}
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+    if (text)
+        sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_id(sqlite3_stmt *statement, int at, uint64_t id)
+{
+    if (id)
+        sqlite3_bind_int64(statement, at, (sqlite3_int64)id);
+}
+
+void recorder_process(struct recorder *r, const struct recorder_process *p)
+{
+    sqlite3_stmt *s = begin(r, PROCESS);
+
+    sqlite3_bind_int64(s, 1, p->process_id);
+    sqlite3_bind_int64(s, 2, p->pid);
+    bind_id(s, 3, p->parent_process_id);
+    if (p->rank >= 0)
+        sqlite3_bind_int64(s, 4, p->rank);
+    bind_text(s, 5, p->argv);
+    bind_text(s, 6, p->executable);
+    bind_text(s, 7, p->python_version);
+    bind_text(s, 8, p->mode);
+    sqlite3_bind_int64(s, 9, (sqlite3_int64)p->start_ns);
+    if (p->ended)
+        sqlite3_bind_int64(s, 10, (sqlite3_int64)p->end_ns);
+    if (p->has_status && !p->exit_signal)
+        sqlite3_bind_int(s, 11, p->exit_code);
+    if (p->has_status && p->exit_signal)
+        sqlite3_bind_int(s, 12, p->exit_signal);
+    run(r, s);
+}
+
+void recorder_thread(struct recorder *r, uint32_t thread_id, uint32_t process_id, uint32_t os_tid,
+                     const char *name, uint32_t name_bytes)
+{
+    sqlite3_stmt *s = begin(r, THREAD);
+
+    sqlite3_bind_int64(s, 1, thread_id);
+    sqlite3_bind_int64(s, 2, process_id);
+    bind_id(s, 3, os_tid);
+    if (name_bytes)
+        sqlite3_bind_text(s, 4, name, (int)name_bytes, SQLITE_STATIC);
+    run(r, s);
+}
+
+/* The words of schemas/trace.sql for what a code object is. */
+static const char *code_kind(const struct recorder_code *code)
+{
+    enum { NEW_LOCALS = 2, GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 }; /* co_flags */
+    const char *name = code->name, *end = name + code->name_bytes, *dot;
+
+    /* The last part of the qualified name: "<locals>.f.<lambda>" -> "<lambda>". */
+    for (dot = end; dot > name && dot[-1] != '.'; dot--)
+        ;
+    size_t length = (size_t)(end - dot);
+#define IS(text) (length == sizeof text - 1 && !memcmp(dot, text, sizeof text - 1))
+    if (code->flags & COROUTINE)
+        return "coroutine";
+    if (code->flags & ASYNC_GENERATOR)
+        return "async_generator";
+    if (code->flags & GENERATOR)
+        return "generator";
+    if (IS("<listcomp>") || IS("<setcomp>") || IS("<dictcomp>"))
+        return "comprehension";
+    if (IS("<lambda>"))
+        return "lambda";
+    if (IS("<module>"))
+        return "module";
+    return code->flags & NEW_LOCALS ? "function" : "class";
+#undef IS
+}
+
+void recorder_code(struct recorder *r, const struct recorder_code *code)
+{
+    sqlite3_stmt *s = begin(r, CODE);
+
+    sqlite3_bind_int64(s, 1, code->code_id);
+    sqlite3_bind_int64(s, 2, code->process_id);
+    sqlite3_bind_text(s, 3, code->file, (int)code->file_bytes, SQLITE_STATIC);
+    sqlite3_bind_text(s, 4, code->name, (int)code->name_bytes, SQLITE_STATIC);
+    sqlite3_bind_int(s, 5, code->first_line);
+    sqlite3_bind_text(s, 6, code_kind(code), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 7, (sqlite3_int64)code->fingerprint);
+    run(r, s);
+}
+
+void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64_t total_ns,
+                    uint64_t self_ns, uint64_t raised)
+{
+    sqlite3_stmt *s = begin(r, TOTAL);
+
+    sqlite3_bind_int64(s, 1, code_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)calls);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)total_ns);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)self_ns);
+    sqlite3_bind_int64(s, 5, (sqlite3_int64)raised);
+    run(r, s);
+}
+
+void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                   uint64_t events, const char *cause)
+{
+    sqlite3_stmt *s = begin(r, LOSS);
+
+    bind_id(s, 1, process_id);
+    bind_id(s, 2, thread_id);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)at_ns);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)events);
+    sqlite3_bind_text(s, 5, cause, -1, SQLITE_STATIC);
+    run(r, s);
+}
+
+void recorder_meta(struct recorder *r, const char *key, const char *text)
+{
+    sqlite3_stmt *s = begin(r, META);
+
+    bind_text(s, 1, key);
+    bind_text(s, 2, text);
+    run(r, s);
+}
+
+void recorder_meta_integer(struct recorder *r, const char *key, int64_t value)
+{
+    sqlite3_stmt *s = begin(r, META);
+
+    bind_text(s, 1, key);
+    sqlite3_bind_int64(s, 2, value);
+    run(r, s);
+}
+
+bool recorder_commit(struct recorder *r)
+{
+    bool failed;
+
+    if (r->begun) {
+        if (sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK) {
+            r->begun = false;
+        } else {
+            remember_error(r);
+            if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back by itself */
+                r->begun = false;
+        }
+    }
+    failed = r->failed;
+    r->failed = false;
+    return !failed;
+}
+
+int recorder_sum_frames(const char *path)
+{
+    /* Time in the callees of each frame, then per code object. A call whose caller
+     * is the same function is left out of total_ns; deeper recursion through
+     * others is not seen here, only by a live collector. */
+    static const char sql[] =
+        "PRAGMA journal_mode=MEMORY; BEGIN; DELETE FROM code_total;"
+        "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised)"
+        " SELECT f.code_id, SUM(f.kind = 0),"
+        " COALESCE(SUM(CASE WHEN p.code_id IS NOT f.code_id THEN f.end_ns - f.start_ns END), 0),"
+        " COALESCE(SUM(f.end_ns - f.start_ns - COALESCE(c.ns, 0)), 0), COALESCE(SUM(f.exit = 2), 0)"
+        " FROM frame f LEFT JOIN frame p ON p.frame_id = f.parent_id"
+        " LEFT JOIN (SELECT parent_id, SUM(end_ns - start_ns) AS ns FROM frame GROUP BY parent_id) c"
+        " ON c.parent_id = f.frame_id GROUP BY f.code_id; COMMIT;";
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                         sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+
+    sqlite3_close(db);
+    return result;
+}
+
+/* ---- the end ---- */
+
+static const char *const copied_tables[] = {"meta", "process", "thread", "code", "code_total", "loss"};
+
+int recorder_join(const char *live, const char *frames, const char **error)
+{
+    static char why[512];
+    sqlite3 *db = NULL;
+    char *sql = NULL, *side;
+    int result = -1;
+
+    why[0] = 0;
+    if (sqlite3_open_v2(frames, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;", NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
+    sql = sqlite3_mprintf("ATTACH %Q AS live", live);
+    if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
+    for (size_t i = 0; i < sizeof copied_tables / sizeof *copied_tables; i++) {
+        sqlite3_free(sql);
+        sql = sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s",
+                              copied_tables[i], copied_tables[i], copied_tables[i]);
+        if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+            goto done;
+    }
+    if (sqlite3_exec(db, "COMMIT; DETACH live", NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
+    sqlite3_close(db);
+    db = NULL;
+    /* A reader may still have the live file open. Its log must not be found
+     * beside the new file, to which it does not belong. */
+    for (int i = 0; i < 2; i++)
+        if ((side = sqlite3_mprintf("%s%s", live, i ? "-shm" : "-wal"))) {
+            unlink(side);
+            sqlite3_free(side);
+        }
+    if (rename(frames, live)) {
+        snprintf(why, sizeof why, "%s", strerror(errno));
+        goto done;
+    }
+    result = 0;
+done:
+    if (result && db)
+        snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
+    *error = why;
+    sqlite3_free(sql);
+    sqlite3_close(db);
+    return result;
+}

@@ -1,0 +1,78 @@
+/* recorder_sqlite.h -- the trace's tables, as the collector writes them.
+ *
+ * Runs in: the collector.
+ *
+ *     recorder_create(path)                  an empty trace, and a copy for the frames
+ *     r = recorder_open(path)
+ *     recorder_process(r, ..), _thread, _code, _total, _loss, _meta ...   any order, any number of times
+ *     recorder_commit(r)                     now readers see them
+ *     recorder_close(r)
+ *     recorder_join(path)                    one plain file, under PATH
+ *
+ * Rows are keyed by ids that the collector gives, and written over when said
+ * again, so that a recovered session may repeat itself. A row that cannot be
+ * written (disk full) is tried again at the next recorder_commit. */
+#ifndef DYNTRACE_RECORDER_SQLITE_H
+#define DYNTRACE_RECORDER_SQLITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct recorder;
+
+struct recorder_process {
+    uint32_t process_id, parent_process_id;  /* parent 0: none */
+    uint32_t pid;
+    const char *argv;                        /* JSON array, or NULL */
+    const char *executable, *python_version, *mode;
+    int64_t rank;                            /* -1: none */
+    uint64_t start_ns;
+    bool ended, has_status;
+    uint64_t end_ns;
+    int exit_code, exit_signal;              /* signal 0: exited */
+};
+
+struct recorder_code {
+    uint32_t code_id, process_id;
+    const char *name, *file;
+    uint32_t name_bytes, file_bytes;
+    int32_t first_line;
+    uint32_t flags;                          /* co_flags */
+    uint64_t fingerprint;
+};
+
+/* Make the live database PATH (owner-only) with every table, and FRAMES beside
+ * it for the pages of `frame`. With FORCE an existing PATH is replaced.
+ * Prints what is wrong; 0 or -1. FIRST and ROOT are file pages (frame_pages.h). */
+int recorder_create(const char *path, const char *frames, bool force, uint32_t *first, uint32_t *root);
+
+/* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
+struct recorder *recorder_open(const char *path, const char **error);
+void recorder_close(struct recorder *r);
+
+void recorder_process(struct recorder *r, const struct recorder_process *process);
+void recorder_thread(struct recorder *r, uint32_t thread_id, uint32_t process_id, uint32_t os_tid,
+                     const char *name, uint32_t name_bytes);
+void recorder_code(struct recorder *r, const struct recorder_code *code);
+void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64_t total_ns,
+                    uint64_t self_ns, uint64_t raised);
+void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                   uint64_t events, const char *cause);
+void recorder_meta(struct recorder *r, const char *key, const char *text);
+void recorder_meta_integer(struct recorder *r, const char *key, int64_t value);
+
+/* True while everything said so far is in the file. */
+bool recorder_commit(struct recorder *r);
+/* What went wrong last, or NULL. Borrowed until the next call. */
+const char *recorder_error(const struct recorder *r);
+
+/* Make the totals of the finished trace PATH anew from its frames: those of a
+ * killed collector were in its memory. */
+int recorder_sum_frames(const char *path);
+
+/* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
+ * finished, and rename that to LIVE. Nothing may be open on either. 0, or -1
+ * with *ERROR (static). LIVE stays as it is when that fails. */
+int recorder_join(const char *live, const char *frames, const char **error);
+
+#endif

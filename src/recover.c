@@ -1,0 +1,73 @@
+/* recover.c -- finish recordings whose collector was killed. See recover.h.
+ *
+ * Runs in: the command line (`fsck --recover`, and `run` before it starts).
+ *
+ * What a recording needs to be finished lies in its session directory: the
+ * rings, the pages in the window, the decoders' places (collector_state.h).
+ * collector_recover carries on from there. */
+#include "recover.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector.h"
+#include "say.h"
+#include "session.h"
+
+struct recovery {
+    const char *trace; /* only this one; NULL: all */
+    int found, failed;
+};
+
+static void visit(const char *directory, void *context)
+{
+    struct recovery *r = context;
+    struct session session;
+    struct collector_result *result = calloc(1, sizeof *result);
+    bool busy;
+
+    if (!result || session_open(&session, directory, &busy)) {
+        free(result);
+        return;
+    }
+    if (r->trace && strcmp(r->trace, session.trace))
+        goto done;
+    if (access(session.trace, F_OK) || access(session.frames, F_OK) || access(session_path(&session, "state"), F_OK)) {
+        /* The trace was deleted, or the collector died before it recorded anything. */
+        session_remove(&session);
+        goto done;
+    }
+    r->found++;
+    if (collector_recover(&session, result)) {
+        say_error("%s", result->error);
+        r->failed++;
+        goto done;
+    }
+    say_error("%s: recovered an interrupted recording: %llu frames of %u process%s", session.trace,
+              (unsigned long long)result->frames, result->processes, result->processes == 1 ? "" : "es");
+    session_remove(&session);
+done:
+    session_close(&session);
+    free(result);
+}
+
+int recover_trace(const char *path)
+{
+    struct recovery r = {0};
+    char *full = path ? realpath(path, NULL) : NULL;
+
+    r.trace = full ? full : path;
+    session_each(visit, &r);
+    if (!r.found)
+        say_error("%s%sno interrupted recording was found; nothing to recover", path ? path : "", path ? ": " : "");
+    free(full);
+    return r.failed ? 1 : 0;
+}
+
+void recover_all_quietly(void)
+{
+    struct recovery r = {0};
+
+    session_each(visit, &r);
+}

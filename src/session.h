@@ -1,0 +1,50 @@
+/* session.h -- the directory through which a recording is made.
+ *
+ * Runs in: the command line (`run`, `fsck --recover`) and the collector.
+ *
+ * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that
+ * has room, and readable by its owner only. It goes away with the recording; one
+ * that is left, unlocked, belongs to a collector that was killed. */
+#ifndef DYNTRACE_SESSION_H
+#define DYNTRACE_SESSION_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring.h"
+
+struct session_options {
+    enum session_frames frames;
+    uint32_t max_depth;
+    uint64_t min_duration_ns;
+    const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */
+    uint32_t glob_count;
+};
+
+struct session {
+    char directory[256];         /* "" = none */
+    char spill[256];             /* second place for rings, when the first is full */
+    char trace[PATH_MAX];        /* the database, absolute */
+    char frames[PATH_MAX + 8];   /* its frames while recording: "TRACE-frames" */
+    struct session_file *file;   /* shared */
+    int lock;                    /* descriptor that holds the lock, -1 = not held */
+};
+
+/* Make a session for TRACE (absolute) and hold its lock, which goes over to the
+ * collector by fork. Prints what is wrong; 0 or -1. */
+int session_create(struct session *s, const char *trace, const struct session_options *options);
+/* Open and lock one that is left. -1: not a session, or its collector lives (*BUSY). Prints nothing. */
+int session_open(struct session *s, const char *directory, bool *busy);
+/* Delete everything but the trace. */
+void session_remove(struct session *s);
+void session_close(struct session *s);
+
+/* Call VISIT with each session directory of this user. */
+void session_each(void (*visit)(const char *directory, void *context), void *context);
+
+/* "DIRECTORY/NAME" in a buffer of the callee's, good until the next call. */
+const char *session_path(const struct session *s, const char *name);
+
+#endif

@@ -1,0 +1,510 @@
+/* traced.c -- one traced process image, as the collector sees it. See traced.h.
+ *
+ * Runs in: the collector. */
+#include "traced.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "collector.h"
+
+enum {
+    HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
+    FACT_MAX = 64 << 20,      /* bytes of one record that we believe */
+    CODES_MAX = 64 << 20,     /* code ids of one process that we believe */
+    CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
+};
+
+/* ---- the file ---- */
+
+/* Is [AT, AT + BYTES) within the file? */
+static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
+{
+    struct stat status;
+
+    if (at + bytes < at)
+        return false;
+    if (at + bytes > t->file_bytes) {
+        if (fstat(t->fd, &status))
+            return false;
+        t->file_bytes = (uint64_t)status.st_size;
+    }
+    return at + bytes <= t->file_bytes && at % 4096 == 0;
+}
+
+static void *map_file(struct traced *t, uint64_t at, size_t bytes)
+{
+    void *mapped = in_file(t, at, bytes) ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at)
+                                         : MAP_FAILED;
+
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void file_broken(struct traced *t, const char *why)
+{
+    char cause[200];
+
+    if (t->broken)
+        return;
+    t->broken = true;
+    snprintf(cause, sizeof cause, "ring: %s; nothing more of this process was taken", why);
+    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0, cause);
+}
+
+/* ---- facts ---- */
+
+static bool room_for(uint32_t **array, uint32_t *count, uint32_t id)
+{
+    uint32_t room = *count ? *count : 64;
+    uint32_t *more;
+
+    if (id < *count)
+        return true;
+    if (id >= CODES_MAX)
+        return false;
+    while (room <= id)
+        room *= 2;
+    more = realloc(*array, room * sizeof *more);
+    if (!more)
+        return false;
+    memset(more + *count, 0, (room - *count) * sizeof *more);
+    *array = more;
+    *count = room;
+    return true;
+}
+
+/* The row id that the fact already has (a killed collector gave it), or a new one. */
+static uint32_t row_id(struct fact *fact, uint32_t *next, bool resumed)
+{
+    uint32_t id = fact->row_id;
+
+    if (resumed && id && id < *next)
+        return id;
+    id = (*next)++;
+    fact->row_id = id;
+    return id;
+}
+
+/* NUL-separated text as a JSON array; the caller frees it. Bytes that are not
+ * ASCII stay as they are: SQLite's text may hold them. */
+static char *json_array(const char *text, size_t bytes)
+{
+    char *made = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&made, &length);
+
+    if (!out)
+        return NULL;
+    fputc('[', out);
+    for (size_t at = 0; at < bytes; ) {
+        size_t end = at + strnlen(text + at, bytes - at);
+        fputs(at ? ", \"" : "\"", out);
+        for (; at < end; at++) {
+            unsigned char c = (unsigned char)text[at];
+            if (c == '"' || c == '\\')
+                fprintf(out, "\\%c", c);
+            else if (c < 0x20 || c == 0x7f)
+                fprintf(out, "\\u%04x", c);
+            else
+                fputc(c, out);
+        }
+        fputc('"', out);
+        at = end + 1;
+    }
+    fputc(']', out);
+    return fclose(out) ? NULL : made;
+}
+
+static void fact_take(struct traced *t, struct fact *fact)
+{
+    struct collector *c = t->collector;
+    struct state_header *next = c->state.header;
+    uint32_t bytes = fact->text_bytes[0], more = fact->text_bytes[1], id;
+
+    switch (fact->kind) {
+    case FACT_ARGV:
+        free(t->argv);
+        t->argv = json_array(fact->text, bytes);
+        t->changed = true;
+        break;
+    case FACT_EXECUTABLE:
+        free(t->executable);
+        t->executable = strndup(fact->text, bytes);
+        t->changed = true;
+        break;
+    case FACT_PYTHON:
+        free(t->version);
+        t->version = strndup(fact->text, bytes);
+        t->changed = true;
+        break;
+    case FACT_RANK:
+        t->row.rank = (int64_t)fact->number[0];
+        t->changed = true;
+        break;
+    case FACT_THREAD:
+        if (!room_for(&t->threads, &t->thread_count, fact->id))
+            break;
+        id = t->threads[fact->id] = row_id(fact, &next->next_thread, c->resumed);
+        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], fact->text, bytes);
+        break;
+    case FACT_CODE:
+        if (!room_for(&t->codes.id, &t->codes.count, fact->id))
+            break;
+        id = t->codes.id[fact->id] = row_id(fact, &next->next_code, c->resumed);
+        recorder_code(c->recorder, &(struct recorder_code){
+            .code_id = id, .process_id = t->row.process_id, .name = fact->text, .name_bytes = bytes,
+            .file = fact->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
+            .flags = (uint32_t)fact->number[1], .fingerprint = fact->number[2]});
+        break;
+    default:
+        break; /* of a newer dyntrace: not ours to judge */
+    }
+}
+
+/* Go on to the next chunk. False: there is none yet. */
+static bool facts_next(struct traced *t, uint64_t at)
+{
+    struct facts *chunk = map_file(t, at, 4096);
+    uint64_t bytes = chunk ? chunk->bytes : 0;
+
+    if (chunk)
+        munmap(chunk, 4096);
+    chunk = bytes && bytes < UINT32_MAX ? map_file(t, at, bytes + sizeof *chunk) : NULL;
+    if (!chunk) {
+        file_broken(t, "its names lie outside the file");
+        return false;
+    }
+    if (t->facts)
+        munmap(t->facts, t->facts_bytes);
+    t->facts = chunk;
+    t->facts_bytes = bytes + sizeof *chunk;
+    t->facts_read = 0;
+    return true;
+}
+
+static void facts_take(struct traced *t)
+{
+    while (!t->broken && t->facts) {
+        uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
+        uint64_t end = t->facts_bytes - sizeof *t->facts;
+        while (t->facts_read < used) {
+            struct fact *fact = (struct fact *)(t->facts->data + t->facts_read);
+            uint32_t bytes;
+            if (used > end || end - t->facts_read < sizeof *fact) {
+                file_broken(t, "its names do not end where they say");
+                return;
+            }
+            bytes = fact->bytes;
+            if (bytes < sizeof *fact || bytes % 8 || bytes > used - t->facts_read || bytes > FACT_MAX ||
+                (uint64_t)fact->text_bytes[0] + fact->text_bytes[1] > bytes - sizeof *fact) {
+                file_broken(t, "a name's length makes no sense");
+                return;
+            }
+            fact_take(t, fact);
+            t->facts_read += bytes;
+        }
+        next = t->facts->next_off;
+        if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) || !facts_next(t, next))
+            return;
+    }
+}
+
+/* ---- what a decoder asks ---- */
+
+static uint32_t host_code(void *context, uint32_t local)
+{
+    struct traced *t = context;
+    struct collector *c = t->collector;
+
+    facts_take(t);
+    if (local < t->codes.count && t->codes.id[local])
+        return t->codes.id[local];
+    if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
+        static const char name[] = "(unknown code)";
+        t->unknown_code = c->state.header->next_code++;
+        recorder_code(c->recorder, &(struct recorder_code){
+            .code_id = t->unknown_code, .process_id = t->row.process_id, .name = name,
+            .name_bytes = sizeof name - 1, .file = "", .file_bytes = 0, .flags = 3});
+        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), 0,
+                       "names: no room for the names of some code; its frames are of \"(unknown code)\"");
+    }
+    return t->unknown_code;
+}
+
+static uint32_t host_thread(void *context, uint32_t local)
+{
+    struct traced *t = context;
+
+    facts_take(t);
+    if (local < t->thread_count && t->threads[local])
+        return t->threads[local];
+    uint32_t id = t->collector->state.header->next_thread++;
+    recorder_thread(t->collector->recorder, id, t->row.process_id, 0, "", 0);
+    return id;
+}
+
+static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+{
+    struct traced *t = context;
+
+    collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
+}
+
+/* ---- rings ---- */
+
+static bool ring_open(struct traced *t, uint32_t n)
+{
+    struct collector *c = t->collector;
+    uint64_t at = t->file->ring_off[n], words;
+    struct ring *ring = map_file(t, at, RING_HEADER);
+    struct traced_ring *more;
+    char *area = MAP_FAILED;
+    size_t bytes = 0;
+    struct decode_place *place;
+
+    words = ring ? ring->words : 0;
+    if (words && (words & (words - 1)) == 0 && words >= RING_SMALLEST / 8 && words <= (UINT64_C(1) << 30) / 8 &&
+        in_file(t, at, RING_HEADER + words * 8)) {
+        bytes = words * 8;
+        area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    place = collector_state_place(&c->state, t->name, n);
+    if (area == MAP_FAILED || !place ||
+        mmap(area, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED ||
+        mmap(area + bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED) {
+        if (area != MAP_FAILED)
+            munmap(area, 2 * bytes);
+        if (ring)
+            munmap(ring, RING_HEADER);
+        file_broken(t, "a thread's ring lies outside the file");
+        return false;
+    }
+    more = realloc(t->rings, (n + 1) * sizeof *more);
+    if (!more)
+        return false;
+    t->rings = more;
+    t->rings[n] = (struct traced_ring){.ring = ring, .words = (uint64_t *)area, .count = words};
+    decode_open(&t->rings[n].decoder, &c->decode,
+                (struct decode_host){t, &t->codes, host_code, host_thread, host_loss}, place);
+    t->ring_count = n + 1;
+    return true;
+}
+
+/* Let a waiting producer go on, once enough has been taken to make that worth while. */
+static void wake(struct traced_ring *r, uint64_t tail, bool now)
+{
+    if (!now && tail - r->woken < r->count / 4)
+        return;
+    r->woken = tail;
+    if (atomic_load(&r->ring->waiting)) {
+        atomic_store(&r->ring->waiting, 0);
+        syscall(SYS_futex, &r->ring->waiting, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
+static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *fullest)
+{
+    /* B: matches the producer's A. */
+    uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire), tail = r->decoder.now.tail;
+    uint64_t there = head - tail;
+
+    if (!there)
+        return 0;
+    if (there > r->count) {
+        file_broken(t, "a thread's ring holds more than fits");
+        return 0;
+    }
+    if (there * 256 / r->count > *fullest)
+        *fullest = (unsigned)(there * 256 / r->count);
+    while (tail != head) {
+        uint64_t span = head - tail < CHUNK_WORDS ? head - tail : CHUNK_WORDS;
+        uint64_t taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), span);
+        if (!taken) {
+            file_broken(t, "a thread's ring ends within a record");
+            break;
+        }
+        tail += taken;
+        /* C: the words are no longer needed; matches the producer's D. */
+        atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
+        wake(r, tail, tail == head);
+    }
+    return there;
+}
+
+size_t traced_drain(struct traced *t, unsigned *fullest)
+{
+    size_t words = 0;
+    uint32_t rings;
+
+    if (t->broken || !t->file)
+        return 0;
+    rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
+    if (rings > RING_MAX) {
+        file_broken(t, "it says it has more rings than a process can have");
+        return 0;
+    }
+    while (t->ring_count < rings && ring_open(t, t->ring_count))
+        ;
+    for (uint32_t i = 0; i < t->ring_count && !t->broken; i++)
+        words += ring_drain(t, &t->rings[i], fullest);
+    facts_take(t);
+    if (words)
+        t->last_words_ns = clock_monotonic_ns();
+    return words;
+}
+
+/* ---- life ---- */
+
+/* A forked child knows its parent's code objects by the parent's ids. */
+static void inherit(struct traced *t, uint32_t count)
+{
+    struct traced *parent = t->collector->traced;
+    const char *name = t->file->parent_file;
+
+    while (parent && strncmp(parent->name, name, sizeof parent->name))
+        parent = parent->next;
+    if (!parent)
+        return;
+    facts_take(parent);
+    t->row.parent_process_id = parent->row.process_id;
+    t->row.rank = parent->row.rank;
+    t->argv = parent->argv ? strdup(parent->argv) : NULL;
+    t->executable = parent->executable ? strdup(parent->executable) : NULL;
+    t->version = parent->version ? strdup(parent->version) : NULL;
+    if (count && count <= parent->codes.count && room_for(&t->codes.id, &t->codes.count, count - 1))
+        memcpy(t->codes.id, parent->codes.id, count * sizeof *t->codes.id);
+}
+
+struct traced *traced_open(struct collector *c, const char *directory, const char *name, bool *retry)
+{
+    static const char *const modes[] = {"all", "user", "none"};
+    struct traced *t = calloc(1, sizeof *t);
+    uint64_t started, id;
+
+    *retry = false;
+    if (!t)
+        return NULL;
+    t->collector = c;
+    t->pidfd = -1;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->path, sizeof t->path, "%s/%s", directory, name);
+    t->fd = open(t->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    t->file = t->fd >= 0 ? map_file(t, 0, HEADER_BYTES) : NULL;
+    if (!t->file || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
+        *retry = t->fd >= 0;
+        goto err;
+    }
+    if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) || t->file->format != RING_FORMAT ||
+        t->file->word_bytes != 8) {
+        collector_loss(c, 0, 0, collector_now_ns(c), 0,
+                       "ring: a file in the session is not a process's ring, or of another dyntrace; it was left out");
+        goto err;
+    }
+    started = t->file->start_time;
+    id = t->file->process_id;
+    if (!(c->resumed && id && id < c->state.header->next_process))
+        id = t->file->process_id = collector_process_id(c, t->file->pid);
+    t->started = started;
+    t->row = (struct recorder_process){
+        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .mode = modes[t->file->mode < 3 ? t->file->mode : 2],
+        .start_ns = decode_ns(&c->decode, t->file->born_clock)};
+    t->last_words_ns = clock_monotonic_ns();
+    if (!facts_next(t, t->file->facts_off))
+        goto err;
+    if (t->file->parent_file[0])
+        inherit(t, t->file->inherited_codes);
+    t->changed = true;
+    facts_take(t);
+    c->processes++;
+    return t;
+err:
+    traced_free(t);
+    return NULL;
+}
+
+void traced_say(struct traced *t)
+{
+    if (!t->changed)
+        return;
+    t->row.argv = t->argv;
+    t->row.executable = t->executable;
+    t->row.python_version = t->version;
+    recorder_process(t->collector->recorder, &t->row);
+    t->changed = false;
+}
+
+/* What only the end tells. */
+static void report_losses(struct traced *t)
+{
+    struct collector *c = t->collector;
+    uint64_t lost = 0;
+
+    if (t->broken)
+        return;
+    for (uint32_t i = 0; i < t->ring_count; i++) {
+        lost += t->rings[i].ring->lost;
+        c->waits += t->rings[i].ring->waits;
+        c->wait_ns += t->rings[i].ring->wait_ns;
+    }
+    if (lost)
+        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), lost,
+                       "collector: it was gone while the program ran on; these events were not recorded");
+    if (t->file->lost_threads)
+        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), t->file->lost_threads,
+                       "memory: no room for the rings of so many threads; their frames were not recorded");
+}
+
+void traced_finish(struct traced *t)
+{
+    t->drained = true;
+    t->changed = true;
+    if (t->file)
+        report_losses(t);
+    for (uint32_t i = 0; i < t->ring_count; i++) {
+        struct traced_ring *r = &t->rings[i];
+        decode_close(&r->decoder);
+        munmap(r->words, r->count * 16);
+        munmap(r->ring, RING_HEADER);
+        /* The memory goes back; the file keeps its names, which a recovery needs. */
+        if (t->fd >= 0 && !t->collector->resumed)
+            fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)t->file->ring_off[i] + RING_HEADER,
+                      (off_t)(r->count * 8));
+    }
+    free(t->rings);
+    t->rings = NULL;
+    t->ring_count = 0;
+    if (t->facts)
+        munmap(t->facts, t->facts_bytes);
+    t->facts = NULL;
+    if (t->file)
+        munmap(t->file, HEADER_BYTES);
+    t->file = NULL;
+    if (t->fd >= 0)
+        close(t->fd);
+    if (t->pidfd >= 0)
+        close(t->pidfd);
+    t->fd = t->pidfd = -1;
+}
+
+void traced_free(struct traced *t)
+{
+    if (t->file)
+        munmap(t->file, HEADER_BYTES);
+    if (t->fd >= 0)
+        close(t->fd);
+    free(t->codes.id);
+    free(t->threads);
+    free(t->argv);
+    free(t->executable);
+    free(t->version);
+    free(t);
+}
