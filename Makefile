@@ -71,7 +71,8 @@ EXTENSIONS :=
 SEEN :=
 UNFIT :=
 TRACER := $(wildcard src/tracer_*.c)
-MODULE := $(patsubst python/%,$(BUILD)/lib/%,$(wildcard python/sitecustomize.py python/dyntrace/*.py python/dyntrace/*.pyi))
+PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
+MODULE := $(patsubst python/%,$(BUILD)/lib/%,python/sitecustomize.py $(PACKAGE))
 
 # $(call facts,PYTHON): "ok SOABI SUFFIX -isystem ...", or a sentence that says
 # why nothing can be built for it. See python/build_facts.py.
@@ -124,11 +125,11 @@ DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
 COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 install: all
-	$(INSTALL) -d $(BINDIR) $(LIBDIR)/dyntrace $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)
-	$(INSTALL) -m 644 $(wildcard python/dyntrace/*.py*) $(LIBDIR)/dyntrace
+	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/dyntrace)
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
 	$(INSTALL) -m 644 README.md LICENSE docs/internals.md $(DOCDIR)
