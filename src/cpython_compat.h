@@ -19,6 +19,8 @@
 #endif
 
 #define Py_BUILD_CORE 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* in 3.14's own headers */
 #undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
 #include <internal/pycore_frame.h>
 #include <internal/pycore_code.h>
@@ -28,6 +30,7 @@
 #include <internal/pycore_stackref.h>
 #include <internal/pycore_tstate.h>
 #endif
+#pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
 
 typedef struct _PyInterpreterFrame compat_frame;

@@ -37,8 +37,7 @@ const char *session_path(const struct session *s, const char *name)
     return path;
 }
 
-/* The kernel says in which clock it trusts the counter. */
-static enum session_clock clock_choose(void)
+enum session_clock session_clock_choose(void)
 {
 #if defined __aarch64__
     return SESSION_TSC; /* cntvct is constant by the architecture */
@@ -77,7 +76,7 @@ static int directory_make(char *path, size_t room, const char *base)
     return mkdtemp(path) ? 0 : -1;
 }
 
-static bool has_room(const char *path)
+bool session_has_room(const char *path)
 {
     struct statvfs status;
 
@@ -112,7 +111,7 @@ static int file_make(struct session *s, const struct session_options *o)
     memcpy(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic);
     s->file->format = RING_FORMAT;
     s->file->bytes = (uint32_t)bytes;
-    s->file->clock = clock_choose();
+    s->file->clock = session_clock_choose();
     s->file->frames = o->frames;
     s->file->max_depth = o->max_depth;
     s->file->min_duration_ns = o->min_duration_ns;
@@ -140,7 +139,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
     snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
     if (!temporary || *temporary != '/' || strlen(temporary) > 200 || strchr(temporary, ':') || access(temporary, W_OK | X_OK))
         temporary = "/tmp";
-    if ((!has_room(shared_memory) || directory_make(s->directory, sizeof s->directory, shared_memory)) &&
+    if ((!session_has_room(shared_memory) || directory_make(s->directory, sizeof s->directory, shared_memory)) &&
         directory_make(s->directory, sizeof s->directory, temporary)) {
         say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with room", temporary,
                   strerror(errno));

@@ -44,6 +44,11 @@ void session_close(struct session *s);
 /* Call VISIT with each session directory of this user. */
 void session_each(void (*visit)(const char *directory, void *context), void *context);
 
+/* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
+enum session_clock session_clock_choose(void);
+/* Is there room for rings in directory PATH, and may we write there? */
+bool session_has_room(const char *path);
+
 /* "DIRECTORY/NAME" in a buffer of the callee's, good until the next call. */
 const char *session_path(const struct session *s, const char *name);
 

@@ -7,6 +7,7 @@
  * back, for programs that measure themselves. */
 #include "tracer.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #define P tracer_process
@@ -62,10 +63,62 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(owner_doc, "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code.");
+
+static PyObject *owner(PyObject *module, PyObject *ignored)
+{
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
+    Dl_info info;
+
+    (void)module, (void)ignored;
+    if (current == _PyEval_EvalFrameDefault)
+        return PyUnicode_FromString("-");
+    if (dladdr((void *)current, &info) && info.dli_fname)
+        return PyUnicode_DecodeFSDefault(info.dli_fname);
+    return PyUnicode_FromString("unknown");
+}
+
+PyDoc_STRVAR(cost_doc, "_cost(function) -> (plain, hooked)\n\n"
+             "Nanoseconds that function() takes without a hook and with one that only passes on.");
+
+static PyObject *pass_through(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    PyObject *result;
+
+    compat_enter_c(ts);
+    result = _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    compat_leave_c(ts);
+    return result;
+}
+
+static PyObject *cost(PyObject *module, PyObject *function)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    unsigned long long ns[2];
+
+    (void)module;
+    for (int hooked = 0; hooked < 2; hooked++) {
+        uint64_t began;
+        PyObject *result;
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, hooked ? pass_through : _PyEval_EvalFrameDefault);
+        began = clock_monotonic_ns();
+        result = PyObject_CallNoArgs(function);
+        ns[hooked] = clock_monotonic_ns() - began;
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, before);
+        if (!result)
+            return NULL;
+        Py_DECREF(result);
+    }
+    return Py_BuildValue("(KK)", ns[0], ns[1]);
+}
+
 static PyMethodDef methods[] = {
     {"_start", start, METH_VARARGS, start_doc},
     {"pause", pause_recording, METH_NOARGS, pause_doc},
     {"resume", resume_recording, METH_NOARGS, resume_doc},
+    {"_owner", owner, METH_NOARGS, owner_doc},
+    {"_cost", cost, METH_O, cost_doc},
     {NULL, NULL, 0, NULL},
 };
 
