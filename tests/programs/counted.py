@@ -70,13 +70,26 @@ def oracle_throw(code, offset, exception):
 
 
 oracle_bytecode = {}
+oracle_entered = {}  # thread -> ids of the frames that had a "call" and no "return" yet
 ORACLE_RESUME_OPCODE = 151  # of 3.11, where alone it is used
 
 
 def oracle_profile(frame, what, argument):
-    """3.11: tells the three apart by the instruction that the frame stands at."""
+    """3.11: tells the three apart by the instruction that the frame stands at.
+
+    It has no "call" for a generator that goes on after its `yield from` because
+    throw() ended the one delegated to: execution begins behind the RESUME
+    instruction that would tell. The "return" is there, so that tells."""
+    entered = oracle_entered.setdefault(get_ident(), [])
+    if what == "return":
+        if entered and entered[-1] == id(frame):
+            entered.pop()
+        else:
+            oracle_count(frame.f_code, RESUME)
+        return
     if what != "call":
         return
+    entered.append(id(frame))
     code = frame.f_code
     bytecode = oracle_bytecode.get(id(code))
     if bytecode is None:
