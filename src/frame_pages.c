@@ -4,7 +4,7 @@
  *
  * A leaf page:
  *
- *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell n .. cell 1
+ *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
  *
  * A cell: payload length, rowid, then the record: its header's length, a serial
  * type per column, and the columns' bytes, big endian:
@@ -37,28 +37,31 @@ enum {
 
 static const uint8_t type_bytes[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
+/* Serial type by the number of significant bits: 7 fit in a signed byte ... */
+static const uint8_t type_of_bits[65] = {
+    1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4,
+    5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+};
+
 static inline unsigned integer_type(uint64_t value)
 {
-    if (value < 2)
-        return 8 + (unsigned)value;
-    if (value < 1u << 7)
-        return 1;
-    if (value < 1u << 15)
-        return 2;
-    if (value < 1u << 23)
-        return 3;
-    if (value < 1u << 31)
-        return 4;
-    if (value < UINT64_C(1) << 47)
-        return 5;
-    return 6;
+    return value < 2 ? 8 + (unsigned)value : type_of_bits[64 - __builtin_clzll(value)];
 }
 
+/* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
 static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {
-    for (unsigned shift = bytes * 8; shift; )
-        *p++ = (uint8_t)(value >> (shift -= 8));
-    return p;
+    uint64_t stored = __builtin_bswap64(value << (64 - 8 * bytes) % 64);
+
+    memcpy(p, &stored, sizeof stored);
+    return p + bytes;
+}
+
+/* The same, and not a byte more: for pages that are full already. */
+static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
+{
+    while (bytes--)
+        *p++ = (uint8_t)(value >> 8 * bytes);
 }
 
 static uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
@@ -72,11 +75,8 @@ static uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
 
 static inline unsigned varint_bytes(uint64_t value)
 {
-    unsigned bytes = 1;
-
-    while (value >>= 7)
-        bytes++;
-    return bytes; /* ids stay below 2^56, so never the 9-byte form */
+    /* Seven bits a byte. Ids stay below 2^56, so never the 9-byte form. */
+    return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
 static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
@@ -114,7 +114,17 @@ unsigned frame_row_end_bytes(const struct frame_row *row)
     return type_bytes[integer_type(row->end_ns)] + (row->outcome > 1) + (row->exit > 1);
 }
 
-/* Make ROW's cell at P, which has room; returns its length. */
+enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
+
+/* Bytes of ROW's cell as cell_make makes it. */
+static inline unsigned row_bytes(const struct frame_row *row, bool final)
+{
+    if (row->ended)
+        return row->fixed_bytes + frame_row_end_bytes(row);
+    return row->fixed_bytes + (final ? row->outcome > 1 : FRAME_OPEN_BYTES);
+}
+
+/* Make ROW's cell at P; returns its length. */
 static unsigned cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool final)
 {
     uint8_t *cell = p, *type, *body;
@@ -186,31 +196,38 @@ static bool cell_end(struct cell *cell, uint64_t end_ns, unsigned outcome, unsig
 {
     if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || cell->type[COLUMN_OUTCOME] != 1)
         return false;
-    put_big_endian(cell->column[COLUMN_OUTCOME], outcome, 1);
-    put_big_endian(cell->column[COLUMN_END], end_ns, 8);
-    put_big_endian(cell->column[COLUMN_EXIT], exit, 1);
+    patch_big_endian(cell->column[COLUMN_OUTCOME], outcome, 1);
+    patch_big_endian(cell->column[COLUMN_END], end_ns, 8);
+    patch_big_endian(cell->column[COLUMN_EXIT], exit, 1);
     return true;
 }
 
-/* Take the reserved end and exit out of the cell: NULL needs no bytes. They are
- * its last bytes; everything that lies before them moves up. */
-static bool cell_leave_open(uint8_t *page, struct cell *cell)
+/* Take the bytes [FROM, TO) out of the cells' area: what lies before moves up. */
+static void cut_out(uint8_t *page, uint8_t *from, uint8_t *to)
 {
-    unsigned content = get16(page + 5), cells = get16(page + 3), limit = (unsigned)(cell->start - page);
-    unsigned removed = 9;
+    unsigned content = get16(page + 5), cells = get16(page + 3), removed = (unsigned)(to - from);
 
-    if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || content > limit)
-        return false;
-    cell->type[COLUMN_END] = cell->type[COLUMN_EXIT] = 0;
-    cell->start[0] = (uint8_t)(cell->start[0] - removed);
-    memmove(page + content + removed, page + content, (size_t)(cell->column[COLUMNS] - removed - (page + content)));
+    memmove(page + content + removed, page + content, (size_t)(from - (page + content)));
     memset(page + content, 0, removed);
     for (unsigned i = 0; i < cells; i++) {
         unsigned at = get16(page + 8 + 2 * i);
-        if (at <= limit)
+        if (at < (unsigned)(from - page))
             put16(page + 8 + 2 * i, at + removed);
     }
     put16(page + 5, content + removed);
+}
+
+/* Take the reserved end and exit out of the cell, whose last bytes they are:
+ * NULL needs none. */
+static bool cell_leave_open(uint8_t *page, struct cell *cell)
+{
+    uint8_t *end = cell->column[COLUMNS];
+
+    if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || page + get16(page + 5) > cell->start)
+        return false;
+    cell->type[COLUMN_END] = cell->type[COLUMN_EXIT] = 0;
+    cell->start[0] = (uint8_t)(cell->start[0] - 9);
+    cut_out(page, end - 9, end);
     return true;
 }
 
@@ -356,34 +373,33 @@ uint32_t frame_pages_take(struct frame_pages *w)
 
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
 {
-    uint8_t late[FRAME_PAGE_BYTES], *data = late;
-    uint32_t slot = page % FRAME_WINDOW_PAGES, content = FRAME_PAGE_BYTES;
-    bool windowed = page >= w->window->written;
+    uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], *p;
+    uint32_t slot = page % FRAME_WINDOW_PAGES;
+    unsigned bytes = 0;
 
     if (page >= w->limit) {
         w->lost += count;
         return;
     }
-    if (windowed) {
-        data = w->window->page[slot];
-        w->window->holds[slot] = 0; /* not whole from here ... */
-    }
-    memset(data, 0, FRAME_PAGE_BYTES);
+    for (uint32_t i = 0; i < count; i++)
+        bytes += row_bytes(&rows[i], final);
+    memset(made, 0, FRAME_PAGE_BYTES - bytes);
+    made[0] = 13;
+    put16(made + 3, count);
+    put16(made + 5, FRAME_PAGE_BYTES - bytes);
+    p = made + FRAME_PAGE_BYTES - bytes;
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t cell[64];
-        unsigned bytes = cell_make(cell, frame_id(page, i), &rows[i], final);
-        content -= bytes;
-        memcpy(data + content, cell, bytes);
-        put16(data + 8 + 2 * i, content);
+        put16(made + 8 + 2 * i, (unsigned)(p - made));
+        p += cell_make(p, frame_id(page, i), &rows[i], final);
     }
-    data[0] = 13;
-    put16(data + 3, count);
-    put16(data + 5, content);
     w->cells[page] = (uint8_t)count;
-    if (windowed) {
+    if (page >= w->window->written) {
+        w->window->holds[slot] = 0; /* not whole from here ... */
         atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
+        memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
+        atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
-    } else if (write_whole(w, data, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES)) {
+    } else if (write_whole(w, made, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES)) {
         disk_full(w);
     }
 }
@@ -440,7 +456,7 @@ static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
     if (slot + 1 != get16(page + 3) || !cell_find(page, slot, &cell))
         return false;
     put16(page + 3, slot);
-    put16(page + 5, (unsigned)(cell.column[COLUMNS] - page));
+    cut_out(page, cell.start, cell.column[COLUMNS]);
     return true;
 }
 
@@ -500,7 +516,7 @@ static void interior_make(uint8_t *page, const struct level *level, size_t from,
     }
     put16(page + 3, (unsigned)count - 1);
     put16(page + 5, content);
-    put_big_endian(page + 8, level->child[from + count - 1], 4);
+    patch_big_endian(page + 8, level->child[from + count - 1], 4);
 }
 
 /* Leaf pages that hold nothing go to SQLite's list of free pages. */
@@ -511,17 +527,17 @@ static int free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *em
     for (uint32_t at = 0; at < count; ) {
         uint8_t trunk[FRAME_PAGE_BYTES] = {0};
         uint32_t leaves = count - at - 1 < 1000 ? count - at - 1 : 1000;
-        put_big_endian(trunk, next, 4);
-        put_big_endian(trunk + 4, leaves, 4);
+        patch_big_endian(trunk, next, 4);
+        patch_big_endian(trunk + 4, leaves, 4);
         for (uint32_t i = 0; i < leaves; i++)
-            put_big_endian(trunk + 8 + 4 * i, empty[at + 1 + i], 4);
+            patch_big_endian(trunk + 8 + 4 * i, empty[at + 1 + i], 4);
         if (write_whole(w, trunk, sizeof trunk, (uint64_t)(empty[at] - 1) * FRAME_PAGE_BYTES))
             return -1;
         next = empty[at];
         at += leaves + 1;
     }
-    put_big_endian(header + 32, next, 4);
-    put_big_endian(header + 36, count, 4);
+    patch_big_endian(header + 32, next, 4);
+    patch_big_endian(header + 36, count, 4);
     return 0;
 }
 
@@ -581,9 +597,9 @@ int64_t frame_pages_finish(struct frame_pages *w)
     }
     if (free_pages(w, header, empty, empty_count))
         goto err;
-    put_big_endian(header + 28, next - 1, 4);
-    put_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
-    put_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
+    patch_big_endian(header + 28, next - 1, 4);
+    patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
+    patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
     if (ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) || write_whole(w, header, sizeof header, 0))
         goto err;
     goto done;

@@ -38,7 +38,7 @@ enum {
     FRAME_PAGE_BYTES = 4096,
     FRAME_PAGE_ROWS = 128,      /* ids per page; a page rarely holds that many */
     FRAME_PAGE_ROOM = FRAME_PAGE_BYTES - 8,
-    FRAME_WINDOW_PAGES = 4096,  /* 16 MB */
+    FRAME_WINDOW_PAGES = 1024,  /* 4 MB */
     FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
 };
 
