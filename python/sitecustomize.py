@@ -42,7 +42,9 @@ def _hide(inject):
     key = "PYTHONPATH" if sys.version_info[0] == 2 else b"PYTHONPATH"
     mine = inject if sys.version_info[0] == 2 else os.fsencode(inject)
     value = data.get(key)
-    if value == mine:
+    if value == mine and inject.endswith("-empty"):
+        data[key] = mine[:0]
+    elif value == mine:
         del data[key]
     elif value is not None and value.startswith(mine + (":" if sys.version_info[0] == 2 else b":")):
         data[key] = value[len(mine) + 1:]

@@ -414,7 +414,8 @@ static void command_start(const struct session *session, const struct target *t,
         if (write(orders, &order, sizeof order) != sizeof order) {
             /* The collector is gone already: the command runs all the same. */
         }
-        if (asprintf(&value, "%s/inject%s%s", session->directory, paths ? ":" : "", paths ? paths : "") > 0)
+        if (asprintf(&value, "%s/inject%s%s", session->directory, !paths ? "" : *paths ? ":" : RING_EMPTY_SUFFIX,
+                     paths ? paths : "") > 0)
             setenv("PYTHONPATH", value, 1);
     }
     execv(t->path, t->argv);

@@ -6,7 +6,8 @@
  *
  *     session             struct session_file: what to record, which clock
  *     collector.lock      flock'ed by the collector as long as it lives
- *     inject/             sitecustomize.py; PYTHONPATH leads here
+ *     inject/             sitecustomize.py; PYTHONPATH leads here,
+ *     inject-empty/       or here, if it was set to nothing before
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
  *     state, window       the collector's own, so that its death loses nothing
  *
@@ -62,6 +63,7 @@ enum {
     RING_LINE = 128,      /* two cache lines: the pair prefetcher fetches both */
     RING_HEADER = 4096,   /* struct ring, padded to a page */
 };
+#define RING_EMPTY_SUFFIX "-empty"
 #define RING_SESSION_MAGIC "DYNSESS"
 #define RING_PROCESS_MAGIC "DYNPROC"
 #define RING_CLOCK_MASK ((UINT64_C(1) << RING_CLOCK_BITS) - 1)

@@ -130,7 +130,7 @@ static int file_make(struct session *s, const struct session_options *o)
 
 int session_create(struct session *s, const char *trace, const struct session_options *options)
 {
-    char target[PATH_MAX + 64], link[sizeof s->directory + 64];
+    char target[PATH_MAX + 64];
     const char *temporary = getenv("TMPDIR");
     int fd;
 
@@ -148,15 +148,15 @@ int session_create(struct session *s, const char *trace, const struct session_op
     }
     if (directory_make(s->spill, sizeof s->spill, temporary))
         snprintf(s->spill, sizeof s->spill, "%s", s->directory);
-    snprintf(link, sizeof link, "%s/inject", s->directory);
     snprintf(target, sizeof target, "%s/sitecustomize.py", command_library_directory());
     if (access(target, R_OK)) {
         say_error("%s: not there: run `make`, or reinstall dyntrace", target);
         goto err;
     }
     fd = -1;
-    if (mkdir(link, 0700) == 0 && snprintf(link, sizeof link, "%s/inject/sitecustomize.py", s->directory) > 0 &&
-        symlink(target, link) == 0)
+    if (mkdir(session_path(s, "inject"), 0700) == 0 && mkdir(session_path(s, "inject" RING_EMPTY_SUFFIX), 0700) == 0 &&
+        symlink(target, session_path(s, "inject/sitecustomize.py")) == 0 &&
+        symlink(target, session_path(s, "inject" RING_EMPTY_SUFFIX "/sitecustomize.py")) == 0)
         fd = open(session_path(s, "collector.lock"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     s->lock = fd;
     /* Locked before there is a session file, or another `run` would take this

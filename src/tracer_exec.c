@@ -58,15 +58,18 @@ static bool leads_to_us(const char *paths)
 {
     size_t length = strlen(P.inject_directory);
 
-    return !strncmp(paths, P.inject_directory, length) && (!paths[length] || paths[length] == ':');
+    return !strncmp(paths, P.inject_directory, length) &&
+           (!paths[length] || paths[length] == ':' || !strcmp(paths + length, RING_EMPTY_SUFFIX));
 }
 
-/* "PYTHONPATH=ours[:PATHS]", to be freed by the caller. PATHS may be NULL (unset). */
+/* "PYTHONPATH=ours[:PATHS]", to be freed by the caller. PATHS may be NULL (unset).
+ * An empty one is not an entry of its own to Python, hence the second directory. */
 static char *with_us(const char *paths)
 {
+    const char *join = !paths ? "" : *paths ? ":" : RING_EMPTY_SUFFIX;
     char *entry = NULL;
 
-    if (asprintf(&entry, "PYTHONPATH=%s%s%s", P.inject_directory, paths ? ":" : "", paths ? paths : "") < 0)
+    if (asprintf(&entry, "PYTHONPATH=%s%s%s", P.inject_directory, join, paths ? paths : "") < 0)
         return NULL;
     return entry;
 }

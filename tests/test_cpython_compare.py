@@ -49,9 +49,9 @@ def test_outcomes_of_a_run_that_died(tmp_path):
 class Scripted(compare.Comparison):
     """Plays runs from two lists in place of running anything."""
 
-    def __init__(self, plain, traced, reruns=2):
-        self.options = argparse.Namespace(baseline_only=False, reruns=reruns)
-        self.plain, self.traced, self.real, self.flaky = [], [], {}, {}
+    def __init__(self, plain, traced, reruns=2, strict=False):
+        self.options = argparse.Namespace(baseline_only=False, reruns=reruns, strict=strict)
+        self.plain, self.traced, self.real, self.flaky, self.any_hook = [], [], {}, {}, {}
         self.plays = {"plain": iter(plain), "traced": iter(traced)}
 
     def run_plain(self):
@@ -78,6 +78,18 @@ def test_flaky_is_not_different_and_different_is_not_flaky(plain, traced, real, 
 def test_a_test_that_vanishes_is_a_difference():
     found = Scripted([{"t": "ok", "u": "ok"}] * 3, [{"t": "ok"}] * 3).compare()
     assert list(found.real) == ["u"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("other", ["ok", "FAILED"])
+def test_what_any_hook_does_hides_nothing_else(strict, other):
+    known = "test.test_sys_settrace.TraceTestCase.test_20_async_for_loop"
+    plain = {known: "ok", "t": "ok", compare.END: "exit 0", compare.VERDICT: "SUCCESS"}
+    traced = {known: "FAILED", "t": other, compare.END: "exit 2", compare.VERDICT: "FAILURE"}
+    found = Scripted([plain] * 3, [traced] * 3, strict=strict).compare()
+    assert bool(found.real) == (strict or other == "FAILED")
+    assert ("t" in found.real) == (other == "FAILED")
+    assert (known in found.any_hook) == (not strict)
 
 
 @pytest.mark.parametrize("row, fault", [

@@ -52,6 +52,13 @@ QUICK = """
     test_runpy test_site test_cmd_line
 """.split()
 
+# Differences that a bare pass-through PEP 523 hook makes as well, each with its reason: {pattern of the item: reason}.
+# Reported as "any hook", counted as real only with --strict. Nothing belongs here that such a hook was not seen to do.
+ANY_HOOK = {
+    r"test\.test_sys_settrace\.\w+\.test_20_async_for_loop":
+        "3.12+: under any hook SEND resumes a coroutine by its send() method, whose StopIteration sys.settrace sees as one more event",
+}
+
 PASS, SKIP, FAIL = "ok", "skipped", "FAILED"
 NOT_RUN = "not run"
 
@@ -277,7 +284,7 @@ class Comparison:
     def __init__(self, interpreter, module, options):
         self.interpreter, self.module, self.options = interpreter, module, options
         self.plain, self.traced = interpreter.stored(module) if not options.fresh else [], []
-        self.real, self.flaky = {}, {}
+        self.real, self.flaky, self.any_hook = {}, {}, {}
 
     def run_plain(self):
         self.plain.append(run_module([self.interpreter.path, *self.options.python_option], self.words(), self.options.timeout))
@@ -322,7 +329,16 @@ class Comparison:
         self.flaky = {item: ([run.outcomes.get(item, NOT_RUN) for run in self.plain],
                              [run.outcomes.get(item, NOT_RUN) for run in self.traced])
                       for item in first if item not in self.real}
+        if not self.options.strict:
+            self.set_apart_any_hook()
         return self
+
+    def set_apart_any_hook(self):
+        """Move what any hook does from real to any_hook; and how the module ended, if that is all that remains."""
+        explained = [item for item in self.real if any(re.fullmatch(pattern, item) for pattern in ANY_HOOK)]
+        if explained and set(self.real) - set(explained) <= {END, VERDICT} and self.traced[-1].outcomes[END] == "exit 2":
+            explained = list(self.real)
+        self.any_hook = {item: self.real.pop(item) for item in explained}
 
     def faults(self):
         return [fault for run in self.traced for fault in (run.trace or {}).get("faults", [])]
@@ -343,8 +359,9 @@ class Comparison:
             parts.append(f"{trace['frames']:,} frames in {trace['processes']} processes"
                          + (f", {trace['losses']} LOST" if trace["losses"] else ""))
         if self.traced:
-            parts.append("same" if self.sound() and not self.flaky else
-                         f"same but {len(self.flaky)} flaky" if self.sound() else "DIFFERENT" if self.real else "UNSOUND TRACE")
+            apart = [f"{len(table)} {name}" for table, name in ((self.flaky, "flaky"), (self.any_hook, "as under any hook")) if table]
+            parts.append("DIFFERENT" if self.real else "UNSOUND TRACE" if self.faults() else
+                         " but ".join(["same", *apart]))
         elif self.plain[0].outcomes[END] not in ("exit 0", "exit 2"):
             parts.append(self.plain[0].outcomes[END])
         return " | ".join(parts)
@@ -358,7 +375,7 @@ class Comparison:
                 lines += [f"    {item}: {outcome}" for item, outcome in sorted(runs[0].failing().items())]
         ours = {item: sides for item, sides in self.flaky.items() if len(set(sides[0])) == 1}
         theirs = {item: sides for item, sides in self.flaky.items() if item not in ours}
-        for title, table in (("REAL DIFFERENCE", self.real), ("flaky, traced side only", ours), ("flaky", theirs)):
+        for title, table in (("REAL DIFFERENCE", self.real), ("any hook", self.any_hook), ("flaky, traced side only", ours), ("flaky", theirs)):
             missing = [item for item, (plain, traced) in sorted(table.items()) if set(traced) == {NOT_RUN}]
             for item, (plain, traced) in sorted(table.items()):
                 if len(missing) <= 5 or item not in missing:
@@ -373,7 +390,7 @@ class Comparison:
     def as_json(self):
         return {"python": self.interpreter.version, "executable": self.interpreter.path, "module": self.module,
                 "plain": [run.as_json() for run in self.plain], "traced": [run.as_json() for run in self.traced],
-                "real": self.real, "flaky": self.flaky, "faults": self.faults()}
+                "real": self.real, "flaky": self.flaky, "any_hook": self.any_hook, "faults": self.faults()}
 
 
 # ---------------------------------------------------------------- command line
@@ -397,6 +414,7 @@ def parse_arguments(argv):
     parser.add_argument("--fresh", action="store_true", help="run the plain side again even if a result is kept")
     parser.add_argument("--timeout", type=float, default=600, metavar="S", help="for one module on one side (default 600; traced: at least 3 times the plain run)")
     parser.add_argument("--reruns", type=int, default=2, metavar="N", help="times a differing module is run again on each side (default 2)")
+    parser.add_argument("--strict", action="store_true", help="count as real even what any PEP 523 hook does")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="modules at a time (default 1; more makes timing tests flaky)")
     parser.add_argument("--no-check", action="store_true", help="do not check the traces")
     parser.add_argument("--check-rows", type=int, default=20_000_000, metavar="N", help="check parents of about this many frames of a trace (default 20 million)")
@@ -451,11 +469,12 @@ def main(argv):
     frames = sum((run.trace or {}).get("frames", 0) for comparison in done for run in comparison.traced)
     lost = sum((run.trace or {}).get("losses", 0) for comparison in done for run in comparison.traced)
     tests = sum(comparison.plain[0].count(PASS) for comparison in done)
+    hook = sum(len(comparison.any_hook) for comparison in done)
     flaky = sum(len(comparison.flaky) for comparison in done)
     if options.baseline_only:
         print(f"{len(done)} modules, {tests:,} tests pass, {sum(len(c.plain[0].failing()) for c in done)} items fail plainly")
     else:
-        print(f"{len(done)} modules, {tests:,} tests, {frames:,} frames, {lost} lost, {flaky} flaky: "
+        print(f"{len(done)} modules, {tests:,} tests, {frames:,} frames, {lost} lost, {flaky} flaky, {hook} as under any hook: "
               + ("same outcomes with and without dyntrace" if not different else
                  "different or unsound: " + ", ".join(f"{c.interpreter.version} {c.module}" for c in different)))
     return 1 if different else 0
