@@ -157,6 +157,16 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 }
 #endif
 
+/* 3.12: SEND runs a generator inline, but not under a hook: tracer_settrace.c. */
+#define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
+
+/* The innermost frame that runs Python; in a struct of its own up to 3.12. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_current_frame(ts) ((ts)->current_frame)
+#else
+#define compat_current_frame(ts) ((ts)->cframe->current_frame)
+#endif
+
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
  * hook; 3.14 asks: see tracer_code.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)

@@ -8,6 +8,7 @@
  *   tracer_ring.c    process file, rings, waiting, fork
  *   tracer_code.c    code objects: their ids, names, and whether to record them
  *   tracer_stack.c   deep recursion: more C stack when a thread's runs short
+ *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
  *
  * The traced program comes first: nothing here raises, prints or exits. */
@@ -54,6 +55,8 @@ struct tracer {
     struct open_frame *open;/* innermost recorded frame */
     uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
     bool gone;              /* no collector: count losses, write nothing */
+    compat_frame *finished_under; /* the frame whose generator has just finished, and */
+    uint32_t finished_at;         /* `entered` then; see tracer_settrace.c */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;
@@ -97,6 +100,9 @@ enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
 uintptr_t tracer_mark_code(PyCodeObject *code);
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(void);
+
+/* tracer_settrace.c: a generator's last frame ended while a trace function is set. */
+void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer_stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);

@@ -78,7 +78,13 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
 
     result = evaluate(t, ts, frame, throwflag);
 
-    tag = !result ? RING_RAISE : resumed && compat_has_yielded(frame) ? RING_YIELD : RING_RETURN;
+    tag = !result ? RING_RAISE : RING_RETURN;
+    if (result && resumed) {
+        if (compat_has_yielded(frame))
+            tag = RING_YIELD;
+        else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
+            tracer_generator_finished(t, ts);
+    }
     t->open = open.outer;
     now = tracer_now(monotonic);
     if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !tracer_room(t, &now))
