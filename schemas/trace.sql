@@ -68,7 +68,8 @@ INSERT INTO enum VALUES
     ('frame.exit', 0, 'return'),
     ('frame.exit', 1, 'yield'),        -- suspended; the next frame of this activation is a 'resume'
     ('frame.exit', 2, 'raise'),        -- an exception left it
-    ('frame.exit', 3, 'abandoned');    -- its process or thread ended inside it; end_ns is NULL
+    ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a greenlet, a cancelled thread): the end is that
+                                        --   of the frame around it. A frame open at the end has exit NULL
 
 
 -- A Python process that was followed. Identity is (meta.host, pid, start_ns): pids come back.

@@ -636,6 +636,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     uint32_t first = 0, root = 0;
     int orders = -1, result = -1, status = 2;
     bool made = false;
+    pid_t pid;
 
     if (t->python)
         probe_start(&probe, t->path);
@@ -662,6 +663,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         goto done;
     }
     made = false;
+    pid = command_pid;
     order.status = command_wait();
     status = exit_status(order.status);
     if (write(orders, &order, sizeof order) != sizeof order || !collector_wait(orders, result, said)) {
@@ -670,7 +672,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         memcpy(directory, session.directory, sizeof directory);
         say_error("the collector was killed; finishing the trace from what it left");
         session_close(&session);
-        if (session_open(&session, directory, &busy) || collector_recover(&session, said)) {
+        if (session_open(&session, directory, &busy) || collector_recover(&session, pid, order.status, said)) {
             say_error("%s", said->error[0] ? said->error : "the session cannot be opened; try `dyntrace fsck --recover`");
             session.directory[0] = 0; /* keep it for another try */
             goto done;

@@ -83,8 +83,10 @@ static size_t guarded_drain(struct traced *t, unsigned *fullest)
     size_t words;
 
     if (sigsetjmp(guard, 1)) {
-        guarded = 0;
+        if (sigsetjmp(guard, 1) == 0)
+            traced_abandon(t);
         t->broken = true;
+        guarded = 0;
         collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
                        "ring: the file was cut short while it was read; nothing more of this process was taken");
         return 0;
@@ -208,11 +210,18 @@ static void exit_status(struct traced *t)
     }
 }
 
+static void command_status(struct run *run, struct traced *t)
+{
+    t->row.has_status = run->status >= 0;
+    t->row.exit_signal = WIFSIGNALED(run->status) ? WTERMSIG(run->status) : 0;
+    t->row.exit_code = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0;
+}
+
 /* Who started it: the process that it was forked from is in its file; else the
  * nearest ancestor that we know. */
 static void find_parent(struct run *run, struct traced *t)
 {
-    uint32_t pid = t->file->parent_pid;
+    uint32_t pid = t->parent_pid;
     uint64_t started;
 
     for (int i = 0; i < 32 && pid > 1 && !t->row.parent_process_id; i++) {
@@ -498,9 +507,7 @@ static void wait_for_events(struct run *run, int milliseconds)
         if (t->row.pid == (uint32_t)run->command && !t->row.has_status) {
             if (!run->ended)
                 continue; /* its parent tells */
-            t->row.has_status = run->status >= 0;
-            t->row.exit_signal = WIFSIGNALED(run->status) ? WTERMSIG(run->status) : 0;
-            t->row.exit_code = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0;
+            command_status(run, t);
         } else {
             exit_status(t);
         }
@@ -734,52 +741,91 @@ err:
 
 /* ---- recovery ---- */
 
+struct left_file {
+    uint64_t born; /* its header's born_clock */
+    bool spill;
+    char name[64];
+};
+
+static int by_birth(const void *a, const void *b)
+{
+    uint64_t one = ((const struct left_file *)a)->born, other = ((const struct left_file *)b)->born;
+
+    return one < other ? -1 : one > other;
+}
+
 /* Process files oldest first, so that a fork's parent is there before it. */
-static int by_birth(const struct dirent **a, const struct dirent **b)
+static void recover_processes(struct run *run)
 {
-    unsigned long long ticks[2] = {0, 0};
-    int n[2] = {0, 0};
+    struct session *session = run->c.session;
+    struct left_file *files = NULL;
+    size_t count = 0;
 
-    sscanf((*a)->d_name, "%*d-%llu-%d", &ticks[0], &n[0]);
-    sscanf((*b)->d_name, "%*d-%llu-%d", &ticks[1], &n[1]);
-    return ticks[0] != ticks[1] ? (ticks[0] < ticks[1] ? -1 : 1) : n[0] - n[1];
-}
-
-static int is_ring(const struct dirent *entry)
-{
-    return ends_with(entry->d_name, ".ring");
-}
-
-static void recover_processes(struct run *run, bool spill)
-{
-    struct dirent **list = NULL;
-    int count = scandir(spill ? run->c.session->spill : run->c.session->directory, &list, is_ring, by_birth);
-
-    for (int i = 0; i < count; i++) {
-        if (strlen(list[i]->d_name) < sizeof run->pending->name)
-            process_new(run, list[i]->d_name, spill);
-        free(list[i]);
+    for (int spill = 0; spill < 1 + (strcmp(session->spill, session->directory) != 0); spill++) {
+        const char *path = spill ? session->spill : session->directory;
+        DIR *directory = opendir(path);
+        struct dirent *entry;
+        while (directory && (entry = readdir(directory))) {
+            struct process_file header;
+            struct left_file *more;
+            int fd;
+            if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= sizeof files->name)
+                continue;
+            fd = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+            more = realloc(files, (count + 1) * sizeof *files);
+            if (more)
+                files = more;
+            if (more && fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header) {
+                files[count] = (struct left_file){.born = header.born_clock, .spill = spill};
+                memcpy(files[count++].name, entry->d_name, strlen(entry->d_name) + 1);
+            }
+            if (fd >= 0)
+                close(fd);
+        }
+        if (directory)
+            closedir(directory);
     }
-    free(list);
+    qsort(files, count, sizeof *files, by_birth);
+    for (size_t i = 0; i < count; i++)
+        process_new(run, files[i].name, files[i].spill);
+    free(files);
 }
 
-int collector_recover(struct session *session, struct collector_result *result)
+/* The command's status is known to the `run` that recovers its own collector. */
+static void recover_status(struct run *run)
 {
-    struct run run = {.orders = -1, .result = -1, .watch = -1, .ended = true};
+    struct traced *t = run->command > 0 ? find_pid(&run->c, (uint32_t)run->command, NULL) : NULL;
+
+    if (t)
+        command_status(run, t);
+}
+
+int collector_recover(struct session *session, pid_t command, int command_wait_status, struct collector_result *result)
+{
+    struct run run = {.orders = -1, .result = -1, .watch = -1, .ended = true, .command = command,
+                      .status = command_wait_status};
     struct collector *c = &run.c;
     const char *error = NULL;
     int status = -1;
 
     *result = (struct collector_result){0};
+    *c = (struct collector){.state.fd = -1, .pages.fd = -1};
+    if (recorder_joined(session->frames)) { /* killed between its last two steps */
+        if (recorder_publish(session->trace, session->frames, &error)) {
+            snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace, error);
+            goto done;
+        }
+        recorder_mend(session->trace, &result->frames);
+        return 0;
+    }
     if (collector_open(&run, session, true, &error)) {
         snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace,
                  error ? error : "unknown error");
         goto done;
     }
     calibrate(&run);
-    recover_processes(&run, false);
-    if (strcmp(session->spill, session->directory))
-        recover_processes(&run, true);
+    recover_processes(&run);
+    recover_status(&run);
     for (struct traced *t = c->traced; t; t = t->next) {
         unsigned fullest = 0;
         while (guarded_drain(t, &fullest) && !t->broken && t->pidfd < 0)
@@ -791,7 +837,7 @@ int collector_recover(struct session *session, struct collector_result *result)
                    "collector: it was killed; this trace was finished from what it and the programs left");
     finish(&run, result);
     if (!result->error[0]) {
-        recorder_sum_frames(session->trace);
+        recorder_mend(session->trace, &result->frames);
         status = 0;
     }
 done:

@@ -4,6 +4,8 @@
 #ifndef DYNTRACE_COLLECTOR_H
 #define DYNTRACE_COLLECTOR_H
 
+#include <sys/types.h>
+
 #include "traced.h"
 
 struct collector {
@@ -41,8 +43,9 @@ struct collector_result {
  * a JSON array. Returns the exit status for the process. */
 int collector_run(struct session *session, int orders, int result, const char *argv, uint32_t first, uint32_t root);
 
-/* Finish what a killed collector left. 0, or -1 with the reason in RESULT. */
-int collector_recover(struct session *session, struct collector_result *result);
+/* Finish what a killed collector left. 0, or -1 with the reason in RESULT. COMMAND
+ * (0: not known) is the command's pid, whose wait status the caller has. */
+int collector_recover(struct session *session, pid_t command, int command_wait_status, struct collector_result *result);
 
 /* The row for a new process image: the command's own, if PID is its first, else a new one. */
 uint32_t collector_process_id(struct collector *c, uint32_t pid);

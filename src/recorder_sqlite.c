@@ -28,7 +28,7 @@ static const char *const statement_sql[STATEMENTS] = {
                 " rank = excluded.rank, argv = excluded.argv, executable = excluded.executable,"
                 " python_version = excluded.python_version, mode = excluded.mode,"
                 /* a recovery must not forget how a process ended */
-                " end_ns = COALESCE(excluded.end_ns, end_ns), exit_code = COALESCE(excluded.exit_code, exit_code),"
+                " end_ns = COALESCE(end_ns, excluded.end_ns), exit_code = COALESCE(excluded.exit_code, exit_code),"
                 " exit_signal = COALESCE(excluded.exit_signal, exit_signal)",
     [THREAD] = "INSERT OR REPLACE INTO thread(thread_id, process_id, os_tid, name) VALUES (?, ?, ?, ?)",
     [CODE] = "INSERT OR REPLACE INTO code(code_id, process_id, filename, qualname, first_line, kind, fingerprint)"
@@ -361,13 +361,19 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-int recorder_sum_frames(const char *path)
+int recorder_mend(const char *path, uint64_t *frames)
 {
     /* Time in the callees of each frame, then per code object. A call whose caller
      * is the same function is left out of total_ns; deeper recursion through
      * others is not seen here, only by a live collector. */
     static const char sql[] =
-        "PRAGMA journal_mode=MEMORY; BEGIN; DELETE FROM code_total;"
+        "BEGIN;"
+        "INSERT OR IGNORE INTO thread(thread_id, process_id)"
+        " SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM process) FROM frame;"
+        "INSERT OR IGNORE INTO code(code_id, process_id, filename, qualname, first_line, kind)"
+        " SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function'"
+        " FROM frame f JOIN thread t USING(thread_id);"
+        "DELETE FROM code_total;"
         "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised)"
         " SELECT f.code_id, SUM(f.kind = 0),"
         " COALESCE(SUM(CASE WHEN p.code_id IS NOT f.code_id THEN f.end_ns - f.start_ns END), 0),"
@@ -376,9 +382,12 @@ int recorder_sum_frames(const char *path)
         " LEFT JOIN (SELECT parent_id, SUM(end_ns - start_ns) AS ns FROM frame GROUP BY parent_id) c"
         " ON c.parent_id = f.frame_id GROUP BY f.code_id; COMMIT;";
     sqlite3 *db = NULL;
+    uint32_t count = 0;
     int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
                          sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
 
+    if (query_number(db, "SELECT value FROM meta WHERE key = 'frame_count'", &count) == 0)
+        *frames = count;
     sqlite3_close(db);
     return result;
 }
@@ -391,12 +400,10 @@ int recorder_join(const char *live, const char *frames, const char **error)
 {
     static char why[512];
     sqlite3 *db = NULL;
-    char *sql = NULL, *side;
-    int result = -1;
+    char *sql = NULL;
 
-    why[0] = 0;
     if (sqlite3_open_v2(frames, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_exec(db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;", NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(db, "PRAGMA synchronous=OFF;", NULL, NULL, NULL) != SQLITE_OK) /* a journal: all or nothing */
         goto done;
     sql = sqlite3_mprintf("ATTACH %Q AS live", live);
     if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK ||
@@ -412,7 +419,31 @@ int recorder_join(const char *live, const char *frames, const char **error)
     if (sqlite3_exec(db, "COMMIT; DETACH live", NULL, NULL, NULL) != SQLITE_OK)
         goto done;
     sqlite3_close(db);
-    db = NULL;
+    sqlite3_free(sql);
+    return recorder_publish(live, frames, error);
+done:
+    snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
+    *error = why;
+    sqlite3_free(sql);
+    sqlite3_close(db);
+    return -1;
+}
+
+bool recorder_joined(const char *frames)
+{
+    sqlite3 *db = NULL;
+    uint32_t rows = 0;
+    bool joined = sqlite3_open_v2(frames, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                  query_number(db, "SELECT count(*) FROM meta WHERE key = 'state'", &rows) == 0 && rows;
+
+    sqlite3_close(db);
+    return joined;
+}
+
+int recorder_publish(const char *live, const char *frames, const char **error)
+{
+    char *side;
+
     /* A reader may still have the live file open. Its log must not be found
      * beside the new file, to which it does not belong. */
     for (int i = 0; i < 2; i++)
@@ -420,16 +451,8 @@ int recorder_join(const char *live, const char *frames, const char **error)
             unlink(side);
             sqlite3_free(side);
         }
-    if (rename(frames, live)) {
-        snprintf(why, sizeof why, "%s", strerror(errno));
-        goto done;
-    }
-    result = 0;
-done:
-    if (result && db)
-        snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
-    *error = why;
-    sqlite3_free(sql);
-    sqlite3_close(db);
-    return result;
+    if (rename(frames, live) == 0)
+        return 0;
+    *error = strerror(errno);
+    return -1;
 }

@@ -66,13 +66,17 @@ bool recorder_commit(struct recorder *r);
 /* What went wrong last, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* Make the totals of the finished trace PATH anew from its frames: those of a
- * killed collector were in its memory. */
-int recorder_sum_frames(const char *path);
+/* What a killed collector had only in its memory, made from the finished trace
+ * PATH: totals, and rows for the code and threads that it had no time to name. */
+int recorder_mend(const char *path, uint64_t *frames);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
- * finished, and rename that to LIVE. Nothing may be open on either. 0, or -1
- * with *ERROR (static). LIVE stays as it is when that fails. */
+ * finished, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
+ * (static). LIVE stays as it is when that fails. */
 int recorder_join(const char *live, const char *frames, const char **error);
+/* Has FRAMES got its tables already? (A kill may come between the two steps.) */
+bool recorder_joined(const char *frames);
+/* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */
+int recorder_publish(const char *live, const char *frames, const char **error);
 
 #endif

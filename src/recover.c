@@ -39,7 +39,7 @@ static void visit(const char *directory, void *context)
         goto done;
     }
     r->found++;
-    if (collector_recover(&session, result)) {
+    if (collector_recover(&session, 0, -1, result)) {
         say_error("%s", result->error);
         r->failed++;
         goto done;

@@ -148,6 +148,8 @@ struct process_file {
     _Atomic uint64_t file_bytes; /* reserved so far */
     _Atomic uint32_t rings;      /* how many of ring_off are set (release) */
     _Atomic uint32_t ready;      /* 1: the header is whole */
+    _Atomic uint32_t abandoned;  /* written by the collector; 1: it takes nothing more */
+    uint32_t reserved;
     uint64_t lost_threads;       /* threads that found no ring */
     uint64_t process_id;         /* written by the collector: the row it gave */
     uint64_t ring_off[RING_MAX];

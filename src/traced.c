@@ -49,13 +49,21 @@ static void *map_file(struct traced *t, uint64_t at, size_t bytes)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+/* Take nothing more, and do not let the program wait for it. */
+void traced_abandon(struct traced *t)
+{
+    t->broken = true;
+    if (t->file)
+        atomic_store(&t->file->abandoned, 1);
+}
+
 static void file_broken(struct traced *t, const char *why)
 {
     char cause[200];
 
     if (t->broken)
         return;
-    t->broken = true;
+    traced_abandon(t);
     snprintf(cause, sizeof cause, "ring: %s; nothing more of this process was taken", why);
     collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0, cause);
 }
@@ -418,8 +426,8 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
         .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .mode = modes[t->file->mode < 3 ? t->file->mode : 2],
         .start_ns = decode_ns(&c->decode, t->file->born_clock)};
     t->last_words_ns = clock_monotonic_ns();
-    if (!facts_next(t, t->file->facts_off))
-        goto err;
+    facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
+    t->parent_pid = t->file->parent_pid;
     if (t->file->parent_file[0])
         inherit(t, t->file->inherited_codes);
     t->changed = true;

@@ -41,6 +41,7 @@ struct traced {
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct recorder_process row;
+    uint32_t parent_pid;
     uint64_t started;             /* /proc start time: tells pids apart */
     int pidfd;                    /* owned, -1: already gone or not known */
     bool changed;                 /* the row must be said again */
@@ -55,6 +56,8 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
 /* Take everything it has written; returns words taken, *FULLEST = share of a
  * ring that was in use, in 1/256. */
 size_t traced_drain(struct traced *t, unsigned *fullest);
+/* Take nothing more from a file that cannot be trusted; its producers stop waiting. */
+void traced_abandon(struct traced *t);
 /* Nothing more will come: close its decoders, give back its memory. */
 void traced_finish(struct traced *t);
 void traced_free(struct traced *t);

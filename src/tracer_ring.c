@@ -315,7 +315,7 @@ static bool collector_lives(void)
     int fd;
     bool lives;
 
-    if (atomic_load(&P.session->closed))
+    if (atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned)))
         return false;
     snprintf(path, sizeof path, "%s/collector.lock", P.session_directory);
     fd = open(path, O_RDONLY | O_CLOEXEC);
