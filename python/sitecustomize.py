@@ -28,9 +28,10 @@ def _start(inject):
             module._start(session, os.path.dirname(os.__file__))
             return
     # The parent reads this name and tells the user; the program just runs.
-    open(os.path.join(session, "%d.unsupported" % os.getpid()), "w").write("%s %d.%d at %s" % (
-        getattr(getattr(sys, "implementation", None), "name", "python"), sys.version_info[0], sys.version_info[1],
-        sys.executable))
+    note = open(os.path.join(session, "%d.unsupported" % os.getpid()), "w")
+    note.write("%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
+                                   sys.version_info[0], sys.version_info[1], sys.executable))
+    note.close()
 
 
 def _hide(inject):

@@ -21,6 +21,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "json.h"
 #include "progress.h"
 #include "recover.h"
 #include "say.h"
@@ -76,13 +77,13 @@ static struct rule table_rules[] = {
     {.what = "a code's process exists",
      .sql = "SELECT code_id FROM code WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process)"},
     {.what = "a code's origin exists",
-     .sql = "SELECT code_id FROM code WHERE origin_code_id NOT IN (SELECT code_id FROM code)"},
+     .sql = "SELECT code_id FROM code WHERE origin_code_id IS NOT NULL AND origin_code_id NOT IN (SELECT code_id FROM code)"},
     {.what = "totals belong to a code and are not negative",
      .sql = "SELECT code_id FROM code_total WHERE code_id NOT IN (SELECT code_id FROM code)"
             " OR calls < 0 OR total_ns < 0 OR self_ns < 0 OR raised < 0"},
     {.what = "a process's parent exists, and is another",
      .sql = "SELECT process_id FROM process WHERE parent_process_id = process_id"
-            " OR parent_process_id NOT IN (SELECT process_id FROM process)"},
+            " OR (parent_process_id IS NOT NULL AND parent_process_id NOT IN (SELECT process_id FROM process))"},
     {.what = "a process ends no earlier than it starts",
      .sql = "SELECT process_id FROM process WHERE end_ns < start_ns"},
     {.what = "a process has an exit code or a signal, not both, and only once it has ended",
@@ -90,9 +91,10 @@ static struct rule table_rules[] = {
             " OR (end_ns IS NULL AND (exit_code IS NOT NULL OR exit_signal IS NOT NULL))"},
     {.what = "a loss has a cause, and its process and thread exist",
      .sql = "SELECT rowid FROM loss WHERE COALESCE(cause, '') = ''"
-            " OR process_id NOT IN (SELECT process_id FROM process) OR thread_id NOT IN (SELECT thread_id FROM thread)"},
+            " OR (process_id IS NOT NULL AND process_id NOT IN (SELECT process_id FROM process))"
+            " OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread))"},
     {.what = "a compile's code exists",
-     .sql = "SELECT compile_id FROM compile WHERE code_id NOT IN (SELECT code_id FROM code)"},
+     .sql = "SELECT compile_id FROM compile WHERE code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code)"},
     {.what = "an entry's guards are all there",
      .sql = "SELECT e.cache_entry_id FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id"
             " GROUP BY e.cache_entry_id HAVING e.guard_count <> COUNT(g.guard_id)"},
@@ -347,18 +349,18 @@ static void result_json(const char *path, bool ok, const struct count *counts)
     struct rule *rule;
 
     fputs("{\"file\": ", stdout);
-    table_json_string(stdout, path, strlen(path));
+    json_string(stdout, path, strlen(path));
     printf(",\n\"ok\": %s,\n\"rows\": {", ok ? "true" : "false");
     for (int i = 0; counts[i].table; i++)
         printf("%s\"%s\": %" PRId64, i ? ", " : "", counts[i].table, counts[i].rows);
     fputs("},\n\"rules\": [", stdout);
     for (int i = 0; (rule = rule_at(i)); i++) {
         fputs(i ? ",\n {\"rule\": " : "\n {\"rule\": ", stdout);
-        table_json_string(stdout, rule->what, strlen(rule->what));
+        json_string(stdout, rule->what, strlen(rule->what));
         printf(", \"broken\": %" PRId64 ", \"rows\": [", rule->broken);
         for (int j = 0; j < SHOWN && rule->shown[j]; j++) {
             fputs(j ? ", " : "", stdout);
-            table_json_string(stdout, rule->shown[j], strlen(rule->shown[j]));
+            json_string(stdout, rule->shown[j], strlen(rule->shown[j]));
         }
         fputs("]}", stdout);
     }

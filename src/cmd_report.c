@@ -17,6 +17,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "json.h"
 #include "result.h"
 #include "say.h"
 #include "table.h"
@@ -392,7 +393,7 @@ static bool report_json(struct report *report)
     bool ok;
 
     fputs("{\"file\": ", out);
-    table_json_string(out, db_path(db), strlen(db_path(db)));
+    json_string(out, db_path(db), strlen(db_path(db)));
     fprintf(out, ",\n\"live\": %s", report->live == LIVE_YES ? "true" : report->live == LIVE_NO ? "false" : "null");
     fputs(",\n\"meta\": {", out);
     query = db_query(db, "SELECT key, CAST(CASE WHEN key = 'command' AND json_valid(value) THEN json(value) ELSE value END AS TEXT),"
@@ -401,15 +402,15 @@ static bool report_json(struct report *report)
         size_t bytes;
         const char *text = query_text(query, 0, &bytes);
         fputs(first ? "" : ", ", out);
-        table_json_string(out, text, bytes);
+        json_string(out, text, bytes);
         fputs(": ", out);
         text = query_text(query, 1, &bytes);
         if (query_type(query, 1) == QUERY_NULL)
             fputs("null", out);
         else if (query_integer(query, 2))
-            table_json_text(out, text, bytes);
+            json_text(out, text, bytes);
         else
-            table_json_string(out, text, bytes);
+            json_string(out, text, bytes);
     }
     ok = query_close(query);
     fputs("}", out);

@@ -23,6 +23,7 @@
 
 #include "collector.h"
 #include "command.h"
+#include "json.h"
 #include "recorder_sqlite.h"
 #include "recover.h"
 #include "say.h"
@@ -280,8 +281,12 @@ struct probe {
 
 static void probe_start(struct probe *p, const char *python)
 {
-    static char code[] = "import sys, _imp; print(sys.implementation.name, sys.version_info[0], sys.version_info[1],"
-                         " _imp.extension_suffixes()[0])";
+    static const char code[] =
+        "import sys\n"
+        "v = sys.version_info\n"
+        "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
+        "if v >= (3, 11): import _imp\n"
+        "print('%s %d %d %s' % (name, v[0], v[1], v >= (3, 11) and _imp.extension_suffixes()[0] or '-'))\n";
     int ends[2];
 
     *p = (struct probe){-1, -1};
@@ -293,7 +298,7 @@ static void probe_start(struct probe *p, const char *python)
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(null, 2);
-        execl(python, python, "-I", "-S", "-c", code, (char *)NULL);
+        execl(python, python, "-E", "-S", "-c", code, (char *)NULL); /* Python 2 knows no -I */
         _exit(127);
     }
     close(ends[1]);
@@ -314,10 +319,8 @@ static int probe_finish(struct probe *p, const char *python)
         used += got > 0 ? (size_t)got : 0;
     close(p->fd);
     waitpid(p->pid, NULL, 0);
-    if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 3) {
-        /* Python 2 has no sys.implementation; anything else fails by itself. */
-        return 0;
-    }
+    if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
+        return 0; /* not an interpreter that answers: it will say so itself */
     if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
         say_error("%s: %s %d.%d is not supported: use CPython 3.11 to 3.14, or run untraced with --frames none", python,
                   strcmp(name, "cpython") ? name : "CPython", major, minor);
@@ -400,6 +403,7 @@ static void signals_catch(void)
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaction(passed_on[i], &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 /* In the child: become the command. Does not return. */
@@ -499,25 +503,18 @@ static int exit_status(int status)
 
 static char *json_command(int argc, char **argv)
 {
-    char *made = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&made, &length);
+    char *words = NULL, *made = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&words, &bytes);
 
     if (!out)
         return NULL;
-    for (int i = 0; i < argc; i++) {
-        fputs(i ? ", \"" : "[\"", out);
-        for (const unsigned char *p = (unsigned char *)argv[i]; *p; p++)
-            if (*p == '"' || *p == '\\')
-                fprintf(out, "\\%c", *p);
-            else if (*p < 0x20 || *p == 0x7f)
-                fprintf(out, "\\u%04x", *p);
-            else
-                fputc(*p, out);
-        fputc('"', out);
-    }
-    fputc(']', out);
-    return fclose(out) ? NULL : made;
+    for (int i = 0; i < argc; i++)
+        fwrite(argv[i], 1, strlen(argv[i]) + 1, out);
+    if (fclose(out) == 0)
+        made = json_array(words, bytes);
+    free(words);
+    return made;
 }
 
 /* Fork the collector; it lives in a session of its own. 0 with the pipes' ends. */
@@ -533,7 +530,7 @@ static int collector_start(struct session *session, const char *argv, uint32_t f
         pid = fork();
     }
     if (pid == 0) {
-        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP};
+        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         setsid();
         for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)

@@ -82,15 +82,14 @@ static uint32_t *active_of(struct decoder *d, uint32_t code_id)
     return &d->active[code_id];
 }
 
-static bool push(struct decoder *d, struct decode_frame frame)
+/* A place on top of the stack for one more frame, for the caller to fill field
+ * by field; NULL: no memory, or too deep. */
+static inline struct decode_frame *push(struct decoder *d)
 {
-    if (d->depth == d->room) {
-        if (d->depth >= DECODE_DEPTH_MAX ||
-            !grow((void **)&d->stack, &d->room, d->depth + 1, sizeof *d->stack))
-            return false;
-    }
-    d->stack[d->depth++] = frame;
-    return true;
+    if (d->depth == d->room &&
+        (d->depth >= DECODE_DEPTH_MAX || !grow((void **)&d->stack, &d->room, d->depth + 1, sizeof *d->stack)))
+        return NULL;
+    return &d->stack[d->depth++];
 }
 
 /* After a restart: the open frames are the chain of parents from `current`. */
@@ -105,11 +104,11 @@ static void rebuild_stack(struct decoder *d)
             row = d->place->rows[slot];
         else if (!frame_pages_read(d->session->pages, id, &row))
             break;
-        if (!push(d, (struct decode_frame){.frame_id = id, 
-                                            .start_ns = row.start_ns,
-                                            .code_id = row.code_id,
-                                            .ordinal = DECODE_ANY_ORDINAL}))
+        struct decode_frame *frame = push(d);
+        if (!frame)
             break;
+        *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
+                                       .ordinal = DECODE_ANY_ORDINAL};
         previous = id;
         id = row.parent_id;
     }
@@ -149,35 +148,47 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     uint64_t ns = decode_ns(d->session, clock), id;
     const struct decode_codes *codes = d->host.codes;
     uint32_t code_id = local_code < codes->count ? codes->id[local_code] : 0;
+    struct decode_frame *frame;
     struct frame_row *row;
-    struct frame_row made;
+    unsigned bytes;
 
     if (!code_id)
         code_id = d->host.code(d->host.context, local_code);
-    made = (struct frame_row){.parent_id = now->current, .start_ns = ns, .code_id = code_id,
-                              .thread_id = now->thread_id, .kind = (uint8_t)kind};
-    /* Room for the row as it is while open, and its pointer. The id is not known
-     * before the page is, but a page's ids need the same number of bytes or one
-     * more, which the margin covers. */
-    frame_row_measure(&made, now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0)
-                                                         : frame_id(now->page, now->rows));
+    id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0) : frame_id(now->page, now->rows);
+    bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    /* Room for the row as it is while open, and its pointer? */
     if (now->page != DECODE_NO_PAGE &&
-        (now->rows == FRAME_PAGE_ROWS || now->used + made.fixed_bytes + FRAME_OPEN_BYTES + 2u > FRAME_PAGE_ROOM)) {
+        (now->rows == FRAME_PAGE_ROWS || now->used + bytes + FRAME_OPEN_BYTES + 2 > FRAME_PAGE_ROOM)) {
         close_page(d, false);
         commit(d);
     }
     if (now->page == DECODE_NO_PAGE) {
         now->page = frame_pages_take(pages);
-        frame_row_measure(&made, frame_id(now->page, 0));
+        id = frame_id(now->page, 0);
+        bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     }
-    row = &d->place->rows[now->rows];
-    *row = made;
-    id = frame_id(now->page, now->rows++);
-    now->used += made.fixed_bytes + FRAME_OPEN_BYTES + 2u;
-    if (!push(d, (struct decode_frame){.frame_id = id, .start_ns = ns, .code_id = code_id, .ordinal = now->entered})) {
+    frame = push(d);
+    if (!frame) {
         broken(d, "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
     }
+    /* Field by field: a struct that is made and then copied waits for its stores. */
+    row = &d->place->rows[now->rows++];
+    row->parent_id = now->current;
+    row->start_ns = ns;
+    row->end_ns = 0;
+    row->code_id = code_id;
+    row->thread_id = now->thread_id;
+    row->kind = (uint8_t)kind;
+    row->outcome = row->exit = 0;
+    row->ended = false;
+    row->fixed_bytes = (uint8_t)bytes;
+    now->used += bytes + FRAME_OPEN_BYTES + 2;
+    frame->frame_id = id;
+    frame->start_ns = ns;
+    frame->child_ns = 0;
+    frame->code_id = code_id;
+    frame->ordinal = now->entered;
     now->entered++;
     now->current = id;
     ++*active_of(d, code_id);

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum {
-    COLUMNS = 10,
+    COLUMNS = FRAME_COLUMNS,
     COLUMN_THREAD = 1, COLUMN_PARENT = 2, COLUMN_CODE = 3, COLUMN_KIND = 4, COLUMN_OUTCOME = 5,
     COLUMN_START = 6, COLUMN_END = 7, COLUMN_EXIT = 9,
     INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
@@ -37,16 +37,12 @@ enum {
 
 static const uint8_t type_bytes[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
-/* Serial type by the number of significant bits: 7 fit in a signed byte ... */
-static const uint8_t type_of_bits[65] = {
-    1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4,
-    5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+const uint8_t frame_type_of_bits[65] = {
+    8, 9, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 5, [48 ... 64] = 6,
 };
-
-static inline unsigned integer_type(uint64_t value)
-{
-    return value < 2 ? 8 + (unsigned)value : type_of_bits[64 - __builtin_clzll(value)];
-}
+const uint8_t frame_bytes_of_bits[65] = {
+    0, 0, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 6, [48 ... 64] = 8,
+};
 
 /* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
 static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
@@ -101,19 +97,6 @@ static unsigned get16(const uint8_t *p)
 
 /* ---- cells ---- */
 
-void frame_row_measure(struct frame_row *row, uint64_t id)
-{
-    row->fixed_bytes = (uint8_t)(1 + varint_bytes(id) + 1 + COLUMNS + type_bytes[integer_type(row->thread_id)] +
-                                 (row->parent_id ? type_bytes[integer_type(row->parent_id)] : 0) +
-                                 type_bytes[integer_type(row->code_id)] + type_bytes[integer_type(row->kind)] +
-                                 type_bytes[integer_type(row->start_ns)]);
-}
-
-unsigned frame_row_end_bytes(const struct frame_row *row)
-{
-    return type_bytes[integer_type(row->end_ns)] + (row->outcome > 1) + (row->exit > 1);
-}
-
 enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
 
 /* Bytes of ROW's cell as cell_make makes it. */
@@ -124,34 +107,47 @@ static inline unsigned row_bytes(const struct frame_row *row, bool final)
     return row->fixed_bytes + (final ? row->outcome > 1 : FRAME_OPEN_BYTES);
 }
 
-/* Make ROW's cell at P; returns its length. */
-static unsigned cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool final)
+static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
+{
+    unsigned bits = frame_bits(value);
+
+    *type = frame_type_of_bits[bits];
+    return put_big_endian(p, value, frame_bytes_of_bits[bits]);
+}
+
+/* Make ROW's cell at P; returns its end. No loop over the columns: this is where
+ * the collector's time goes. */
+static inline uint8_t *cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool final)
 {
     uint8_t *cell = p, *type, *body;
-    uint64_t value[COLUMNS] = {0, row->thread_id, row->parent_id, row->code_id, row->kind,
-                               row->outcome, row->start_ns, row->end_ns, 0, row->exit};
-    bool reserve = !row->ended && !final;
 
     p = put_varint(p + 1, id); /* the length comes last */
     *p++ = 1 + COLUMNS;
     type = p;
-    for (int i = 0; i < COLUMNS; i++)
-        type[i] = (uint8_t)integer_type(value[i]);
-    type[0] = type[8] = 0;
+    body = p + COLUMNS;
+    memset(type, 0, COLUMNS);
+    body = put_number(body, row->thread_id, &type[COLUMN_THREAD]);
+    body = put_number(body, row->parent_id, &type[COLUMN_PARENT]);
     if (!row->parent_id)
         type[COLUMN_PARENT] = 0;
-    if (reserve) {
-        type[COLUMN_OUTCOME] = type[COLUMN_EXIT] = 1;
+    body = put_number(body, row->code_id, &type[COLUMN_CODE]);
+    body = put_number(body, row->kind, &type[COLUMN_KIND]);
+    if (row->ended || final)
+        body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
+    else /* room for what comes later */
+        type[COLUMN_OUTCOME] = 1, *body++ = row->outcome;
+    body = put_number(body, row->start_ns, &type[COLUMN_START]);
+    if (row->ended) {
+        body = put_number(body, row->end_ns, &type[COLUMN_END]);
+        body = put_number(body, row->exit, &type[COLUMN_EXIT]);
+    } else if (!final) {
         type[COLUMN_END] = 6;
-        value[COLUMN_END] = value[COLUMN_EXIT] = 0;
-    } else if (!row->ended) {
-        type[COLUMN_END] = type[COLUMN_EXIT] = 0;
+        type[COLUMN_EXIT] = 1;
+        memset(body, 0, 9);
+        body += 9;
     }
-    body = p + COLUMNS;
-    for (int i = 1; i < COLUMNS; i++)
-        body = put_big_endian(body, value[i], type_bytes[type[i]]);
     cell[0] = (uint8_t)(body - type + 1);
-    return (unsigned)(body - cell);
+    return body;
 }
 
 /* Where things lie in a stored cell. */
@@ -281,13 +277,13 @@ static uint8_t *in_window(struct frame_pages *w, uint32_t page)
  * be half written, so that the rest of the database finds room. */
 static void disk_full(struct frame_pages *w)
 {
-    uint32_t keep = w->window->written, given_back = DISK_FULL_PAGES + keep / 100;
+    uint32_t keep = w->window->written < w->limit ? w->window->written : w->limit;
+    uint32_t given_back = DISK_FULL_PAGES + keep / 100;
 
-    keep = keep > given_back ? keep - given_back : 0;
-    if (ftruncate(w->fd, (off_t)(file_page(w, keep) - 1) * FRAME_PAGE_BYTES) == 0 && keep < w->limit)
-        w->limit = keep;
-    else if (w->window->written < w->limit)
-        w->limit = w->window->written;
+    w->limit = keep > given_back ? keep - given_back : 0;
+    if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
+        /* Then there is no more room than before; the pages do not count all the same. */
+    }
     for (uint32_t page = w->limit; page < w->cells_room && page < w->window->next_page; page++) {
         w->lost += w->cells[page];
         w->cells[page] = 0;
@@ -390,7 +386,7 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
     p = made + FRAME_PAGE_BYTES - bytes;
     for (uint32_t i = 0; i < count; i++) {
         put16(made + 8 + 2 * i, (unsigned)(p - made));
-        p += cell_make(p, frame_id(page, i), &rows[i], final);
+        p = cell_make(p, frame_id(page, i), &rows[i], final);
     }
     w->cells[page] = (uint8_t)count;
     if (page >= w->window->written) {
@@ -400,13 +396,17 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
     } else if (write_whole(w, made, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES)) {
+        w->cells[page] = 0; /* a hole, or half a page */
+        w->lost += count;
         disk_full(w);
     }
 }
 
-/* Bring a stored page into view, change it by CHANGE, put it back. */
+/* Bring a stored page into view, change it by CHANGE, put it back. A change that
+ * is more than patching bytes is not made in the window: a kill in the middle
+ * would leave half of it. The page moves to the file, by one write. */
 static bool change_page(struct frame_pages *w, uint64_t id, bool (*change)(uint8_t *, unsigned, const uint64_t *),
-                        const uint64_t *arguments)
+                        const uint64_t *arguments, bool patches)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data;
     uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
@@ -415,11 +415,21 @@ static bool change_page(struct frame_pages *w, uint64_t id, bool (*change)(uint8
     if (!id || (id - 1) / FRAME_PAGE_ROWS >= w->window->next_page || page >= w->limit || !w->cells[page])
         return false;
     data = in_window(w, page);
-    if (data)
+    if (data && patches)
         return change(data, slot, arguments);
-    if (read_page(w, page, copy) || !change(copy, slot, arguments))
+    if (data)
+        memcpy(copy, data, sizeof copy);
+    else if (read_page(w, page, copy))
         return false;
-    return write_whole(w, copy, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES) == 0;
+    if (!change(copy, slot, arguments))
+        return false;
+    if (write_whole(w, copy, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES))
+        return data && change(data, slot, arguments); /* no room: in the window after all */
+    if (data) {
+        atomic_signal_fence(memory_order_release);
+        w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
+    }
+    return true;
 }
 
 static bool change_end(uint8_t *page, unsigned slot, const uint64_t *arguments)
@@ -432,7 +442,7 @@ static bool change_end(uint8_t *page, unsigned slot, const uint64_t *arguments)
 
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
 {
-    change_page(w, id, change_end, (uint64_t[]){end_ns, outcome, exit});
+    change_page(w, id, change_end, (uint64_t[]){end_ns, outcome, exit}, true);
 }
 
 static bool change_leave_open(uint8_t *page, unsigned slot, const uint64_t *arguments)
@@ -445,7 +455,7 @@ static bool change_leave_open(uint8_t *page, unsigned slot, const uint64_t *argu
 
 void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
 {
-    change_page(w, id, change_leave_open, NULL);
+    change_page(w, id, change_leave_open, NULL, false);
 }
 
 static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
@@ -462,7 +472,7 @@ static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
 
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
-    if (change_page(w, id, change_drop, NULL))
+    if (change_page(w, id, change_drop, NULL, false))
         w->cells[(id - 1) / FRAME_PAGE_ROWS]--;
 }
 
@@ -541,7 +551,8 @@ static int free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *em
     return 0;
 }
 
-int64_t frame_pages_finish(struct frame_pages *w)
+/* Make the tree over the pages that are stored. The number of rows, or -1. */
+static int64_t tree_make(struct frame_pages *w)
 {
     struct frame_window *window = w->window;
     struct level level = {0};
@@ -550,7 +561,6 @@ int64_t frame_pages_finish(struct frame_pages *w)
     int64_t rows = 0;
     uint8_t page[FRAME_PAGE_BYTES], header[100];
 
-    write_window(w, window->next_page);
     stored = window->next_page < w->limit ? window->next_page : w->limit;
     level.child = malloc((stored + 1) * sizeof *level.child);
     level.key = malloc((stored + 1) * sizeof *level.key);
@@ -611,5 +621,16 @@ done:
     free(level.child);
     free(level.key);
     free(empty);
+    return rows;
+}
+
+int64_t frame_pages_finish(struct frame_pages *w)
+{
+    int64_t rows;
+
+    write_window(w, w->window->next_page);
+    /* The disk may have room for the leaves and not for the tree over them. */
+    while ((rows = tree_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
+        disk_full(w);
     return rows;
 }

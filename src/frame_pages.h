@@ -38,6 +38,8 @@ enum {
     FRAME_PAGE_BYTES = 4096,
     FRAME_PAGE_ROWS = 128,      /* ids per page; a page rarely holds that many */
     FRAME_PAGE_ROOM = FRAME_PAGE_BYTES - 8,
+    FRAME_COLUMNS = 10,
+    FRAME_OPEN_BYTES = 10,      /* reserved in a cell for outcome, end and exit */
     FRAME_WINDOW_PAGES = 1024,  /* 4 MB */
     FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
 };
@@ -48,7 +50,7 @@ struct frame_row {
     uint32_t code_id, thread_id;
     uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
     bool ended;
-    uint8_t fixed_bytes; /* of its cell, without what its end may change */
+    uint8_t fixed_bytes; /* frame_row_bytes() */
 };
 
 /* Shared: survives the collector. Pages below `written` are in the file. */
@@ -83,11 +85,34 @@ static inline uint64_t frame_id(uint32_t page, uint32_t slot)
     return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
 }
 
-/* Sets row->fixed_bytes; the cell needs that and FRAME_OPEN_BYTES while open. */
-void frame_row_measure(struct frame_row *row, uint64_t id);
-enum { FRAME_OPEN_BYTES = 10 };
-/* Bytes beyond fixed_bytes once it has ended. */
-unsigned frame_row_end_bytes(const struct frame_row *row);
+/* SQLite's serial type for a number by its significant bits, and the bytes that
+ * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
+extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
+
+static inline unsigned frame_bits(uint64_t value)
+{
+    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static inline unsigned frame_bytes_of(uint64_t value)
+{
+    return frame_bytes_of_bits[frame_bits(value)];
+}
+
+/* Bytes of the cell of a row that begins so, without what its end may change;
+ * it needs those and FRAME_OPEN_BYTES while it is open. */
+static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id, uint32_t code_id,
+                                       unsigned kind, uint64_t start_ns)
+{
+    return 1 + (frame_bits(id) + 6) / 7 + 1 + FRAME_COLUMNS + frame_bytes_of(thread_id) + frame_bytes_of(parent_id) +
+           frame_bytes_of(code_id) + (kind > 1) + frame_bytes_of(start_ns);
+}
+
+/* Bytes beyond those once it has ended. */
+static inline unsigned frame_row_end_bytes(const struct frame_row *row)
+{
+    return frame_bytes_of(row->end_ns) + (row->outcome > 1) + (row->exit > 1);
+}
 
 /* Store a page. Rows that have not ended get room to do so later; with FINAL
  * they are stored as open (end_ns NULL). */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "json.h"
 #include "say.h"
 
 enum {
@@ -296,7 +297,7 @@ static void begin_cell(struct table *table)
         fputs(table->printed ? ",\n {" : "[\n {", table->out);
     else
         fputs(", ", table->out);
-    table_json_string(table->out, table->names[table->filled], strlen(table->names[table->filled]));
+    json_string(table->out, table->names[table->filled], strlen(table->names[table->filled]));
     fputs(": ", table->out);
 }
 
@@ -323,7 +324,7 @@ static void add_text(struct table *table, const char *text, size_t bytes, bool r
     }
     begin_cell(table);
     if (table->format == TABLE_JSON)
-        table_json_string(table->out, text, bytes);
+        json_string(table->out, text, bytes);
     else
         say_escaped(table->out, text, bytes);
     end_cell(table);
@@ -424,7 +425,7 @@ void table_json(struct table *table, const char *json)
         return;
     }
     begin_cell(table);
-    table_json_text(table->out, json, strlen(json));
+    json_text(table->out, json, strlen(json));
     end_cell(table);
 }
 
@@ -455,74 +456,6 @@ bool table_close(struct table *table)
     free(table->alarms);
     free(table);
     return ok;
-}
-
-/* Length of the well-formed UTF-8 sequence at TEXT, or 0; *RUNE is its character. */
-static size_t utf8_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
-{
-    static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char c = text[0];
-    size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-
-    if (!length || length > bytes)
-        return 0;
-    *rune = length == 1 ? c : c & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        *rune = *rune << 6 | (text[i] & 0x3f);
-    }
-    if (*rune < least[length] || *rune > 0x10ffff || (*rune >= 0xd800 && *rune <= 0xdfff))
-        return 0;
-    return length;
-}
-
-/* One character into a JSON string, or as a part of JSON text. */
-static void json_rune(FILE *out, unsigned long rune, const unsigned char *bytes, size_t length)
-{
-    if (rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
-        (rune >= 0x2066 && rune <= 0x2069))
-        fprintf(out, "\\u%04lx", rune);
-    else
-        fwrite(bytes, 1, length, out);
-}
-
-void table_json_text(FILE *out, const char *json, size_t bytes)
-{
-    const unsigned char *p = (const unsigned char *)json, *end = p + bytes;
-
-    while (p < end) {
-        unsigned long rune = 0xfffd;
-        size_t length = utf8_rune(p, (size_t)(end - p), &rune);
-        if (length)
-            json_rune(out, rune, p, length);
-        else
-            fputs("\\ufffd", out);
-        p += length ? length : 1;
-    }
-}
-
-void table_json_string(FILE *out, const char *text, size_t bytes)
-{
-    const unsigned char *p = (const unsigned char *)text, *end = p + bytes;
-
-    putc('"', out);
-    while (p < end) {
-        unsigned long rune = 0xfffd;
-        size_t length = utf8_rune(p, (size_t)(end - p), &rune);
-        if (!length)
-            fputs("\\ufffd", out);
-        else if (rune == '"' || rune == '\\')
-            fprintf(out, "\\%c", (int)rune);
-        else if (rune == '\n')
-            fputs("\\n", out);
-        else if (rune == '\t')
-            fputs("\\t", out);
-        else
-            json_rune(out, rune, p, length);
-        p += length ? length : 1;
-    }
-    putc('"', out);
 }
 
 const char *table_duration(char *made, int64_t nanoseconds)

@@ -51,13 +51,6 @@ void table_alarm(struct table *table);
 /* Print what is left and free it. False when something could not be written. */
 bool table_close(struct table *table);
 
-/* TEXT as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
-void table_json_string(FILE *out, const char *text, size_t bytes);
-
-/* JSON text as it is, but for characters that could drive a terminal: those
- * stand in strings only, where \uNNNN means the same. */
-void table_json_text(FILE *out, const char *json, size_t bytes);
-
 /* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN
  * bytes and is returned. */
 enum { TABLE_HUMAN = 32 };

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "collector.h"
+#include "json.h"
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
@@ -100,36 +101,6 @@ static uint32_t row_id(struct fact *fact, uint32_t *next, bool resumed)
     id = (*next)++;
     fact->row_id = id;
     return id;
-}
-
-/* NUL-separated text as a JSON array; the caller frees it. Bytes that are not
- * ASCII stay as they are: SQLite's text may hold them. */
-static char *json_array(const char *text, size_t bytes)
-{
-    char *made = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&made, &length);
-
-    if (!out)
-        return NULL;
-    fputc('[', out);
-    for (size_t at = 0; at < bytes; ) {
-        size_t end = at + strnlen(text + at, bytes - at);
-        fputs(at ? ", \"" : "\"", out);
-        for (; at < end; at++) {
-            unsigned char c = (unsigned char)text[at];
-            if (c == '"' || c == '\\')
-                fprintf(out, "\\%c", c);
-            else if (c < 0x20 || c == 0x7f)
-                fprintf(out, "\\u%04x", c);
-            else
-                fputc(c, out);
-        }
-        fputc('"', out);
-        at = end + 1;
-    }
-    fputc(']', out);
-    return fclose(out) ? NULL : made;
 }
 
 static void fact_take(struct traced *t, struct fact *fact)

@@ -286,8 +286,7 @@ static struct ring *ring_new(void)
  * Only ordinary attribute access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
-    PyObject *self = frame ? compat_first_local(frame) : NULL, *value = NULL;
-    const char *text;
+    PyObject *self = frame ? compat_first_local(frame) : NULL, *value = NULL, *encoded = NULL;
 
     name[0] = 0;
     if (getpid() == (pid_t)syscall(SYS_gettid)) {
@@ -298,10 +297,18 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
         PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "Thread._bootstrap"))
         return;
     value = PyObject_GetAttrString(self, "_name");
-    text = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
-    if (text)
-        snprintf(name, room, "%s", text);
+    encoded = value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+    if (encoded) {
+        const char *text = PyBytes_AS_STRING(encoded);
+        size_t length = (size_t)PyBytes_GET_SIZE(encoded);
+        if (length >= room) /* cut between two characters */
+            for (length = room - 1; (text[length] & 0xc0) == 0x80; )
+                length--;
+        memcpy(name, text, length);
+        name[length] = 0;
+    }
     Py_XDECREF(value);
+    Py_XDECREF(encoded);
     PyErr_Clear();
 }
 
