@@ -1,0 +1,946 @@
+"""`dyntrace run` through the real command: what it starts, what it records, what it refuses.
+
+Each trace is held against the public contract (../shared/contract/check_trace.py where that is) and `dyntrace fsck`.
+"""
+import collections
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from conftest import PYTHONS, ROOT, version_of
+
+PROGRAMS = ROOT / "tests" / "programs"
+CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
+PYENV = Path.home() / ".pyenv" / "versions"
+
+
+def command_path():
+    return os.environ.get("DYNTRACE") or str(ROOT / "build" / "dyntrace")
+
+
+def holds(trace):
+    """The trace itself, once it has kept every promise."""
+    path = getattr(trace, "path", trace)
+    done = subprocess.run([command_path(), "fsck", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if CONTRACT.exists():
+        spec = importlib.util.spec_from_file_location("check_trace", CONTRACT)
+        contract = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(contract)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            assert contract.main([str(path)]) == 0, said.getvalue()
+    for suffix in ("-frames", "-wal", "-shm", "-journal"):
+        assert not os.path.exists(f"{path}{suffix}")
+    return trace
+
+
+def query(path, sql, *values):
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def calls(trace, name):
+    return query(getattr(trace, "path", trace), "SELECT count(*) FROM frames WHERE qualname = ? AND kind = 'call'", name)[0][0]
+
+
+def sessions():
+    """Directories of recordings of this user that are there now."""
+    bases = {"/dev/shm", "/tmp", os.environ.get("TMPDIR", "/tmp")}
+    return {path for base in bases for path in Path(base).glob(f"dyntrace-{os.getuid()}-*")}
+
+
+@pytest.fixture
+def run(dyntrace, tmp_path):
+    """run(*words, python=None) -> the finished `dyntrace run WORDS`, in tmp_path, on the first interpreter's PATH."""
+    def run(*words, python=None, **rest):
+        rest.setdefault("cwd", tmp_path)
+        env = dict(rest.pop("env", os.environ))
+        if python or "PATH" not in rest:
+            env["PATH"] = os.path.dirname(python or PYTHONS[0]) + ":" + env.get("PATH", "/usr/bin:/bin")
+        rest.setdefault("timeout", 60)
+        return subprocess.run([dyntrace, "run", *map(str, words)], capture_output=True, text=True, env=env, **rest)
+    return run
+
+
+def one_line(done, *parts, status=2):
+    """Refused with one line that names each of PARTS."""
+    assert done.returncode == status, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("dyntrace: "), done.stderr
+    for part in parts:
+        assert part in lines[0], done.stderr
+
+
+def script(path, text, mode=0o644):
+    path.write_text(textwrap.dedent(text).lstrip("\n"))
+    path.chmod(mode)
+    return path
+
+
+MARK = "def mark(): pass\nmark()\n"
+
+
+# ---- what can be run ----
+
+def test_script_module_and_code(run, tmp_path, python):
+    script(tmp_path / "plain.py", MARK + "import sys; print(sys.argv)")
+    (tmp_path / "package").mkdir()
+    script(tmp_path / "package" / "__main__.py", MARK + "import sys; print(sys.argv[1:])")
+    for words, out, name in (
+        (["plain.py", "-o", "x", "--", "y"], "['plain.py', '-o', 'x', '--', 'y']\n", "plain.db"),
+        (["-m", "package", "-o", "x"], "['-o', 'x']\n", "package.db"),
+        (["-c", MARK + "import sys; print(sys.argv)", "-m", "z"], "['-c', '-m', 'z']\n", "command.db"),
+        (["./package", "x"], "['x']\n", "package.db"),
+        (["-o", "given.db", "--", "plain.py"], "['plain.py']\n", "given.db"),
+    ):
+        done = run("--force", "--python", python, *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, out, "")
+        trace = holds(tmp_path / name)
+        assert calls(trace, "mark") == 1
+        version, mode, executable = query(trace, "SELECT python_version, mode, executable FROM process")[0]
+        assert version.startswith(version_of(python)) and mode == "all"
+        assert os.path.samefile(executable, python)
+        assert json.loads(query(trace, "SELECT value FROM meta WHERE key = 'command'")[0][0])[-1] == words[-1]
+
+
+def test_zip_application(run, tmp_path):
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as app:
+        app.writestr("__main__.py", MARK + "print('zipped')")
+    done = run("-o", "t.db", "app.pyz")
+    assert (done.returncode, done.stdout) == (0, "zipped\n")
+    assert calls(holds(tmp_path / "t.db"), "mark") == 1
+
+
+def test_program_on_path(run, tmp_path, python):
+    done = run("python3", "-c", MARK, python=python)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert calls(holds(tmp_path / "python3.db"), "mark") == 1
+
+
+def test_program_that_is_not_python(run, tmp_path):
+    done = run("-o", "t.db", "sh", "-c", "echo out; echo err >&2; exit 5")
+    assert (done.returncode, done.stdout) == (5, "out\n")
+    assert done.stderr.startswith("err\ndyntrace: ") and "nothing was recorded" in done.stderr
+    assert query(holds(tmp_path / "t.db"), "SELECT exit_code, mode FROM process") == [(5, "none")]
+
+
+def test_shell_script_with_three_interpreters(run, tmp_path):
+    """And one that runs Python through a second script, as a version manager's shims do."""
+    pythons = (PYTHONS * 3)[:3]
+    script(tmp_path / "shim", f"""
+        #!/usr/bin/env bash
+        set -e
+        exec "{pythons[0]}" "$@"
+        """, 0o755)
+    script(tmp_path / "three", f"""
+        #!/bin/sh
+        "{pythons[0]}" -c 'def one(): pass
+        one()'
+        "{pythons[1]}" -c 'def two(): pass
+        two()' | cat
+        ./shim -c 'def three(): pass
+        three(); raise SystemExit(4)'
+        """.replace("\n        one", "\none").replace("\n        two", "\ntwo").replace("\n        three", "\nthree"), 0o755)
+    done = run("./three")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
+    trace = holds(tmp_path / "three.db")
+    assert [calls(trace, name) for name in ("one", "two", "three")] == [1, 1, 1]
+    pids = query(trace, "SELECT DISTINCT pid FROM frames WHERE qualname IN ('one', 'two', 'three')")
+    assert len(pids) == 3
+
+
+def test_script_without_shebang(run, tmp_path):
+    script(tmp_path / "bare", f'"{PYTHONS[0]}" -c "def bare(): pass\nbare()"', 0o755)
+    done = run("./bare")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert calls(holds(tmp_path / "bare.db"), "bare") == 1
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    """A virtual environment without pip, with a console script and a .pth file as pip would have made them."""
+    where = tmp_path_factory.mktemp("venv") / "a venv"
+    subprocess.run([PYTHONS[0], "-m", "venv", "--without-pip", where], check=True)
+    site = next((where / "lib").glob("python3*")) / "site-packages"
+    (site / "tool.py").write_text("import threading\ndef main():\n    print('tool')\n    return 6\n")
+    # What `pip install` writes for an interpreter whose path holds a space.
+    script(where / "bin" / "tool", f"""
+        #!/bin/sh
+        '''exec' "{where}/bin/python" "$0" "$@"
+        ' '''
+        import sys
+        from tool import main
+        if __name__ == "__main__":
+            sys.exit(main())
+        """, 0o755)
+    return where
+
+
+def test_virtual_environment_and_console_script(run, tmp_path, venv):
+    done = run(venv / "bin" / "tool", "argument")
+    assert (done.returncode, done.stdout, done.stderr) == (6, "tool\n", "")
+    trace = holds(tmp_path / "tool.db")
+    assert calls(trace, "main") == 1
+    done = run("--python", venv / "bin" / "python", "-c", MARK + "import sys, tool\nassert sys.prefix != sys.base_prefix")
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = holds(tmp_path / "command.db")
+    assert calls(trace, "mark") == 1
+    assert query(trace, "SELECT executable FROM process") == [(str(venv / "bin" / "python"),)]
+
+
+def test_thread_that_runs_before_the_hook(run, tmp_path, venv):
+    """A .pth file is read before any sitecustomize."""
+    site = next((venv / "lib").glob("python3*")) / "site-packages"
+    (site / "early.py").write_text(textwrap.dedent("""
+        import threading
+        go, done = threading.Event(), threading.Event()
+        def called_late(): pass
+        def early():
+            go.wait()
+            for _ in range(10): called_late()
+            done.set()
+        threading.Thread(target=early, name="early bird", daemon=True).start()
+        """))
+    (site / "early.pth").write_text("import early\n")
+    try:
+        done = run("--python", venv / "bin" / "python", "-o", "t.db", "-c", "import early; early.go.set(); early.done.wait()")
+    finally:
+        (site / "early.pth").unlink()
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = holds(tmp_path / "t.db")
+    assert calls(trace, "called_late") == 10
+    assert query(trace, "SELECT count(DISTINCT thread_id) FROM frames") == [(2,)]
+
+
+# ---- the output file ----
+
+def test_existing_output_is_refused_and_untouched(run, tmp_path):
+    script(tmp_path / "s.py", "print('ran')")
+    (tmp_path / "s.db").write_bytes(b"precious")
+    done = run("s.py")
+    one_line(done, "s.db", "--force")
+    assert done.stdout == "" and (tmp_path / "s.db").read_bytes() == b"precious"
+    assert not (tmp_path / "s.db-frames").exists()
+    done = run("--force", "s.py")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    holds(tmp_path / "s.db")
+
+
+def test_output_that_cannot_be_written(run, tmp_path):
+    one_line(run("-o", "missing/t.db", "-c", "print(1)"), "missing/t.db")
+    (tmp_path / "directory.db").mkdir()
+    done = run("-o", "directory.db", "--force", "-c", "print(1)")
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert (tmp_path / "directory.db").is_dir()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["directory.db"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_unwritable_directory(run, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    one_line(run("-o", "closed/t.db", "-c", "print(1)"), "closed/t.db", "ermission")
+
+
+def test_read_only_directory(run):
+    """Also for root: /proc takes no new file."""
+    done = run("-o", "/proc/t.db", "-c", "print(1)")
+    one_line(done, "/proc/t.db")
+    assert done.stdout == ""
+
+
+def test_two_recorders_of_one_file(dyntrace, run, tmp_path):
+    first = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", "print(1, flush=True); input()"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    first.stdout.readline()
+    try:
+        done = run("-o", "t.db", "--force", "-c", "print(2)")
+        one_line(done, "t.db")
+        assert done.stdout == ""
+    finally:
+        first.communicate("\n", timeout=30)
+    assert first.returncode == 0
+    holds(tmp_path / "t.db")
+
+
+def test_only_the_owner_can_read(dyntrace, tmp_path):
+    """Whatever the umask says, while it records and after."""
+    before = sessions()
+    child = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", "print(1, flush=True); input()"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0)
+    child.stdout.readline()
+    made = sessions() - before
+    try:
+        assert made
+        for path in made:
+            assert stat.S_IMODE(path.stat().st_mode) == 0o700
+            for file in path.iterdir():
+                if file.is_file():
+                    assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        for file in tmp_path.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    finally:
+        child.communicate("\n", timeout=30)
+    assert stat.S_IMODE((tmp_path / "t.db").stat().st_mode) == 0o600
+    assert not made & sessions()
+
+
+# ---- bad usage ----
+
+def test_bad_usage(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for words, parts in (
+        ([], ["no program"]),
+        (["--force"], ["no program"]),
+        (["--"], ["no program"]),
+        (["missing.py"], ["missing.py", "No such file"]),
+        (["./missing"], ["missing"]),
+        (["no-such-program"], ["no-such-program"]),
+        (["empty"], ["empty", "__main__"]),
+        (["--no-such-option", "x.py"], ["--no-such-option"]),
+        (["-Z", "x.py"], ["-Z"]),
+        (["-o"], ["-o", "value"]),
+        (["--frames"], ["--frames", "value"]),
+        (["--frames", "some", "-c", "1"], ["some"]),
+        (["--max-depth", "0", "-c", "1"], ["--max-depth", "0"]),
+        (["--max-depth", "-1", "-c", "1"], ["--max-depth"]),
+        (["--max-depth", "1x", "-c", "1"], ["1x"]),
+        (["--max-depth", "99999999999999999999", "-c", "1"], ["--max-depth"]),
+        (["-m"], ["-m"]),
+        (["-c"], ["-c"]),
+        (["--python", "no-such-python", "-c", "1"], ["no-such-python"]),
+        (["--python", "./empty", "-c", "1"], ["empty"]),
+    ):
+        one_line(run(*words), *parts)
+    assert [p.name for p in tmp_path.iterdir()] == ["empty"]
+
+
+@pytest.mark.parametrize("text", ["", "5", "-1ms", "ms", "1 ms", "1m", "1e99s", "nan", "nans", "infs", "0x", "1msx"])
+def test_bad_durations(run, text):
+    one_line(run("--min-duration", text, "-c", "1"), "--min-duration")
+
+
+def test_good_durations(run, tmp_path):
+    for text, ns in (("500ns", 500), ("20us", 20000), ("1.5ms", 1500000), ("2s", 2 * 10**9), ("0s", 0)):
+        assert run("--force", "-o", "t.db", "--min-duration", text, "-c", "1").returncode == 0
+        assert query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'min_duration_ns'") == [(ns,)]
+
+
+def test_options_that_ignore_us(run, tmp_path):
+    for option in ("-I", "-E", "-S", "-BI", "-bE"):
+        done = run("-o", "t.db", PYTHONS[0], option, "-c", "print(1)")
+        one_line(done, f"-{option[-1]}")
+        assert done.stdout == "" and not (tmp_path / "t.db").exists()
+        done = run("-o", "t.db", "--frames", "none", PYTHONS[0], option, "-c", "print(1)")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    # These letters mean something else behind another option, or belong to the program.
+    for words in (["-W", "ignore", "-c", "print(1)"], ["-Xdev", "-c", "print(1)", "-I"], ["-W", "I", "-c", "print(1)"]):
+        done = run("--force", "-o", "t.db", PYTHONS[0], *words)
+        assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+        holds(tmp_path / "t.db")
+
+
+def test_interpreter_behind_a_script_ignores_us(run, tmp_path):
+    script(tmp_path / "isolated", f"#!/bin/sh\n'{PYTHONS[0]}' -I -c 'print(1)'\n", 0o755)
+    done = run("./isolated")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert len(done.stderr.splitlines()) == 1 and "nothing was recorded" in done.stderr and "-I" in done.stderr
+
+
+UNSUPPORTED = [str(p) for p in (PYENV / "3.10.13/bin/python3.10", PYENV / "2.7.18/bin/python2.7", PYENV / "3.6.15/bin/python3.6")
+               if p.exists()]
+
+
+@pytest.mark.parametrize("old", UNSUPPORTED)
+def test_unsupported_interpreter(run, tmp_path, old):
+    """Named directly it is refused. Met on the way it runs as if we were not there, and is told of."""
+    script(tmp_path / "s.py", "import sys; print(sys.version_info[0])")
+    for words in (["--python", old, "s.py"], ["--python", old, "-c", "print(1)"], [old, "-c", "print(1)"]):
+        done = run("-o", "t.db", *words)
+        one_line(done, os.path.basename(old), "supported")
+        assert done.stdout == "" and not (tmp_path / "t.db").exists()
+    state = "import os, sys; print(sorted(os.environ.items()), sys.path, sorted(sys.modules))"
+    script(tmp_path / "via", f"#!/bin/sh\n'{old}' -c '{state}'\nexit 3\n", 0o755)
+    env = {k: v for k, v in os.environ.items() if k != "_"}
+    alone = subprocess.run(["./via"], capture_output=True, text=True, cwd=tmp_path,
+                           env=env | {"PATH": os.path.dirname(PYTHONS[0]) + ":" + env["PATH"]})
+    done = run("./via", env=env)
+    assert (done.returncode, done.stdout) == (3, alone.stdout)
+    assert len(done.stderr.splitlines()) == 1 and old.rsplit("/", 1)[0] in done.stderr
+    assert query(holds(tmp_path / "via.db"), "SELECT count(*) FROM loss WHERE cause LIKE '%interpreter%'") == [(1,)]
+
+
+@pytest.mark.skipif(not UNSUPPORTED, reason="no such interpreter here")
+def test_unsupported_interpreter_in_development_mode(run, tmp_path):
+    """It would warn of a file that we left open."""
+    script(tmp_path / "via", f"#!/bin/sh\n'{UNSUPPORTED[0]}' -X dev -c 'print(1)'\n", 0o755)
+    done = run("./via")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+# ---- choosing ----
+
+CHOICE = """
+    import json, textwrap, lib
+    class Kept:
+        def method(self): return lib.helper()
+    def dropped(): return Kept().method()
+    def deep(n): return deep(n - 1) if n else 0
+    json.dumps({'a': [1]}, indent=1)
+    textwrap.dedent('x')
+    for _ in range(3): dropped()
+    deep(20)
+    eval('dropped()')
+    """
+
+
+@pytest.fixture
+def choice(tmp_path):
+    script(tmp_path / "lib.py", "def helper(): return 1")
+    return script(tmp_path / "choice.py", CHOICE)
+
+
+def names(trace, where="1"):
+    return {name for name, in trace.rows(f"SELECT DISTINCT qualname FROM frames WHERE {where}")}
+
+
+def test_frames_user(record, python, choice):
+    trace = holds(record([choice], "--frames", "user", python=python))
+    assert {"Kept.method", "dropped", "deep", "helper", "<module>"} <= names(trace)
+    files = {f for f, in trace.rows("SELECT filename FROM code")}
+    assert files == {str(choice), str(choice.parent / "lib.py"), "<string>"}
+    assert trace.rows("SELECT DISTINCT mode FROM process") == [("user",)]
+
+
+def test_frames_none(record, python, choice):
+    trace = holds(record([choice], "--frames", "none", python=python))
+    assert trace.rows("SELECT count(*) FROM frame") == [(0,)]
+    assert trace.rows("SELECT exit_code, mode FROM process") == [(0, "none")]
+    assert trace.err == ""
+
+
+def test_include_and_exclude(record, choice):
+    def chosen(*options):
+        return names(holds(record([choice], *options)))
+    assert chosen("--include", "*.method") >= {"Kept.method"}
+    assert not chosen("--include", "*.method") & {"dropped", "deep", "helper"}
+    assert chosen("--include", "*/lib.py") == {"<module>", "helper"}
+    assert chosen("--include", "*/lib.py", "--include", "drop*", "--exclude", "<module>") == {"helper", "dropped"}
+    assert chosen("--frames", "user", "--exclude", "*choice.py") == {"<module>", "helper"}
+    assert chosen("--frames", "user", "--include", "d*", "--exclude", "deep") == {"dropped"}
+    assert chosen("--include", "no such thing") == set()
+
+
+def test_parents_across_what_is_left_out(record, python, choice):
+    """A frame's parent is the nearest recorded one around it."""
+    trace = holds(record([choice], "--include", "helper", "--include", "dropped", python=python))
+    assert trace.rows("SELECT f.qualname, p.qualname, count(*) FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
+                      "GROUP BY 1, 2 ORDER BY 1") == [("dropped", None, 4), ("helper", "dropped", 4)]
+
+
+def test_max_depth(record, python, choice):
+    for depth in (1, 3):
+        trace = holds(record([choice], "--max-depth", depth, python=python))
+        assert trace.rows("""WITH RECURSIVE level(id, n) AS (
+            SELECT frame_id, 1 FROM frame WHERE parent_id IS NULL
+            UNION ALL SELECT frame_id, n + 1 FROM frame JOIN level ON parent_id = id) SELECT max(n) FROM level""") == [(depth,)]
+    # main's module is at depth 1, so deep() is entered twice below it.
+    assert calls(trace, "deep") == 2
+
+
+def test_min_duration(record, python):
+    """Short frames are not stored, but counted."""
+    program = "import time\ndef short(): pass\ndef long(): time.sleep(.03); short()\nfor _ in range(100): short()\nlong()"
+    trace = holds(record(["-c", program], "--min-duration", "20ms", python=python))
+    assert (calls(trace, "short"), calls(trace, "long")) == (0, 1)
+    assert trace.rows("SELECT qualname, calls FROM hot_functions WHERE qualname IN ('short', 'long') ORDER BY 2") == [
+        ("long", 1), ("short", 101)]
+    assert trace.rows("SELECT count(*) FROM frame WHERE end_ns - start_ns < 20000000") == [(0,)]
+
+
+# ---- frames ----
+
+def test_every_kind_of_frame(record, python):
+    trace = holds(record([PROGRAMS / "run_everything.py"], python=python, status=7))
+    counts = collections.Counter()
+    for name, kind, how, exit, n in trace.rows(
+            "SELECT qualname, code_kind, kind, exit, count(*) FROM frames WHERE filename LIKE '%run_everything.py' OR filename = '<made>' "
+            "GROUP BY 1, 2, 3, 4"):
+        counts[name, kind, how, exit] = n
+    inlined = tuple(map(int, version_of(python).split("."))) >= (3, 12)  # comprehensions have no frames
+    expected = {
+        ("<module>", "module", "call", "raise"): 1,  # sys.exit
+        ("<module>", "module", "call", "return"): 1,  # <made>
+        ("main", "function", "call", "return"): 1,
+        ("plain", "function", "call", "return"): 3,
+        ("raises", "function", "call", "raise"): 1,
+        ("passes_on", "function", "call", "raise"): 1,
+        # made twice; next, next, next on the first, next on the second; throw and close
+        ("generator", "generator", "call", "return"): 2,
+        ("generator", "generator", "resume", "yield"): 3,
+        ("generator", "generator", "resume", "return"): 1,
+        ("generator", "generator", "throw", "yield"): 1,
+        ("generator", "generator", "throw", "raise"): 1,
+        ("delegating", "generator", "call", "return"): 1,
+        ("delegating", "generator", "resume", "yield"): 2,
+        ("delegating", "generator", "resume", "return"): 1,
+        ("inner", "generator", "call", "return"): 1,
+        ("inner", "generator", "resume", "yield"): 2,
+        ("inner", "generator", "resume", "return"): 1,
+        ("consume", "coroutine", "call", "return"): 1,
+        ("consume", "coroutine", "resume", "yield"): 2,
+        ("consume", "coroutine", "resume", "return"): 1,
+        ("coroutine", "coroutine", "call", "return"): 1,
+        ("coroutine", "coroutine", "resume", "yield"): 1,
+        ("coroutine", "coroutine", "resume", "return"): 1,
+        ("awaited", "coroutine", "call", "return"): 1,
+        ("awaited", "coroutine", "resume", "return"): 1,
+        ("async_generator", "async_generator", "call", "return"): 1,
+        ("async_generator", "async_generator", "resume", "yield"): 3,
+        ("async_generator", "async_generator", "resume", "return"): 1,
+        ("Body", "class", "call", "return"): 1,
+        ("Body.Nested", "class", "call", "return"): 1,
+        ("Body.__init__", "function", "call", "return"): 50,
+        ("Body.method", "function", "call", "return"): 50,
+        ("Body.method.<locals>.<lambda>", "lambda", "call", "return"): 50,
+        ("comprehensions", "function", "call", "return"): 1,
+        ("recursive", "function", "call", "return"): 10,
+        ("in_thread", "function", "call", "return"): 1,
+    }
+    seen = {key: n for key, n in counts.items() if "comp>" not in key[0] and "genexpr" not in key[0]}
+    assert seen == expected
+    comprehensions = collections.Counter()
+    for key, n in counts.items():
+        if "comp>" in key[0]:
+            comprehensions[key[0]] += n
+    assert {key[1] for key in counts if "comp>" in key[0] and key[0] != "consume.<locals>.<listcomp>"} <= {"comprehension"}
+    assert comprehensions == ({"Body.Nested.<listcomp>": 1} if inlined and "Body.Nested.<listcomp>" in comprehensions else
+                              {} if inlined else {
+                                  "Body.Nested.<listcomp>": 1, "comprehensions.<locals>.<listcomp>": 1,
+                                  "comprehensions.<locals>.<setcomp>": 1, "comprehensions.<locals>.<dictcomp>": 1,
+                                  "consume.<locals>.<listcomp>": 3})  # asynchronous: made, yields, returns
+    generator_expression = {key[1:]: n for key, n in counts.items() if key[0] == "comprehensions.<locals>.<genexpr>"}
+    assert generator_expression[next(iter(generator_expression))[0], "resume", "yield"] == 3
+    # Who called whom.
+    parents = {}
+    for child, parent in trace.rows("SELECT DISTINCT f.qualname, p.qualname FROM frames f JOIN frames p ON p.frame_id = f.parent_id"):
+        parents.setdefault(child, set()).add(parent)
+    assert parents["raises"] == {"passes_on"}
+    assert parents["inner"] == {"delegating"}
+    assert parents["awaited"] == {"coroutine"}
+    assert parents["recursive"] == {"main", "recursive"}
+    assert parents["Body.Nested"] == {"Body"}
+    assert parents["plain"] == {"main", "in_thread", "<module>"}
+    assert trace.rows("SELECT DISTINCT thread FROM frames WHERE qualname = 'in_thread'") == [("the worker",)]
+    assert trace.rows("SELECT DISTINCT thread FROM frames WHERE qualname = 'main'") == [("MainThread",)]
+    assert trace.rows("SELECT exit_code, exit_signal FROM process") == [(7, None)]
+    assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
+
+
+def test_codes_from_the_program(record, python):
+    """Lines, files and kinds are Python's own."""
+    program = "import sys\ndef f():\n    pass\nf()\nprint(f.__code__.co_firstlineno, f.__code__.co_filename)"
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT first_line || ' ' || filename FROM code WHERE qualname = 'f'") == [(trace.out.strip(),)]
+
+
+def test_names_that_nobody_expects(record, python):
+    trace = holds(record([PROGRAMS / "run_names.py"], python=python))
+    assert trace.out == "1\n"
+    found = {name for name, in trace.rows("SELECT qualname FROM code")}
+    assert {"red \x1b[31m\r\n\x07 bell", "\N{SNOWMAN} and \U0001f600", ""} <= found
+    assert any(name.startswith("lone ") and "dc80" in name for name in found)
+    assert any(name.startswith("nul ") for name in found)
+    assert any(name.startswith("M" * 1000) for name in found)
+    assert any(name.startswith("\N{SNOWMAN}" * 1000) for name in found)
+    assert calls(trace, "in a thread") == 5
+    threads = {name for name, in trace.rows("SELECT name FROM thread")}
+    assert {"\x1b[2J", "MainThread"} <= threads
+    assert any((name or "").startswith("x" + "\N{SNOWMAN}" * 50) for name in threads)
+    assert any(name.startswith("lone ") for name in threads if name)
+    # And every command can show it without sending escapes to a terminal.
+    for words in (["report", trace.path], ["sql", trace.path, "SELECT qualname FROM code ORDER BY 1 LIMIT 30"]):
+        done = subprocess.run([command_path(), *words], capture_output=True, text=True, errors="surrogateescape")
+        assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
+
+
+def test_arguments_that_are_not_utf8(dyntrace, tmp_path):
+    """Any client must be able to read what the trace says about them."""
+    done = subprocess.run([dyntrace.encode(), b"run", b"-o", str(tmp_path / "t.db").encode(), b"--python", PYTHONS[0].encode(), b"-c",
+                           b"import sys, os; print(os.fsencode(sys.argv[1]))", b"a\xffb\x1b\"\\\n\x7f"], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == repr(b"a\xffb\x1b\"\\\n\x7f").encode() + b"\n"
+    trace = holds(tmp_path / "t.db")
+    for sql in ("SELECT argv FROM process", "SELECT value FROM meta WHERE key = 'command'"):
+        last = json.loads(query(trace, sql)[0][0])[-1]
+        assert last[0] == "a" and last.endswith("b\x1b\"\\\n\x7f")
+
+
+# ---- threads ----
+
+def test_short_threads_recycle_rings(record, python):
+    program = """if True:
+        import threading
+        def work(n):
+            for _ in range(n): leaf()
+        def leaf(): pass
+        for n in range(200):
+            t = threading.Thread(target=work, args=(n,), name='short %d' % n)
+            t.start(); t.join()
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
+    got = dict(trace.rows("SELECT thread, count(*) FROM frames WHERE qualname = 'leaf' GROUP BY thread_id"))
+    assert got == {f"short {n}": n for n in range(1, 200)}
+    assert trace.rows("SELECT count(*) FROM thread") == [(201,)]
+    assert trace.rows("SELECT count(*) FROM thread WHERE os_tid > 0") == [(201,)]
+
+
+def test_300_threads_at_once(record, python):
+    program = """if True:
+        import threading
+        barrier = threading.Barrier(300)
+        def leaf(): pass
+        def work():
+            leaf(); barrier.wait()
+            for _ in range(100): leaf()
+            barrier.wait()
+        threads = [threading.Thread(target=work) for _ in range(300)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert trace.rows("SELECT count(*), min(n), max(n) FROM (SELECT count(*) AS n FROM frames WHERE qualname = 'leaf' "
+                      "GROUP BY thread_id)") == [(300, 101, 101)]
+
+
+def test_thread_that_never_ends(record, python):
+    program = """if True:
+        import threading, time, os
+        def forever():
+            ready.set()
+            while True: time.sleep(.01)
+        ready = threading.Event()
+        threading.Thread(target=forever, daemon=True, name='daemon').start()
+        ready.wait()
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.rows("SELECT thread, end_ns, exit FROM frames WHERE qualname = 'forever'") == [("daemon", None, "abandoned")]
+
+
+# ---- ends ----
+
+ENDS = {
+    "return": ("pass", 0, None, "return"),
+    "exit 0": ("import sys; sys.exit()", 0, None, "raise"),
+    "exit 42": ("import sys; sys.exit(42)", 42, None, "raise"),
+    "exit text": ("import sys; sys.exit('bye')", 1, None, "raise"),
+    "exit -1": ("import sys; sys.exit(-1)", 255, None, "raise"),
+    "exception": ("1/0", 1, None, "raise"),
+    "_exit": ("import os; os._exit(9)", 9, None, "abandoned"),
+    "kill": ("import os; os.kill(os.getpid(), 9)", 137, 9, "abandoned"),
+    "term": ("import os; os.kill(os.getpid(), 15)", 143, 15, "abandoned"),
+    "segv": ("import ctypes; ctypes.string_at(0)", 139, 11, "abandoned"),
+    "abort": ("import os; os.abort()", 134, 6, "abandoned"),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_how_it_ends(record, how):
+    code, status, number, exit = ENDS[how]
+    program = f"def done(): pass\ndef last():\n    done()\n    {code}\ndef outer():\n    last()\nfor _ in range(10): done()\nouter()"
+    trace = holds(record(["-c", program], status=status))
+    assert trace.rows("SELECT exit_code, exit_signal FROM process") == [(None, number) if number else (status, None)]
+    assert calls(trace, "done") == 11
+    rows = trace.rows("SELECT qualname, exit, end_ns IS NULL FROM frames WHERE qualname IN ('last', 'outer') ORDER BY frame_id")
+    assert rows == [("outer", exit, exit == "abandoned"), ("last", exit, exit == "abandoned")]
+    assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
+    assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL")[0][0] == int(
+        trace.rows("SELECT value FROM meta WHERE key = 'open_frame_count'")[0][0])
+
+
+def test_how_children_end(record, python):
+    """Where the kernel tells (Linux 6.15) also with which status; else NULL, never a guess."""
+    program = """if True:
+        import os, time
+        def end(how):
+            time.sleep(.05)
+            if how < 0: os.kill(os.getpid(), -how)
+            os._exit(how)
+        for how in (0, 5, -9, -15, -11):
+            pid = os.fork()
+            if pid == 0: end(how)
+            os.waitpid(pid, 0)
+        """
+    trace = holds(record(["-c", program], python=python))
+    rows = trace.rows("SELECT exit_code, exit_signal FROM process WHERE parent_process_id IS NOT NULL ORDER BY process_id")
+    kernel = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2])
+    assert len(rows) == 5
+    wanted = [(0, None), (5, None), (None, 9), (None, 15), (None, 11)]
+    assert all(row in (want, (None, None)) for row, want in zip(rows, wanted))
+    assert kernel < (6, 15) or set(rows) & set(wanted)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'end' AND end_ns IS NULL") == [(5,)]
+    assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
+
+
+def test_missing_shared_library_of_the_program(run, tmp_path):
+    """A program that cannot be started at all."""
+    script(tmp_path / "broken", "#!/no/such/interpreter\n", 0o755)
+    done = run("-o", "t.db", "./broken")
+    one_line(done, "broken", status=126)
+    assert not (tmp_path / "t.db").exists()
+
+
+# ---- processes ----
+
+KINDS = ["fork", "execv", "execve", "execvp", "execve_bytes", "popen_none", "popen_empty", "popen_copy", "popen_path",
+         "popen_shell", "popen_putenv", "popen_preexec", "system", "posix_spawn", "posix_spawn_empty", "spawnv",
+         "grandchild"]
+
+
+def markers(trace):
+    """{process_id: (parent_process_id, {its marker functions})}"""
+    found = {p: (parent, set()) for p, parent in trace.rows("SELECT process_id, parent_process_id FROM process")}
+    for p, name in trace.rows("SELECT DISTINCT process_id, qualname FROM frames WHERE qualname GLOB 'child_*' OR qualname = 'grand_fork'"):
+        found[p][1].add(name)
+    return found
+
+
+def lineage(found, process):
+    while process is not None:
+        yield process
+        process = found[process][0]
+
+
+def test_children(record, python):
+    """Each is a process whose forebears lead to the one row that has no parent."""
+    trace = holds(record([PROGRAMS / "run_processes.py", *KINDS], python=python))
+    assert trace.err == ""
+    found = markers(trace)
+    roots = [p for p, (parent, _) in found.items() if parent is None]
+    assert len(roots) == 1
+    for kind in KINDS:
+        processes = [p for p, (_, names) in found.items() if f"child_{kind}" in names]
+        assert len(processes) == (2 if kind == "popen_putenv" else 1), kind
+        for p in processes:
+            assert roots[0] in lineage(found, p) and p != roots[0], kind
+    # fork then exec: three rows, one pid twice.
+    image = next(p for p, (_, names) in found.items() if "child_execv" in names)
+    before = found[image][0]
+    pids = dict(trace.rows("SELECT process_id, pid FROM process"))
+    assert pids[image] == pids[before] and found[before][0] == roots[0]
+    # The fork inside the exec'ed grandchild has it as its parent.
+    grand = next(p for p, (_, names) in found.items() if "grand_fork" in names)
+    assert found[found[grand][0]][1] == {"child_grandchild"}
+    assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL OR python_version IS NULL") == [(0,)]
+    assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_pools(record, python, method):
+    trace = holds(record([PROGRAMS / "run_processes.py", f"pool_{method}"], python=python))
+    assert calls(trace, f"child_pool_{method}") == 4
+    found = markers(trace)
+    roots = [p for p, (parent, _) in found.items() if parent is None]
+    assert len(roots) == 1
+    assert all(roots[0] in lineage(found, p) for p in found)
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+
+
+def test_exec_keeps_the_pid(record, python):
+    """The command itself is another program at its end; the status is that one's."""
+    program = "import os, sys\ndef first(): pass\nfirst()\nos.execv(sys.executable, [sys.executable, '-c', 'def second(): pass\\nsecond(); raise SystemExit(8)'])"
+    trace = holds(record(["-c", program], python=python, status=8))
+    rows = trace.rows("SELECT process_id, pid, parent_process_id, exit_code FROM process ORDER BY process_id")
+    assert len(rows) == 2 and rows[0][1] == rows[1][1] and rows[1][2] == rows[0][0]
+    assert rows[1][3] == 8 and rows[0][3] is None
+    assert calls(trace, "first") == calls(trace, "second") == 1
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = '<module>' AND end_ns IS NULL") == [(1,)]
+
+
+def test_forked_frames_are_inherited(record, python):
+    program = """if True:
+        import os
+        def child(): pass
+        def inner():
+            pid = os.fork()
+            if pid == 0:
+                child(); return 0
+            os.waitpid(pid, 0)
+            return pid
+        def outer(): return inner()
+        outer()
+        """
+    trace = holds(record(["-c", program], python=python))
+    parent, forked = [p for p, in trace.rows("SELECT process_id FROM process ORDER BY process_id")]
+    rows = trace.rows("SELECT f.qualname, f.kind, p.qualname, f.exit FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
+                      "WHERE f.process_id = ? AND f.qualname IN ('outer', 'inner', 'child', '<module>') ORDER BY f.frame_id", forked)
+    assert rows[:4] == [("<module>", "inherited", None, "return"), ("outer", "inherited", "<module>", "return"),
+                        ("inner", "inherited", "outer", "return"), ("child", "call", "inner", "return")]
+    assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL") == [(0,)]
+
+
+def test_child_that_outlives_the_command(record, python):
+    """It is recorded until its own end."""
+    program = """if True:
+        import os, time
+        def late(): pass
+        if os.fork() == 0:
+            for _ in range(30):
+                time.sleep(.05); late()
+            os._exit(4)
+        """
+    trace = holds(record(["-c", program], python=python, stdin=subprocess.DEVNULL))
+    assert calls(trace, "late") == 30
+    assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
+    assert "outlived" in trace.err and len(trace.err.splitlines()) == 1
+    assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
+
+
+def started_pids(trace):
+    return [pid for pid, in trace.rows("SELECT pid FROM process WHERE end_ns IS NULL")]
+
+
+@pytest.mark.parametrize("detach", ["os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)", "pass"],
+                         ids=["daemon", "idle orphan"])
+def test_sleeping_child_does_not_hang(record, detach):
+    program = f"""if True:
+        import os, time
+        def sleeper():
+            time.sleep(120)
+        if os.fork() == 0:
+            {detach}
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3): os.dup2(null, fd)
+            sleeper()
+            os._exit(0)
+        """
+    trace = record(["-c", program], timeout=60)
+    pids = started_pids(trace)
+    try:
+        holds(trace)
+        assert len(pids) == 1
+        assert trace.rows("SELECT count(*) FROM loss WHERE cause LIKE '%still running%'") == [(1,)]
+        assert trace.rows("SELECT exit_code, exit_signal FROM process WHERE end_ns IS NULL") == [(None, None)]
+        os.kill(pids[0], 0)  # it lives
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_straggler_goes_on_unharmed(record, tmp_path):
+    """What it does once nobody records it any more is none of our business, and works."""
+    program = f"""if True:
+        import os, time, threading, subprocess, sys
+        def busy(): return sum(range(10))
+        if os.fork() == 0:
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3): os.dup2(null, fd)
+            while not os.path.exists('go'): time.sleep(.01)
+            for _ in range(300000): busy()
+            t = threading.Thread(target=busy); t.start(); t.join()
+            out = subprocess.run([sys.executable, '-c', 'print(5)'], capture_output=True, text=True)
+            pid = os.fork()
+            if pid == 0:
+                busy(); os._exit(0)
+            status = os.waitpid(pid, 0)[1]
+            open('said.part', 'w').write(repr((out.stdout, out.stderr, out.returncode, status)))
+            os.rename('said.part', 'said')
+            os._exit(0)
+        """
+    trace = holds(record(["-c", program]))
+    (tmp_path / "go").touch()
+    for _ in range(1000):
+        if (tmp_path / "said").exists():
+            break
+        time.sleep(0.02)
+    assert (tmp_path / "said").read_text() == repr(("5\n", "", 0, 0))
+
+
+def test_interrupt_stops_waiting_for_stragglers(dyntrace, tmp_path):
+    """And loses nothing of what came before."""
+    program = """if True:
+        import os, time
+        def beat(): time.sleep(.005)
+        if os.fork() == 0:
+            while True: beat()
+        """
+    child = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
+                             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
+    assert "outlived" in child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    try:
+        assert child.wait(30) == 0
+        trace = holds(tmp_path / "t.db")
+        assert calls(trace, "beat") > 10
+        assert query(trace, "SELECT count(*) FROM loss WHERE cause LIKE '%still running%'") == [(1,)]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.stderr.close()
+
+
+# ---- while it records ----
+
+def test_reading_while_it_records(dyntrace, tmp_path):
+    program = "def early(): pass\nfor _ in range(1234): early()\nprint('go', flush=True); input()\nfor _ in range(10): early()"
+    child = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    rows = []
+    for _ in range(500):
+        rows = query(tmp_path / "t.db", "SELECT n.calls, p.pid > 0, c.first_line FROM code_total n JOIN code c USING (code_id) "
+                                        "JOIN process p USING (process_id) WHERE qualname = 'early'")
+        if rows and rows[0][0] == 1234:
+            break
+        time.sleep(0.02)
+    state = query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'state'")
+    child.communicate("\n", timeout=30)
+    assert rows == [(1234, 1, 1)] and state == [("recording",)]
+    trace = holds(tmp_path / "t.db")
+    assert calls(trace, "early") == 1244
+    assert query(trace, "SELECT value FROM meta WHERE key = 'state'") == [("complete",)]
+
+
+def test_program_changes_directory_and_root_of_everything(record, tmp_path):
+    """The trace is where it was said to be, whatever the program does to its directory and environment."""
+    (tmp_path / "gone").mkdir()
+    program = """if True:
+        import os, shutil, subprocess, sys
+        os.environ.clear()
+        os.chdir('/')
+        shutil.rmtree(%r)
+        def after(): pass
+        after()
+        for fd in range(3, 256):
+            try: os.close(fd)
+            except OSError: pass
+        subprocess.run([sys.executable, '-c', 'def child(): pass\\nchild()'], check=True)
+        """ % str(tmp_path / "gone")
+    trace = holds(record(["-c", program], cwd=tmp_path / "gone"))
+    assert calls(trace, "after") == calls(trace, "child") == 1
+
+
+def test_stops_at_a_small_file_size_limit(run, tmp_path):
+    """The program goes on whatever happens to the recording; what is there is a database."""
+    program = "def f(): pass\nfor _ in range(2000000): f()\nprint('end')"
+    done = run("-o", "t.db", "-c", program, preexec_fn=lambda: __import__("resource").setrlimit(
+        __import__("resource").RLIMIT_FSIZE, (20 << 20, 20 << 20)))
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "t.db" in done.stderr
+    assert query(tmp_path / "t.db", "PRAGMA integrity_check") == [("ok",)]
