@@ -9,6 +9,7 @@
  * they were, with one variable changed. We wait, pass on signals that were sent
  * to us alone, and end with its status. */
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -377,11 +380,96 @@ static int frames_file_free(const char *trace, const char *frames)
 
 /* ---- running ---- */
 
+/* The program's standard input and output and what else was handed to it are its
+ * own: whoever is at the other end must see them closed when it closes them. We
+ * only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
+static void descriptors_let_go(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+    DIR *directory = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    dup2(null, 0);
+    dup2(null, 1);
+    while (directory && (entry = readdir(directory)))
+        if ((fd = atoi(entry->d_name)) > 2 && fd != dirfd(directory) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            close(fd);
+    if (directory)
+        closedir(directory);
+    if (null >= 0)
+        close(null);
+}
+
 static volatile pid_t command_pid;
 static volatile sig_atomic_t interrupted;
 
-/* A key press reaches the command by itself, as it is in our process group; what
- * was sent to us by kill() alone is passed on. */
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/* The command is in our process group, so a signal to the group reaches it
+ * without us, and must not reach it twice; one to us alone must be passed on.
+ * The kernel does not say which it was. So there is a witness: a process in the
+ * same group that does nothing but say which signals it got. */
+static struct {
+    pid_t pid;
+    int fd; /* the witness writes a signal's number, one byte */
+} witness = {-1, -1};
+
+enum { WITNESS_MS = 20 }; /* how long it may take to say so */
+
+static void witness_start(void)
+{
+    sigset_t set;
+    siginfo_t info;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    witness.pid = fork();
+    if (witness.pid == 0) {
+        sigemptyset(&set);
+        for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+            sigaddset(&set, passed_on[i]);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        descriptors_let_go();
+        close(ends[0]);
+        for (;;) {
+            int number = sigwaitinfo(&set, &info);
+            unsigned char byte = (unsigned char)number;
+            if (number > 0 && info.si_code <= 0 && write(ends[1], &byte, 1) != 1)
+                _exit(0);
+        }
+    }
+    close(ends[1]);
+    witness.fd = ends[0];
+    fcntl(witness.fd, F_SETFL, O_NONBLOCK);
+}
+
+static void witness_stop(void)
+{
+    if (witness.pid > 0) {
+        kill(witness.pid, SIGKILL);
+        waitpid(witness.pid, NULL, 0);
+    }
+    if (witness.fd >= 0)
+        close(witness.fd);
+    witness.pid = witness.fd = -1;
+}
+
+/* Did the witness get signal NUMBER as well? */
+static bool witness_saw(int number)
+{
+    struct pollfd fd = {witness.fd, POLLIN, 0};
+    unsigned char byte;
+    bool saw = false;
+
+    if (witness.fd < 0 || poll(&fd, 1, WITNESS_MS) <= 0)
+        return false;
+    while (read(witness.fd, &byte, 1) == 1)
+        saw |= byte == number;
+    return saw;
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -389,12 +477,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)context;
     if (number == SIGINT)
         interrupted = 1;
-    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid)
+    /* si_code > 0: from the kernel, a key press, which the whole group gets. */
+    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid && !witness_saw(number))
         kill(command_pid, number);
     errno = saved_errno;
 }
-
-static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 static void signals_catch(void)
 {
@@ -459,6 +546,8 @@ static int command_fork(const struct session *session, const struct target *t, i
     close(failure[1]);
     command_pid = pid;
     signals_catch();
+    witness_start();
+    descriptors_let_go();
     if (pid > 0)
         while (read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
             ;
@@ -474,6 +563,24 @@ static int command_fork(const struct session *session, const struct target *t, i
     return 0;
 }
 
+enum { STOP_LOOK_MS = 20 };
+
+static bool command_is_stopped(void)
+{
+    char path[64], text[512], *state;
+    ssize_t got;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)command_pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    state = strrchr(text, ')');
+    return state && !strncmp(state, ") T", 3);
+}
+
 /* The command's wait status. */
 static int command_wait(void)
 {
@@ -487,11 +594,13 @@ static int command_wait(void)
             return 0;
         if (!WIFSTOPPED(status))
             return status;
-        /* A key press has stopped us too. If the command stopped itself, whoever
-         * waits for us must see that. */
-        if (WSTOPSIG(status) == SIGSTOP) {
+        /* Whoever waits for us must see that the command has stopped. A key press
+         * has stopped us too, perhaps before we come here; then it goes on already. */
+        usleep(STOP_LOOK_MS * 1000);
+        if (command_is_stopped()) {
             raise(SIGSTOP);
-            kill(command_pid, SIGCONT);
+            if (command_is_stopped()) /* SIGCONT was for us alone */
+                kill(command_pid, SIGCONT);
         }
     }
 }
@@ -531,12 +640,11 @@ static int collector_start(struct session *session, const char *argv, uint32_t f
     }
     if (pid == 0) {
         static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         setsid();
+        setpriority(PRIO_PROCESS, 0, -10); /* the program waits for us; refused unless root */
         for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
             signal(ignored[i], SIG_IGN);
-        dup2(null, 0);
-        dup2(null, 1);
+        descriptors_let_go();
         if (chdir("/")) {
             /* Only so that no filesystem is kept busy. */
         }
@@ -572,6 +680,7 @@ static bool collector_wait(int orders, int result, struct collector_result *said
 {
     size_t used = 0;
 
+    witness_stop();
     interrupted = 0;
     command_pid = 0;
     for (;;) {
@@ -618,9 +727,12 @@ static void say_result(const struct session *session, const struct options *o, c
 
 static int run_untraced(const struct target *t)
 {
-    if (command_fork(NULL, t, -1))
-        return 126;
-    return exit_status(command_wait());
+    int status = 126;
+
+    if (command_fork(NULL, t, -1) == 0)
+        status = exit_status(command_wait());
+    witness_stop();
+    return status;
 }
 
 static int record(const struct options *o, const struct target *t, int argc, char **argv)

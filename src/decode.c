@@ -158,7 +158,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     /* Room for the row as it is while open, and its pointer? */
     if (now->page != DECODE_NO_PAGE &&
-        (now->rows == FRAME_PAGE_ROWS || now->used + bytes + FRAME_OPEN_BYTES + 2 > FRAME_PAGE_ROOM)) {
+        (now->rows == FRAME_PAGE_ROWS || now->used + bytes + 2 > FRAME_PAGE_ROOM)) {
         close_page(d, false);
         commit(d);
     }
@@ -182,8 +182,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     row->kind = (uint8_t)kind;
     row->outcome = row->exit = 0;
     row->ended = false;
-    row->fixed_bytes = (uint8_t)bytes;
-    now->used += bytes + FRAME_OPEN_BYTES + 2;
+    row->open_bytes = row->bytes = (uint8_t)bytes;
+    now->used += bytes + 2;
     frame->frame_id = id;
     frame->start_ns = ns;
     frame->child_ns = 0;
@@ -222,13 +222,10 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
             /* Its place will be used again; what was committed must not need it. */
             d->commit_due = true;
             now->rows--;
-            now->used -= row->fixed_bytes + FRAME_OPEN_BYTES + 2u;
+            now->used -= row->open_bytes + 2u;
             return;
         }
-        row->end_ns = ns;
-        row->exit = (uint8_t)exit;
-        row->ended = true;
-        now->used -= FRAME_OPEN_BYTES - frame_row_end_bytes(row);
+        now->used -= frame_row_end(row, ns, exit);
     } else if (duration < d->session->min_duration_ns && !now->rows &&
                (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
         frame_pages_drop(d->session->pages, id);

@@ -102,9 +102,7 @@ enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
 /* Bytes of ROW's cell as cell_make makes it. */
 static inline unsigned row_bytes(const struct frame_row *row, bool final)
 {
-    if (row->ended)
-        return row->fixed_bytes + frame_row_end_bytes(row);
-    return row->fixed_bytes + (final ? row->outcome > 1 : FRAME_OPEN_BYTES);
+    return !final || row->ended ? row->bytes : row->bytes - FRAME_OPEN_BYTES + (row->outcome > 1);
 }
 
 static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
@@ -115,13 +113,30 @@ static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
     return put_big_endian(p, value, frame_bytes_of_bits[bits]);
 }
 
+/* A page's ids as varints: 128 ids a page, so only the last 7 bits differ. */
+struct id_prefix {
+    uint8_t byte[8];
+    unsigned bytes;
+};
+
+static struct id_prefix id_prefix(uint64_t id)
+{
+    struct id_prefix prefix = {{0}, varint_bytes(id) - 1};
+
+    put_varint(prefix.byte, id);
+    return prefix;
+}
+
 /* Make ROW's cell at P; returns its end. No loop over the columns: this is where
  * the collector's time goes. */
-static inline uint8_t *cell_make(uint8_t *p, uint64_t id, const struct frame_row *row, bool final)
+static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
+                                 const struct frame_row *row, bool final)
 {
     uint8_t *cell = p, *type, *body;
 
-    p = put_varint(p + 1, id); /* the length comes last */
+    memcpy(p + 1, prefix->byte, sizeof prefix->byte); /* the length comes last */
+    p += 1 + prefix->bytes;
+    *p++ = (slot + 1) & 0x7f;
     *p++ = 1 + COLUMNS;
     type = p;
     body = p + COLUMNS;
@@ -371,6 +386,7 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
 {
     uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], *p;
     uint32_t slot = page % FRAME_WINDOW_PAGES;
+    struct id_prefix prefix = id_prefix(frame_id(page, 0));
     unsigned bytes = 0;
 
     if (page >= w->limit) {
@@ -386,7 +402,9 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
     p = made + FRAME_PAGE_BYTES - bytes;
     for (uint32_t i = 0; i < count; i++) {
         put16(made + 8 + 2 * i, (unsigned)(p - made));
-        p = cell_make(p, frame_id(page, i), &rows[i], final);
+        if (i == FRAME_PAGE_ROWS - 1)
+            prefix = id_prefix(frame_id(page, i));
+        p = cell_make(p, &prefix, i, &rows[i], final);
     }
     w->cells[page] = (uint8_t)count;
     if (page >= w->window->written) {

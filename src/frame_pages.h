@@ -50,7 +50,7 @@ struct frame_row {
     uint32_t code_id, thread_id;
     uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
     bool ended;
-    uint8_t fixed_bytes; /* frame_row_bytes() */
+    uint8_t open_bytes, bytes; /* of its cell: while open, and as it is now */
 };
 
 /* Shared: survives the collector. Pages below `written` are in the file. */
@@ -99,19 +99,26 @@ static inline unsigned frame_bytes_of(uint64_t value)
     return frame_bytes_of_bits[frame_bits(value)];
 }
 
-/* Bytes of the cell of a row that begins so, without what its end may change;
- * it needs those and FRAME_OPEN_BYTES while it is open. */
+/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of
+ * them are for what its end brings. */
 static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id, uint32_t code_id,
                                        unsigned kind, uint64_t start_ns)
 {
     return 1 + (frame_bits(id) + 6) / 7 + 1 + FRAME_COLUMNS + frame_bytes_of(thread_id) + frame_bytes_of(parent_id) +
-           frame_bytes_of(code_id) + (kind > 1) + frame_bytes_of(start_ns);
+           frame_bytes_of(code_id) + (kind > 1) + frame_bytes_of(start_ns) + FRAME_OPEN_BYTES;
 }
 
-/* Bytes beyond those once it has ended. */
-static inline unsigned frame_row_end_bytes(const struct frame_row *row)
+/* End a row; returns how many bytes its cell is shorter than while open. Doing it
+ * twice is as good as once (decode.h). */
+static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, unsigned exit)
 {
-    return frame_bytes_of(row->end_ns) + (row->outcome > 1) + (row->exit > 1);
+    unsigned spared = FRAME_OPEN_BYTES - frame_bytes_of(end_ns) - (row->outcome > 1) - (exit > 1);
+
+    row->end_ns = end_ns;
+    row->exit = (uint8_t)exit;
+    row->ended = true;
+    row->bytes = (uint8_t)(row->open_bytes - spared);
+    return spared;
 }
 
 /* Store a page. Rows that have not ended get room to do so later; with FINAL

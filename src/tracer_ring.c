@@ -268,6 +268,8 @@ static struct ring *ring_new(void)
 
     if (n == RING_MAX)
         return NULL;
+    if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
+        bytes /= 2;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
     while (!(ring = extent_new(RING_HEADER + bytes, &offset)) && bytes > RING_SMALLEST)
