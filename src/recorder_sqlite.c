@@ -156,7 +156,7 @@ struct recorder *recorder_open(const char *path, const char **error)
 
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
-        sqlite3_exec(r->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-4096;", NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096;", NULL, NULL, NULL) != SQLITE_OK)
         goto err;
     for (int i = 0; i < STATEMENTS; i++)
         if (sqlite3_prepare_v3(r->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->statement[i], NULL) != SQLITE_OK)
