@@ -61,7 +61,8 @@ def time_modes(python, program, options, modes, dyntrace=None, load=None):
     if dyntrace is None:
         return python.run(arguments, report=True)["report"]
     with trace_path() as path:
-        return python.run(arguments, report=True, dyntrace=["-o", path] + dyntrace)["report"]
+        run = python.run(arguments, report=True, dyntrace=["-o", path] + dyntrace, stats=True)
+        return {**run["report"], "stats": run["stats"]}
 
 
 def best_ns(report):
@@ -96,9 +97,10 @@ def inspect(path):
 
 @figure("frames", "Recording every frame, ns a frame", [
     "python", "program", "frames", "no hook", "pass-through", "recording", "setprofile", "noise",
-    "rec:pass", "target", "extra ns", "rec:setprofile", ""], [
+    "rec:pass", "target", "extra ns", "rec:setprofile", "", "waits"], [
     "pass-through: a PEP 523 hook that only calls the interpreter's evaluator; setprofile: an empty C profile function",
     f"pass: rec:pass within its target or at most {EXTRA_NS} ns above pass-through, and rec:setprofile <= {MAX_OF_SETPROFILE}",
+    "waits: how often, in all rounds together, the program had to wait for a collector that did not keep up",
     "on 3.13 `no hook` and `pass-through` run with __init__ calls made visible, as recording needs them"],
     needs_dyntrace=False)
 def frames(table, python, options):
@@ -115,9 +117,10 @@ def frames(table, python, options):
             good = share <= MAX_OF_SETPROFILE and (
                 program.target is None or ratio <= program.target or extra <= EXTRA_NS)
             row += [f"{ns['record']:.1f}", f"{ns['setprofile']:.1f}", noise(report, "pass"), f"{ratio:.2f}",
-                    f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}", f"{share:.2f}", verdict(good)]
+                    f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}", f"{share:.2f}", verdict(good),
+                    report["stats"]["waits"]]
         else:
-            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "not built"]
+            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "not built", "-"]
         table.add(*row)
         table.raw.append({"python": python.version, **report})
 

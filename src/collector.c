@@ -810,7 +810,12 @@ int collector_recover(struct session *session, pid_t command, int command_wait_s
 
     *result = (struct collector_result){0};
     *c = (struct collector){.state.fd = -1, .pages.fd = -1};
-    if (recorder_joined(session->frames)) { /* killed between its last two steps */
+    if (recorder_finished(session->trace)) { /* killed after its last step but one */
+        unlink(session->frames);
+        recorder_mend(session->trace, &result->frames);
+        return 0;
+    }
+    if (recorder_finished(session->frames)) { /* killed before it */
         if (recorder_publish(session->trace, session->frames, &error)) {
             snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace, error);
             goto done;

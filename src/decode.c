@@ -228,7 +228,11 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         now->used -= frame_row_end(row, ns, exit);
     } else if (duration < d->session->min_duration_ns && !now->rows &&
                (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        frame_pages_drop(d->session->pages, id);
+        /* The row goes away once no commit names it as open. A kill before that
+         * leaves a short row, hence the end. */
+        frame_pages_end(d->session->pages, id, ns, 0, exit);
+        d->dropped = id;
+        d->commit_due = true;
     } else {
         frame_pages_end(d->session->pages, id, ns, 0, exit);
     }
@@ -278,7 +282,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     unsigned what = RING_WORD_WHAT(word);
     char cause[96];
 
-    if (what >= sizeof lengths || lengths[what] != length) {
+    if (what >= sizeof lengths || lengths[what] != length ||
+        (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
     }
@@ -344,6 +349,9 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         if (d->commit_due) {
             commit(d);
             d->commit_due = false;
+            if (d->dropped)
+                frame_pages_drop(d->session->pages, d->dropped);
+            d->dropped = 0;
         }
     }
     commit(d);

@@ -94,6 +94,7 @@ struct decoder {
     uint32_t *active;                /* by code_id: open activations on this thread; owned */
     uint32_t active_count;
     uint32_t last_page;              /* the page stored last, for --min-duration */
+    uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
     bool commit_due;
     bool broken;                     /* the words make no sense: nothing more is taken */

@@ -429,12 +429,12 @@ done:
     return -1;
 }
 
-bool recorder_joined(const char *frames)
+bool recorder_finished(const char *path)
 {
     sqlite3 *db = NULL;
     uint32_t rows = 0;
-    bool joined = sqlite3_open_v2(frames, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-                  query_number(db, "SELECT count(*) FROM meta WHERE key = 'state'", &rows) == 0 && rows;
+    bool joined = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                  query_number(db, "SELECT count(*) FROM meta WHERE key = 'state' AND value <> 'recording'", &rows) == 0 && rows;
 
     sqlite3_close(db);
     return joined;
@@ -451,6 +451,12 @@ int recorder_publish(const char *live, const char *frames, const char **error)
             unlink(side);
             sqlite3_free(side);
         }
+    /* A rename that replaces a file makes ext4 start writing all of the new one,
+     * which takes a second for a few GB; an exchange does not. */
+    if (renameat2(AT_FDCWD, frames, AT_FDCWD, live, RENAME_EXCHANGE) == 0) {
+        unlink(frames);
+        return 0;
+    }
     if (rename(frames, live) == 0)
         return 0;
     *error = strerror(errno);

@@ -74,8 +74,8 @@ int recorder_mend(const char *path, uint64_t *frames);
  * finished, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
  * (static). LIVE stays as it is when that fails. */
 int recorder_join(const char *live, const char *frames, const char **error);
-/* Has FRAMES got its tables already? (A kill may come between the two steps.) */
-bool recorder_joined(const char *frames);
+/* Is PATH a whole trace? (A kill may come between any two steps of the above.) */
+bool recorder_finished(const char *path);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */
 int recorder_publish(const char *live, const char *frames, const char **error);
 

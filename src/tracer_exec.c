@@ -120,18 +120,21 @@ err:
     return NULL;
 }
 
-/* The same for a mapping of names to values, str or bytes. A plain dict and
- * os.environ are read; another mapping's methods are the program's code, and
- * running them twice could show, so it is copied by the original's own rules. */
+/* The same for a mapping of names to values, str or bytes. It is read as the
+ * original would read it, by keys() and values(), once each: those may be the
+ * program's code. The original then reads our copy. */
 static PyObject *mend_mapping(PyObject *mapping)
 {
-    PyObject *copy = NULL, *paths = NULL, *name = NULL, *value = NULL, *fresh = NULL;
+    PyObject *copy = PyDict_New(), *paths = NULL, *name = NULL, *value = NULL, *fresh = NULL;
+    PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
     char *text = NULL;
     const char *old = NULL;
 
-    copy = PyDict_New();
-    if (!copy || PyDict_Update(copy, mapping))
+    if (!copy || !keys || !values || PyList_GET_SIZE(keys) != PyList_GET_SIZE(values))
         goto err;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++)
+        if (PyDict_SetItem(copy, PyList_GET_ITEM(keys, i), PyList_GET_ITEM(values, i)))
+            goto err;
     name = PyUnicode_FromString("PYTHONPATH");
     paths = name ? PyDict_GetItem(copy, name) : NULL; /* borrowed */
     if (!paths) {
@@ -155,6 +158,8 @@ static PyObject *mend_mapping(PyObject *mapping)
     if (!fresh || PyDict_SetItem(copy, name, fresh))
         goto err;
 done:
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
     Py_XDECREF(name);
     Py_XDECREF(value);
     Py_XDECREF(fresh);

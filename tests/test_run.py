@@ -639,7 +639,7 @@ def test_thread_that_never_ends(record, python):
         ready.wait()
         """
     trace = holds(record(["-c", program], python=python))
-    assert trace.rows("SELECT thread, end_ns, exit FROM frames WHERE qualname = 'forever'") == [("daemon", None, "abandoned")]
+    assert trace.rows("SELECT thread, end_ns, exit FROM frames WHERE qualname = 'forever'") == [("daemon", None, None)]
 
 
 # ---- ends ----
@@ -651,11 +651,11 @@ ENDS = {
     "exit text": ("import sys; sys.exit('bye')", 1, None, "raise"),
     "exit -1": ("import sys; sys.exit(-1)", 255, None, "raise"),
     "exception": ("1/0", 1, None, "raise"),
-    "_exit": ("import os; os._exit(9)", 9, None, "abandoned"),
-    "kill": ("import os; os.kill(os.getpid(), 9)", 137, 9, "abandoned"),
-    "term": ("import os; os.kill(os.getpid(), 15)", 143, 15, "abandoned"),
-    "segv": ("import ctypes; ctypes.string_at(0)", 139, 11, "abandoned"),
-    "abort": ("import os; os.abort()", 134, 6, "abandoned"),
+    "_exit": ("import os; os._exit(9)", 9, None, None),
+    "kill": ("import os; os.kill(os.getpid(), 9)", 137, 9, None),
+    "term": ("import os; os.kill(os.getpid(), 15)", 143, 15, None),
+    "segv": ("import ctypes; ctypes.string_at(0)", 139, 11, None),
+    "abort": ("import os; os.abort()", 134, 6, None),
 }
 
 
@@ -667,7 +667,7 @@ def test_how_it_ends(record, how):
     assert trace.rows("SELECT exit_code, exit_signal FROM process") == [(None, number) if number else (status, None)]
     assert calls(trace, "done") == 11
     rows = trace.rows("SELECT qualname, exit, end_ns IS NULL FROM frames WHERE qualname IN ('last', 'outer') ORDER BY frame_id")
-    assert rows == [("outer", exit, exit == "abandoned"), ("last", exit, exit == "abandoned")]
+    assert rows == [("outer", exit, exit == None), ("last", exit, exit == "abandoned")]
     assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
     assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL")[0][0] == int(
         trace.rows("SELECT value FROM meta WHERE key = 'open_frame_count'")[0][0])

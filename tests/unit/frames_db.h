@@ -177,18 +177,23 @@ static inline bool under_valgrind(void)
     return preload && strstr(preload, "vgpreload");
 }
 
-/* Set row->fixed_bytes: its cell without outcome, end and exit. From the file format, not from our code. */
+static inline unsigned measure_number(uint64_t value)
+{
+    return value < 2 ? 0 : value < 1 << 7 ? 1 : value < 1 << 15 ? 2 : value < 1 << 23 ? 3
+           : value < UINT64_C(1) << 31 ? 4 : value < UINT64_C(1) << 47 ? 6 : 8;
+}
+
+/* Say how long ROW's cell is. From the file format, not from our code. */
 static inline void measure(struct frame_row *row, uint64_t id)
 {
-    const uint64_t value[] = {row->thread_id, row->parent_id, row->code_id, row->kind, row->start_ns};
-    unsigned bytes = 1 + 1 + 1 + 10;
+    unsigned bytes = 1 + 1 + 1 + 10 + measure_number(row->thread_id) + measure_number(row->parent_id) +
+                     measure_number(row->code_id) + measure_number(row->kind) + measure_number(row->start_ns);
 
     for (uint64_t rest = id >> 7; rest; rest >>= 7)
         bytes++;
-    for (unsigned i = 0; i < 5; i++)
-        bytes += value[i] < 2 ? 0 : value[i] < 1 << 7 ? 1 : value[i] < 1 << 15 ? 2 : value[i] < 1 << 23 ? 3
-                 : value[i] < UINT64_C(1) << 31 ? 4 : value[i] < UINT64_C(1) << 47 ? 6 : 8;
-    row->fixed_bytes = (uint8_t)bytes;
+    row->open_bytes = row->bytes = (uint8_t)(bytes + FRAME_OPEN_BYTES);
+    if (row->ended)
+        row->bytes = (uint8_t)(bytes + measure_number(row->outcome) + measure_number(row->end_ns) + measure_number(row->exit));
 }
 
 static uint64_t random_state = 88172645463325252u;

@@ -314,7 +314,7 @@ static void thread_enter(struct frames_db *f, struct model *m, struct thread *t,
 
     if (t->has_page) {
         measure(&made, frame_id(t->page, t->rows));
-        if (t->rows == FRAME_PAGE_ROWS || t->used + made.fixed_bytes + FRAME_OPEN_BYTES + 2u > FRAME_PAGE_ROOM ||
+        if (t->rows == FRAME_PAGE_ROWS || t->used + made.open_bytes + 2u > FRAME_PAGE_ROOM ||
             !random_below(12)) /* small pages: more of them */
             thread_put(f, t, false);
     }
@@ -323,7 +323,7 @@ static void thread_enter(struct frames_db *f, struct model *m, struct thread *t,
         t->has_page = true;
         measure(&made, frame_id(t->page, 0));
     }
-    t->used += made.fixed_bytes + FRAME_OPEN_BYTES + 2u;
+    t->used += made.open_bytes + 2u;
     t->row[t->rows] = made;
     model_add(m, frame_id(t->page, t->rows), &made);
     t->open[t->depth++] = frame_id(t->page, t->rows++);
@@ -341,6 +341,7 @@ static void thread_leave(struct frames_db *f, struct model *m, struct thread *t,
         row->end_ns = now;
         row->exit = (uint8_t)exit;
         row->outcome = (uint8_t)outcome;
+        measure(row, id);
     } else {
         frame_pages_end(&f->pages, id, now, outcome, exit);
     }
