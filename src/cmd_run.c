@@ -308,8 +308,9 @@ static void probe_start(struct probe *p, const char *python)
     p->fd = ends[0];
 }
 
-/* 0: the interpreter is supported and has its extension, or would not say. */
-static int probe_finish(struct probe *p, const char *python)
+/* 0: the interpreter is supported and has its extension, or would not say. -1: not,
+ * said unless QUIET. */
+static int probe_finish(struct probe *p, const char *python, bool quiet)
 {
     char text[256] = "", name[64], suffix[128], *path = NULL;
     size_t used = 0;
@@ -325,12 +326,14 @@ static int probe_finish(struct probe *p, const char *python)
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
         return 0; /* not an interpreter that answers: it will say so itself */
     if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
-        say_error("%s: %s %d.%d is not supported: use CPython 3.11 to 3.14, or run untraced with --frames none", python,
-                  strcmp(name, "cpython") ? name : "CPython", major, minor);
+        if (!quiet)
+            say_error("%s: %s %d.%d is not supported: use CPython 3.11 to 3.14, or run untraced with --frames none",
+                      python, strcmp(name, "cpython") ? name : "CPython", major, minor);
         result = -1;
     } else if (asprintf(&path, "%s/_dyntrace%s", command_library_directory(), suffix) > 0 && access(path, R_OK)) {
-        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", python, major,
-                  minor, path, python);
+        if (!quiet)
+            say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", python,
+                      major, minor, path, python);
         result = -1;
     }
     free(path);
@@ -744,7 +747,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     struct probe probe = {-1, -1};
     uint32_t first = 0, root = 0;
     int orders = -1, result = -1, status = 2;
-    bool made = false;
+    bool made = false, untraced = false;
     pid_t pid;
 
     if (t->python)
@@ -755,13 +758,10 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     if (frames_file_free(trace, session.frames) || recorder_create(trace, session.frames, o->force, &first, &root))
         goto done;
     made = true;
-    status = t->python ? probe_finish(&probe, t->path) : 0;
+    untraced = t->python && probe_finish(&probe, t->path, o->session.frames == SESSION_NONE);
     probe.pid = -1;
-    if (status) {
-        status = 2;
+    if (untraced)
         goto done;
-    }
-    status = 2;
     if (collector_start(&session, command, first, root, &orders, &result))
         goto done;
     if (command_fork(&session, t, orders)) {
@@ -792,7 +792,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         session.directory[0] = 0;
 done:
     if (probe.pid > 0)
-        probe_finish(&probe, t->path);
+        probe_finish(&probe, t->path, true);
     if (made) { /* nothing ran: leave nothing behind */
         unlink(trace);
         unlink(session.frames);
@@ -806,7 +806,7 @@ done:
     free(said);
     free(trace);
     free(command);
-    return status;
+    return untraced && o->session.frames == SESSION_NONE ? run_untraced(t) : status;
 }
 
 static int run(int argc, char **argv)

@@ -103,7 +103,8 @@ static uint32_t row_id(struct fact *fact, uint32_t *next, bool resumed)
     return id;
 }
 
-static void fact_take(struct traced *t, struct fact *fact)
+/* FACT is a copy of the head of SHARED, which has the text. */
+static void fact_take(struct traced *t, const struct fact *fact, struct fact *shared)
 {
     struct collector *c = t->collector;
     struct state_header *next = c->state.header;
@@ -112,17 +113,17 @@ static void fact_take(struct traced *t, struct fact *fact)
     switch (fact->kind) {
     case FACT_ARGV:
         free(t->argv);
-        t->argv = json_array(fact->text, bytes);
+        t->argv = json_array(shared->text, bytes);
         t->changed = true;
         break;
     case FACT_EXECUTABLE:
         free(t->executable);
-        t->executable = strndup(fact->text, bytes);
+        t->executable = strndup(shared->text, bytes);
         t->changed = true;
         break;
     case FACT_PYTHON:
         free(t->version);
-        t->version = strndup(fact->text, bytes);
+        t->version = strndup(shared->text, bytes);
         t->changed = true;
         break;
     case FACT_RANK:
@@ -132,16 +133,16 @@ static void fact_take(struct traced *t, struct fact *fact)
     case FACT_THREAD:
         if (!room_for(&t->threads, &t->thread_count, fact->id))
             break;
-        id = t->threads[fact->id] = row_id(fact, &next->next_thread, c->resumed);
-        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], fact->text, bytes);
+        id = t->threads[fact->id] = row_id(shared, &next->next_thread, c->resumed);
+        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], shared->text, bytes);
         break;
     case FACT_CODE:
         if (!room_for(&t->codes.id, &t->codes.count, fact->id))
             break;
-        id = t->codes.id[fact->id] = row_id(fact, &next->next_code, c->resumed);
+        id = t->codes.id[fact->id] = row_id(shared, &next->next_code, c->resumed);
         recorder_code(c->recorder, &(struct recorder_code){
-            .code_id = id, .process_id = t->row.process_id, .name = fact->text, .name_bytes = bytes,
-            .file = fact->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
+            .code_id = id, .process_id = t->row.process_id, .name = shared->text, .name_bytes = bytes,
+            .file = shared->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
             .flags = (uint32_t)fact->number[1], .fingerprint = fact->number[2]});
         break;
     default:
@@ -158,13 +159,16 @@ static bool facts_next(struct traced *t, uint64_t at)
     if (chunk)
         munmap(chunk, 4096);
     chunk = bytes && bytes < UINT32_MAX ? map_file(t, at, bytes + sizeof *chunk) : NULL;
-    if (!chunk) {
+    if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
+        if (chunk)
+            munmap(chunk, bytes + sizeof *chunk);
         file_broken(t, "its names lie outside the file");
         return false;
     }
     if (t->facts)
         munmap(t->facts, t->facts_bytes);
     t->facts = chunk;
+    t->facts_off = at;
     t->facts_bytes = bytes + sizeof *chunk;
     t->facts_read = 0;
     return true;
@@ -176,20 +180,19 @@ static void facts_take(struct traced *t)
         uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
         uint64_t end = t->facts_bytes - sizeof *t->facts;
         while (t->facts_read < used) {
-            struct fact *fact = (struct fact *)(t->facts->data + t->facts_read);
-            uint32_t bytes;
+            struct fact *fact = (struct fact *)(t->facts->data + t->facts_read), head;
             if (used > end || end - t->facts_read < sizeof *fact) {
                 file_broken(t, "its names do not end where they say");
                 return;
             }
-            bytes = fact->bytes;
-            if (bytes < sizeof *fact || bytes % 8 || bytes > used - t->facts_read || bytes > FACT_MAX ||
-                (uint64_t)fact->text_bytes[0] + fact->text_bytes[1] > bytes - sizeof *fact) {
+            head = *fact; /* what is checked must not change before it is used */
+            if (head.bytes < sizeof *fact || head.bytes % 8 || head.bytes > used - t->facts_read || head.bytes > FACT_MAX ||
+                (uint64_t)head.text_bytes[0] + head.text_bytes[1] > head.bytes - sizeof *fact) {
                 file_broken(t, "a name's length makes no sense");
                 return;
             }
-            fact_take(t, fact);
-            t->facts_read += bytes;
+            fact_take(t, &head, fact);
+            t->facts_read += head.bytes;
         }
         next = t->facts->next_off;
         if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) || !facts_next(t, next))
@@ -446,15 +449,17 @@ void traced_finish(struct traced *t)
 {
     t->drained = true;
     t->changed = true;
+    /* First what cannot fail, whatever became of the file. */
+    for (uint32_t i = 0; i < t->ring_count; i++)
+        decode_close(&t->rings[i].decoder);
     if (t->file)
         report_losses(t);
     for (uint32_t i = 0; i < t->ring_count; i++) {
         struct traced_ring *r = &t->rings[i];
-        decode_close(&r->decoder);
         munmap(r->words, r->count * 16);
         munmap(r->ring, RING_HEADER);
         /* The memory goes back; the file keeps its names, which a recovery needs. */
-        if (t->fd >= 0 && !t->collector->resumed)
+        if (t->fd >= 0 && !t->collector->resumed && !t->broken)
             fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)t->file->ring_off[i] + RING_HEADER,
                       (off_t)(r->count * 8));
     }

@@ -33,6 +33,7 @@ struct traced {
     uint32_t ring_count;
     /* facts */
     struct facts *facts;          /* shared; the chunk being read */
+    uint64_t facts_off;           /* where it lies */
     size_t facts_bytes;           /* mapped */
     uint64_t facts_read;          /* of its data */
     struct decode_codes codes;    /* owned: local code id -> code_id */
