@@ -12,8 +12,8 @@ result, or a measurement that cannot be made, makes the exit status 1.
 
 The programs are in programs/, what a figure measures is said in figures.py, and
 the yardsticks are in yardstick.c. The measured program is pinned to one
-processor (--cpu); the collector is left to the kernel, so two processors at
-least, otherwise idle, are needed for figures worth quoting.
+processor (--cpu) and the collector to the others, so two processors at least,
+otherwise idle, are needed for figures worth quoting.
 """
 import argparse
 import json

@@ -61,7 +61,8 @@ def time_modes(python, program, options, modes, dyntrace=None, load=None):
     if dyntrace is None:
         return python.run(arguments, report=True)["report"]
     with trace_path() as path:
-        run = python.run(arguments, report=True, dyntrace=["-o", path] + dyntrace, stats=True)
+        run = python.run(arguments, report=True, dyntrace=["-o", path] + dyntrace, stats=True,
+                         keep_off=options.cpu)
         return {**run["report"], "stats": run["stats"]}
 
 
@@ -173,7 +174,7 @@ def endtoend(table, python, options):
         for _ in range(options.long_rounds):
             plain.append(python.run(base, report=True))
             hooked.append(python.run(base + ["--hook", "pass", "--yardstick", python.yardstick], report=True))
-            recorded.append(python.run(base, report=True, dyntrace=["-o", path], stats=True))
+            recorded.append(python.run(base, report=True, dyntrace=["-o", path], stats=True, keep_off=options.cpu))
             recorded[-1]["lag_s"] = (recorded[-1]["end_ns"] - recorded[-1]["report"]["end_ns"]) / 1e9
         size = os.path.getsize(path)
         integrity, rows = inspect(path)
