@@ -55,8 +55,6 @@ QUICK = """
 # Differences that a bare pass-through PEP 523 hook makes as well, each with its reason: {pattern of the item: reason}.
 # Reported as "any hook", counted as real only with --strict. Nothing belongs here that such a hook was not seen to do.
 ANY_HOOK = {
-    r"test\.test_sys_settrace\.\w+\.test_20_async_for_loop":
-        "3.12+: under any hook SEND resumes a coroutine by its send() method, whose StopIteration sys.settrace sees as one more event",
     r"test\.test_sys\.TestSysJIT\.test_jit_is_active":
         "3.14 built with the JIT: CPython runs no jitted code while any hook is installed, and sys._jit.is_active() says so",
 }
