@@ -85,11 +85,11 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
         else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
             tracer_generator_finished(t, ts);
     }
-    t->open = open.outer;
     now = tracer_now(monotonic);
-    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !tracer_room(t, &now))
-        return result;
-    tracer_put(t, RING_WORD(tag, open.ordinal & RING_ID_MASK, now));
+    /* Still open while room is made: after a fork that numbers it anew. */
+    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || tracer_room(t, &now))
+        tracer_put(t, RING_WORD(tag, open.ordinal & RING_ID_MASK, now));
+    t->open = open.outer;
     return result;
 }
 

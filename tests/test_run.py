@@ -667,7 +667,7 @@ def test_how_it_ends(record, how):
     assert trace.rows("SELECT exit_code, exit_signal FROM process") == [(None, number) if number else (status, None)]
     assert calls(trace, "done") == 11
     rows = trace.rows("SELECT qualname, exit, end_ns IS NULL FROM frames WHERE qualname IN ('last', 'outer') ORDER BY frame_id")
-    assert rows == [("outer", exit, exit == None), ("last", exit, exit == "abandoned")]
+    assert rows == [("outer", exit, exit is None), ("last", exit, exit is None)]
     assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
     assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL")[0][0] == int(
         trace.rows("SELECT value FROM meta WHERE key = 'open_frame_count'")[0][0])
