@@ -62,7 +62,7 @@ $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) schemas/queries | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
 	mv $@.new $@
 
-$(BUILD)/obj $(BUILD)/lib/dyntrace $(BUILD)/unit $(BUILD)/fuzz:
+$(BUILD)/obj $(BUILD)/lib/python/dyntrace $(BUILD)/unit $(BUILD)/fuzz:
 	mkdir -p $@
 
 # ---- the extension, once per interpreter -----------------------------------
@@ -72,7 +72,8 @@ SEEN :=
 UNFIT :=
 TRACER := $(wildcard src/tracer_*.c)
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
-MODULE := $(patsubst python/%,$(BUILD)/lib/%,python/sitecustomize.py $(PACKAGE))
+# The package has a folder of its own: whoever puts that on PYTHONPATH must not get our sitecustomize.
+MODULE := $(BUILD)/lib/sitecustomize.py $(PACKAGE:%=$(BUILD)/lib/%)
 
 # $(call facts,PYTHON): "ok SOABI SUFFIX -isystem ...", or a sentence that says
 # why nothing can be built for it. See python/build_facts.py.
@@ -81,7 +82,7 @@ facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot b
 # The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags.
 define extension_rules
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
-$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/dyntrace
+$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/python/dyntrace
 	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
 $(BUILD)/obj-$(1)/%.o: src/%.c | $(BUILD)/obj-$(1)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
@@ -110,10 +111,10 @@ extensions: fit $(EXTENSIONS) $(MODULE)
 fit:
 	@if [ -n "$(UNFIT)" ]; then echo "$(UNFIT)" | tr ';' '\n' | sed -n 's/^ *\(..*\)/make: &/p' >&2; exit 1; fi
 
-$(BUILD)/lib/%.py: python/%.py | $(BUILD)/lib/dyntrace
+$(BUILD)/lib/sitecustomize.py: python/sitecustomize.py | $(BUILD)/lib/python/dyntrace
 	cp $< $@
 
-$(BUILD)/lib/%.pyi: python/%.pyi | $(BUILD)/lib/dyntrace
+$(BUILD)/lib/python/dyntrace/%: python/dyntrace/% | $(BUILD)/lib/python/dyntrace
 	cp $< $@
 
 # ---- install ---------------------------------------------------------------
@@ -129,7 +130,7 @@ install: all
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)
-	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/dyntrace)
+	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/python/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace)
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
 	$(INSTALL) -m 644 README.md LICENSE docs/internals.md $(DOCDIR)

@@ -11,6 +11,23 @@ import os
 import sys
 
 
+def _package(directory):
+    """The package dyntrace, for programs that use it; nothing of it is read before they do."""
+    package = type(sys)("dyntrace")
+    package.__path__ = [directory]
+    package.__file__ = os.path.join(directory, "__init__.py")
+
+    def load(name):
+        del package.__getattr__
+        with open(package.__file__, encoding="utf-8") as source:
+            exec(compile(source.read(), package.__file__, "exec"), package.__dict__)
+        return getattr(package, name)
+
+    package.__package__ = "dyntrace"
+    package.__getattr__ = load
+    return package
+
+
 def _start(inject):
     library = os.path.dirname(os.path.realpath(__file__))
     session = os.path.dirname(inject)
@@ -25,6 +42,7 @@ def _start(inject):
             module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
             _imp.exec_dynamic(module)
             sys.modules["_dyntrace"] = module
+            sys.modules["dyntrace"] = _package(os.path.join(library, "python", "dyntrace"))
             module._start(session, os.path.dirname(os.__file__))
             return
     # The parent reads this name and tells the user; the program just runs.

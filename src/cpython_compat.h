@@ -48,16 +48,54 @@ static inline PyCodeObject *compat_code(compat_frame *frame)
 #endif
 }
 
-/* The frame's first local (self, for a method), borrowed, or NULL. */
-static inline PyObject *compat_first_local(compat_frame *frame)
+/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables
+ * are not there before the frame has started. */
+static inline PyObject *compat_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
-    return PyStackRef_IsNull(frame->localsplus[0]) ? NULL
-                                                   : PyStackRef_AsPyObjectBorrow(frame->localsplus[0]);
+    return PyStackRef_IsNull(frame->localsplus[i]) ? NULL : PyStackRef_AsPyObjectBorrow(frame->localsplus[i]);
 #else
-    return frame->localsplus[0];
+    return frame->localsplus[i];
 #endif
 }
+
+/* The function that the frame is a call of, borrowed. */
+static inline PyFunctionObject *compat_function(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030c0000
+    return (PyFunctionObject *)frame->f_funcobj;
+#else
+    return frame->f_func;
+#endif
+}
+
+/* Has it run already? (A generator resumed, or a frame that another hook began.) */
+static inline int compat_has_started(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return frame->instr_ptr != _PyCode_CODE(compat_code(frame));
+#else
+    return frame->prev_instr != _PyCode_CODE(compat_code(frame)) - 1;
+#endif
+}
+
+/* A frame that has not started is done with, because other code has run in its
+ * place. 3.11: its caller clears it. 3.13: there is a function that CPython
+ * exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE
+ * in it. The exception that is pending stays. (tracer_replace.c) */
+void compat_dispose(PyThreadState *ts, compat_frame *frame);
+#if PY_VERSION_HEX >= 0x030d0000
+extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
+#endif
+
+/* An attribute that need not be there, without the cost of an exception. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_optional_attribute PyObject_GetOptionalAttr
+#else
+#define compat_optional_attribute _PyObject_LookupAttr
+#endif
 
 /* A frame that lives in a generator, coroutine or async generator: it is being
  * resumed. (The call that makes the generator runs in an ordinary frame.) */

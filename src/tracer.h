@@ -8,6 +8,10 @@
  *   tracer_ring.c    process file, rings, waiting, fork
  *   tracer_code.c    code objects: their ids, names, and whether to record them
  *   tracer_stack.c   deep recursion: more C stack when a thread's runs short
+ *   tracer_decide.c  the shim: what to run for a call
+ *   tracer_cache.c   the shim's entries for each code object
+ *   tracer_replace.c running other code in place of a frame
+ *   tracer_api.c     the shim's functions and types
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
  *
@@ -57,6 +61,9 @@ struct tracer {
     bool gone;              /* no collector: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
     uint32_t finished_at;         /* `entered` then; see tracer_settrace.c */
+    /* the shim */
+    PyObject *callback;           /* owned: False or a callable; NULL = None */
+    PyCodeObject *replacement;    /* borrowed: the code about to run in place of a frame */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;
@@ -70,8 +77,8 @@ struct tracer_process {
     char file_name[64];                  /* within the directory it lies in */
     char file_path[512];
     _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us */
-    _PyFrameEvalFunction hook;           /* the one of ours that is in use */
-    bool hooked;
+    _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
+    bool recording;                      /* frames go to a ring */
     bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
     Py_ssize_t extra;                    /* code-extra slot */
     uint32_t codes;                      /* code ids given */
@@ -84,18 +91,25 @@ extern struct tracer_process tracer_process;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* tracer_shim.c */
-_PyFrameEvalFunction tracer_choose_hook(void);
-void tracer_hook(bool on);
+/* Put into the interpreter's slot what recording and the shim need now. */
+void tracer_rehook(void);
+void tracer_record(bool on);
 
 /* tracer_ring.c. All are slow paths; they keep the pending exception. */
 int tracer_open_session(const char *directory);  /* 0, or -1: not recording */
-struct tracer *tracer_attach(compat_frame *frame);/* this thread's tracer, made; NULL: no memory */
+/* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
+struct tracer *tracer_attach(compat_frame *frame);
+static inline struct tracer *tracer_here(void)
+{
+    return tracer_thread ? tracer_thread : tracer_attach(NULL);
+}
 /* Make room for an event; *NOW moves on if that took a wait. False: write nothing. */
 bool tracer_room(struct tracer *t, uint64_t *now);
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
 
-/* tracer_code.c: the mark in a code object's extra slot, 0 = not seen yet. */
+/* tracer_code.c: the mark in a code object's extra slot (or in its code_state,
+ * tracer_cache.h), 0 = not seen yet. */
 enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
 uintptr_t tracer_mark_code(PyCodeObject *code);
 void tracer_fix_init(PyObject *self);

@@ -7,7 +7,7 @@
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP] [| CODE_INIT]
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
-#include "tracer.h"
+#include "tracer_cache.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -182,9 +182,13 @@ void tracer_fix_all_types(void)
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     PyObject *type, *value, *traceback, *keep[2];
+    struct code_state *state = code_state_of(code, false);
     size_t bytes[2];
     const char *name, *file;
     uintptr_t mark;
+
+    if (state && state->mark)
+        return state->mark;
 
     PyErr_Fetch(&type, &value, &traceback);
     name = name_text(code->co_qualname, &bytes[0], &keep[0]);
@@ -201,7 +205,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark |= CODE_INIT;
     Py_XDECREF(keep[0]);
     Py_XDECREF(keep[1]);
-    if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
+    if (state)
+        state->mark = mark;
+    else if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
         PyErr_Clear();
     PyErr_Restore(type, value, traceback);
     return mark;

@@ -2,10 +2,11 @@
  *
  * Runs in: the traced process.
  *
- * Importing it does nothing. `_start`, called by sitecustomize.py, joins the
+ * Importing it does nothing but make the shim's functions (tracer_api.c)
+ * available. `_start`, called by sitecustomize.py, joins the
  * session of `dyntrace run`; pause() and resume() take the hook away and put it
  * back, for programs that measure themselves. */
-#include "tracer.h"
+#include "tracer_cache.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -26,19 +27,16 @@ static PyObject *start(PyObject *module, PyObject *args)
         return NULL;
     if (P.session)
         Py_RETURN_TRUE;
-    P.interpreter = PyInterpreterState_Get();
     if (strlen(library) < sizeof P.standard_library)
         strcpy(P.standard_library, library);
-    P.extra = compat_request_extra(NULL);
-    if (P.extra < 0 || tracer_open_session(session)) {
+    if (tracer_open_session(session)) {
         PyErr_Clear();
         Py_RETURN_FALSE;
     }
-    P.hook = tracer_choose_hook();
     tracer_follow_children();
     if (P.session->frames != SESSION_NONE) {
         tracer_fix_all_types();
-        tracer_hook(true);
+        tracer_record(true);
     }
     Py_RETURN_TRUE;
 }
@@ -49,7 +47,7 @@ static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
     if (P.session)
-        tracer_hook(false);
+        tracer_record(false);
     Py_RETURN_NONE;
 }
 
@@ -59,7 +57,7 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
     if (P.session && P.session->frames != SESSION_NONE)
-        tracer_hook(true);
+        tracer_record(true);
     Py_RETURN_NONE;
 }
 
@@ -133,5 +131,16 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__dyntrace(void);
 PyMODINIT_FUNC PyInit__dyntrace(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+
+    if (P.extra < 0) {
+        P.interpreter = PyInterpreterState_Get();
+        P.extra = compat_request_extra(code_state_free);
+    }
+    if (module && (P.extra < 0 || shim_types_ready(module))) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
+        Py_CLEAR(module);
+    }
+    return module;
 }

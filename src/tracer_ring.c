@@ -52,7 +52,8 @@ static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ring *free_rings[RING_MAX];
 static unsigned free_ring_count;
 
-static pthread_key_t thread_key;
+static pthread_key_t thread_key; /* calls thread_ended */
+static bool thread_key_made;
 
 /* ---- extents ---- */
 
@@ -288,7 +289,7 @@ static struct ring *ring_new(void)
  * Only ordinary attribute access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
-    PyObject *self = frame ? compat_first_local(frame) : NULL, *value = NULL, *encoded = NULL;
+    PyObject *self = frame ? compat_local(frame, 0) : NULL, *value = NULL, *encoded = NULL;
 
     name[0] = 0;
     if (getpid() == (pid_t)syscall(SYS_gettid)) {
@@ -378,7 +379,7 @@ static void stop(struct tracer *t)
     t->gone = true;
     t->limit = 0;
     if (atomic_load(&P.session->closed))
-        tracer_hook(false);
+        tracer_record(false);
 }
 
 /* ---- threads ---- */
@@ -466,8 +467,10 @@ struct tracer *tracer_attach(compat_frame *frame)
         memset(t, 0, sizeof *t);
         t->stack_low = tracer_stack_low();
         tracer_thread = t;
-        pthread_setspecific(thread_key, t);
-        ring_attach(t, frame);
+        if (thread_key_made || (thread_key_made = !pthread_key_create(&thread_key, thread_ended)))
+            pthread_setspecific(thread_key, t);
+        if (P.session)
+            ring_attach(t, frame);
     }
     PyErr_Restore(type, value, traceback);
     errno = saved_errno;
@@ -479,7 +482,7 @@ bool tracer_room(struct tracer *t, uint64_t *now)
     int saved_errno = errno;
     bool room = !t->gone;
 
-    if (room && !t->ring) { /* the first event after a fork */
+    if (room && !t->ring) { /* the first event after a fork, or of a thread older than the session */
         room = ring_attach(t, NULL);
         *now = tracer_now(P.monotonic);
     }
@@ -495,8 +498,8 @@ bool tracer_room(struct tracer *t, uint64_t *now)
     if (!room) {
         if (t->ring)
             t->ring->lost++;
-        if (P.hooked && atomic_load_explicit(&P.session->closed, memory_order_relaxed))
-            tracer_hook(false);
+        if (P.recording && atomic_load_explicit(&P.session->closed, memory_order_relaxed))
+            tracer_record(false);
     }
     errno = saved_errno;
     return room;
@@ -564,7 +567,7 @@ int tracer_open_session(const char *directory)
     }
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
-    if (pthread_key_create(&thread_key, thread_ended) || pthread_atfork(NULL, NULL, forked)) {
+    if (pthread_atfork(NULL, NULL, forked)) {
         P.session = NULL;
         return -1;
     }

@@ -13,83 +13,31 @@
  *
  * The hook is one function per combination of options, so that the common one
  * does nothing it need not. */
-#include "tracer.h"
+#include "tracer_cache.h"
+#include "tracer_record.h"
 
-struct tracer_process tracer_process = {.extra = -1};
+struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
-
-/* Run the frame as CPython would have run it: the depth that it may recurse to
- * is what it would be without a hook (cpython_compat.h, tracer_stack.c). */
-static inline __attribute__((always_inline)) PyObject *
-evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    PyObject *result;
-
-    compat_enter_c(ts);
-    if (unlikely((char *)__builtin_frame_address(0) < t->stack_low))
-        result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag);
-    else
-        result = tracer_process.evaluate(ts, frame, throwflag);
-    compat_leave_c(ts);
-    return result;
-}
 
 static inline __attribute__((always_inline)) PyObject *
 record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool monotonic,
              const bool limit_depth)
 {
     struct tracer *t = tracer_thread;
-    uintptr_t mark = compat_extra(compat_code(frame), tracer_process.extra);
-    enum ring_tag tag;
-    uint64_t now;
+    uintptr_t mark = record_mark(frame);
+    struct open_frame open;
     PyObject *result;
     bool resumed;
 
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
-    if (unlikely((mark & (CODE_SEEN | CODE_SKIP | CODE_INIT)) != CODE_SEEN)) {
-        if (!mark)
-            mark = tracer_mark_code(compat_code(frame));
-        if (mark & CODE_INIT)
-            tracer_fix_init(compat_first_local(frame));
-        if (mark & CODE_SKIP)
-            return evaluate(t, ts, frame, throwflag);
-    }
-    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
-        return evaluate(t, ts, frame, throwflag);
-
     resumed = compat_is_resumed(frame);
-    tag = throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL;
-    now = tracer_now(monotonic);
-    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !tracer_room(t, &now))
-        return evaluate(t, ts, frame, throwflag);
-
-    struct open_frame open = {.outer = t->open, .code = (uint32_t)(mark >> CODE_SHIFT), .ordinal = t->entered++};
-    if (limit_depth)
-        open.depth = open.outer ? open.outer->depth + 1 : 0;
-    t->open = &open;
-    if (unlikely(open.code > RING_ID_MASK)) {
-        t->words[t->head & t->mask] = RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | open.code);
-        t->head++; /* published together with the next word */
-        tracer_put(t, now);
-    } else {
-        tracer_put(t, RING_WORD(tag, open.code, now));
-    }
-
-    result = evaluate(t, ts, frame, throwflag);
-
-    tag = !result ? RING_RAISE : RING_RETURN;
-    if (result && resumed) {
-        if (compat_has_yielded(frame))
-            tag = RING_YIELD;
-        else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
-            tracer_generator_finished(t, ts);
-    }
-    now = tracer_now(monotonic);
-    /* Still open while room is made: after a fork that numbers it anew. */
-    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || tracer_room(t, &now))
-        tracer_put(t, RING_WORD(tag, open.ordinal & RING_ID_MASK, now));
-    t->open = open.outer;
+    if (unlikely(mark & CODE_SKIP) ||
+        !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
+                      throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic, limit_depth))
+        return record_evaluate(t, ts, frame, throwflag);
+    result = record_evaluate(t, ts, frame, throwflag);
+    record_exit(t, &open, ts, frame, result, resumed, monotonic);
     return result;
 }
 
@@ -110,30 +58,40 @@ static PyObject *record_by_monotonic_to_depth(PyThreadState *ts, compat_frame *f
     return record_frame(ts, frame, throwflag, true, true);
 }
 
-_PyFrameEvalFunction tracer_choose_hook(void)
+static _PyFrameEvalFunction wanted_hook(void)
 {
-    bool to_depth = tracer_process.session->max_depth != 0;
+    bool to_depth;
 
+    if (shim_settings.active_threads)
+        return decide_frame;
+    if (!tracer_process.recording)
+        return NULL;
+    to_depth = tracer_process.session->max_depth != 0;
     if (tracer_process.monotonic)
         return to_depth ? record_by_monotonic_to_depth : record_by_monotonic;
     return to_depth ? record_by_counter_to_depth : record_by_counter;
 }
 
-/* Take or give back the interpreter's one PEP 523 slot. Giving back is skipped
- * when somebody else has put a hook above ours since: it calls ours. */
-void tracer_hook(bool on)
+/* One slot for the interpreter, so one hook for recording and shim. When somebody
+ * else has put a hook above ours, that one calls ours: it stays where it is, and
+ * ours cannot be taken out or exchanged. */
+void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;
-    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter), wanted = wanted_hook();
 
-    if (on && !tracer_process.hooked) {
-        if (current != tracer_process.hook) {
-            tracer_process.evaluate = current;
-            _PyInterpreterState_SetEvalFrameFunc(interpreter, tracer_process.hook);
-        }
-        tracer_process.hooked = true;
-    } else if (!on && tracer_process.hooked && current == tracer_process.hook) {
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, tracer_process.evaluate);
-        tracer_process.hooked = false;
-    }
+    if (wanted == tracer_process.hook)
+        return;
+    if (!tracer_process.hook)
+        tracer_process.evaluate = current;
+    else if (current != tracer_process.hook)
+        return;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, wanted ? wanted : tracer_process.evaluate);
+    tracer_process.hook = wanted;
+}
+
+void tracer_record(bool on)
+{
+    tracer_process.recording = on;
+    tracer_rehook();
 }

@@ -1,0 +1,17 @@
+"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns.
+
+Runs in: the traced process. The work is done in C (`_dyntrace`); this package gives it names.
+
+    dyntrace.eval_frame   set_eval_frame and what goes with it, as in torch._C._dynamo.eval_frame
+    dyntrace.types        what callbacks get and return
+    dyntrace.bytecode     questions about code objects
+    dyntrace.config       recompile_limit, accumulated_recompile_limit
+"""
+from ._native import native as _native
+
+__all__ = ["reset"]
+
+
+def reset():
+    """Forget the cache entries and marks of every code object."""
+    _native.reset()

@@ -1,0 +1,32 @@
+"""Limits of the evaluator. Assign to this module's names:
+
+    dyntrace.config.recompile_limit = 16              valid entries of one code object
+    dyntrace.config.accumulated_recompile_limit = 512 entries ever made for one code object
+
+A call that would need one more runs as it is. Runs in: the traced process.
+"""
+import sys
+import types
+
+from ._native import native as _native
+
+
+class _Config(types.ModuleType):
+    @property
+    def recompile_limit(self):
+        return _native._get_limits()[0]
+
+    @recompile_limit.setter
+    def recompile_limit(self, value):
+        _native._set_limits(value, self.accumulated_recompile_limit)
+
+    @property
+    def accumulated_recompile_limit(self):
+        return _native._get_limits()[1]
+
+    @accumulated_recompile_limit.setter
+    def accumulated_recompile_limit(self, value):
+        _native._set_limits(self.recompile_limit, value)
+
+
+sys.modules[__name__].__class__ = _Config

@@ -1,0 +1,319 @@
+/* tracer_api.c -- the shim's functions and types, as Python sees them.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
+ * code written for it runs after changing its imports. */
+#include "tracer_cache.h"
+
+#include <structmember.h>
+
+/* ---- the frame that a callback gets ---- */
+
+/* A view of a frame that has not started. Outlives the callback, without locals. */
+struct shim_frame {
+    PyObject_HEAD
+    PyObject *code, *globals, *builtins, *locals, *closure, *module; /* owned */
+};
+
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals)
+{
+    struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
+    PyObject *closure = compat_function(frame)->func_closure, *name;
+
+    if (!view)
+        return NULL;
+    view->code = Py_NewRef((PyObject *)compat_code(frame));
+    view->globals = Py_NewRef(frame->f_globals);
+    view->builtins = Py_NewRef(frame->f_builtins);
+    view->locals = Py_NewRef(locals);
+    view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
+    name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
+    view->module = Py_NewRef(name ? name : Py_None);
+    return (PyObject *)view;
+}
+
+/* The callback has returned: the locals are the running frame's from here on. */
+void shim_frame_close(PyObject *view)
+{
+    struct shim_frame *self = (struct shim_frame *)view;
+
+    Py_SETREF(self->locals, Py_NewRef(Py_None));
+    Py_DECREF(view);
+}
+
+static void frame_free(PyObject *object)
+{
+    struct shim_frame *self = (struct shim_frame *)object;
+
+    Py_XDECREF(self->code);
+    Py_XDECREF(self->globals);
+    Py_XDECREF(self->builtins);
+    Py_XDECREF(self->locals);
+    Py_XDECREF(self->closure);
+    Py_XDECREF(self->module);
+    PyObject_Free(object);
+}
+
+static PyObject *frame_first_line(PyObject *object, void *context)
+{
+    (void)context;
+    return PyLong_FromLong(((PyCodeObject *)((struct shim_frame *)object)->code)->co_firstlineno);
+}
+
+/* "not started": torch's callers check that it is the first instruction. */
+static PyObject *frame_last_instruction(PyObject *object, void *context)
+{
+    (void)object, (void)context;
+    return PyLong_FromLong(0);
+}
+
+static PyObject *frame_back(PyObject *object, void *context)
+{
+    (void)object, (void)context;
+    Py_RETURN_NONE;
+}
+
+/* So that inspect.getmodule(frame) finds the module, as for a real frame. */
+static PyObject *frame_module(PyObject *object, void *context)
+{
+    (void)context;
+    return Py_NewRef(((struct shim_frame *)object)->module);
+}
+
+static PyMemberDef frame_members[] = {
+    {"f_code", T_OBJECT_EX, offsetof(struct shim_frame, code), READONLY, "The code object about to run."},
+    {"f_globals", T_OBJECT_EX, offsetof(struct shim_frame, globals), READONLY, "Its globals."},
+    {"f_builtins", T_OBJECT_EX, offsetof(struct shim_frame, builtins), READONLY, "Its builtins."},
+    {"f_locals", T_OBJECT_EX, offsetof(struct shim_frame, locals), READONLY,
+     "Arguments and free variables by name; None once the callback has returned."},
+    {"closure", T_OBJECT_EX, offsetof(struct shim_frame, closure), READONLY, "The function's cells, a tuple."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef frame_fields[] = {
+    {"f_lineno", frame_first_line, NULL, "The first line of the code.", NULL},
+    {"f_lasti", frame_last_instruction, NULL, "0: it has not started.", NULL},
+    {"f_back", frame_back, NULL, "None.", NULL},
+    {"__module__", frame_module, NULL, "The name of the module whose globals it has.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject shim_frame_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.types.DynamoFrameType",
+    .tp_basicsize = sizeof(struct shim_frame),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "A call that is about to run, as a callback sees it.",
+    .tp_dealloc = frame_free,
+    .tp_members = frame_members,
+    .tp_getset = frame_fields,
+};
+
+/* ---- functions ---- */
+
+static PyCodeObject *a_code(PyObject *object)
+{
+    if (PyCode_Check(object))
+        return (PyCodeObject *)object;
+    PyErr_Format(PyExc_TypeError, "expected a code object, got %s (a function has one as __code__)",
+                 Py_TYPE(object)->tp_name);
+    return NULL;
+}
+
+static struct code_state *a_state(PyObject *object)
+{
+    PyCodeObject *code = a_code(object);
+    struct code_state *state = code ? code_state_of(code, true) : NULL;
+
+    if (code && !state)
+        PyErr_NoMemory();
+    return state;
+}
+
+static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    struct tracer *t = tracer_here();
+    PyObject *old;
+
+    (void)module;
+    if (!t)
+        return PyErr_NoMemory();
+    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
+        PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
+                     Py_TYPE(callback)->tp_name);
+        return NULL;
+    }
+    old = t->callback;
+    t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
+    /* The slot is the interpreter's, the callback the thread's: the hook stays as
+     * long as any thread has one. The GIL guards the count. */
+    if (!old && t->callback)
+        shim_settings.active_threads++;
+    else if (old && !t->callback && shim_settings.active_threads)
+        shim_settings.active_threads--;
+    tracer_rehook();
+    return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *get_eval_frame_callback(PyObject *module, PyObject *ignored)
+{
+    struct tracer *t = tracer_thread;
+
+    (void)module, (void)ignored;
+    return Py_NewRef(t && t->callback ? t->callback : Py_None);
+}
+
+static PyObject *reset_code(PyObject *module, PyObject *object)
+{
+    PyCodeObject *code = a_code(object);
+
+    (void)module;
+    if (!code)
+        return NULL;
+    code_state_reset(code);
+    Py_RETURN_NONE;
+}
+
+static PyObject *reset(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    code_state_reset_all();
+    Py_RETURN_NONE;
+}
+
+static PyObject *skip_code(PyObject *module, PyObject *object)
+{
+    struct code_state *state = a_state(object);
+
+    (void)module;
+    if (!state)
+        return NULL;
+    state->action = ACTION_SKIP;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
+{
+    PyObject *code, *strategy, *value;
+    struct code_state *state;
+    long actions[2];
+    static const char *const names[2] = {"cur_action", "recursive_action"};
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        value = PyObject_GetAttrString(strategy, names[i]);
+        actions[i] = value ? PyLong_AsLong(value) : -1;
+        Py_XDECREF(value);
+        if (PyErr_Occurred())
+            return NULL;
+        if (actions[i] < ACTION_DEFAULT || actions[i] > ACTION_RUN_ONLY)
+            return PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", names[i], actions[i]);
+    }
+    state = a_state(code);
+    if (!state)
+        return NULL;
+    state->action = (enum frame_action)actions[0];
+    state->recursive_action = (enum frame_action)actions[1];
+    Py_RETURN_NONE;
+}
+
+static PyObject *unsupported(PyObject *module, PyObject *args)
+{
+    PyObject *first, *second;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:unsupported", &first, &second))
+        return NULL;
+    return Py_NewRef(second);
+}
+
+/* Put HOOK (None: none) in *SLOT; returns the old one. */
+static PyObject *set_hook(PyObject **slot, PyObject *hook)
+{
+    PyObject *old = *slot;
+
+    if (hook != Py_None && !PyCallable_Check(hook)) {
+        PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s", Py_TYPE(hook)->tp_name);
+        return NULL;
+    }
+    *slot = hook == Py_None ? NULL : Py_NewRef(hook);
+    return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    return set_hook(&shim_settings.guard_error_hook, hook);
+}
+
+static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    return set_hook(&shim_settings.guard_fail_hook, hook);
+}
+
+static PyObject *cache_entry_list(PyObject *module, PyObject *object)
+{
+    PyCodeObject *code = a_code(object);
+    struct code_state *state = code ? code_state_of(code, false) : NULL;
+    PyObject *list;
+
+    (void)module;
+    if (!code)
+        return NULL;
+    list = PyList_New(state ? state->count : 0);
+    for (Py_ssize_t i = 0; list && state && i < state->count; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)state->entries[i]));
+    return list;
+}
+
+static PyObject *set_limits(PyObject *module, PyObject *args)
+{
+    unsigned long recompile, accumulated;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "kk:_set_limits", &recompile, &accumulated))
+        return NULL;
+    shim_settings.recompile_limit = recompile;
+    shim_settings.accumulated_limit = accumulated;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_limits(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return Py_BuildValue("(kk)", shim_settings.recompile_limit, shim_settings.accumulated_limit);
+}
+
+PyMethodDef shim_methods[] = {
+    {"set_eval_frame", set_eval_frame, METH_O,
+     "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
+    {"get_eval_frame_callback", get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
+    {"reset_code", reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
+    {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
+    {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
+    {"set_code_exec_strategy", set_code_exec_strategy, METH_VARARGS,
+     "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they call."},
+    {"unsupported", unsupported, METH_VARARGS, "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
+    {"set_guard_error_hook", set_guard_error_hook, METH_O,
+     "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard raises."},
+    {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
+     "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard does not pass."},
+    {"_debug_get_cache_entry_list", cache_entry_list, METH_O, "The entries of a code object, in the order tried."},
+    {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
+    {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
+    {NULL, NULL, 0, NULL},
+};
+
+int shim_types_ready(PyObject *module)
+{
+    if (PyType_Ready(&cache_entry_type) || PyType_Ready(&shim_frame_type))
+        return -1;
+    if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
+        PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
+        return -1;
+    return PyModule_AddFunctions(module, shim_methods);
+}

@@ -1,0 +1,393 @@
+/* tracer_decide.c -- what to run for a call: the shim's rules.
+ *
+ * Runs in: the traced process, on every Python call while some thread has a
+ * callback (set_eval_frame).
+ *
+ *     callback None             the frame as it is
+ *     code marked skip          the frame as it is; its callees as the mark says
+ *     entries, in order         the first of this backend whose guard passes runs
+ *     miss, callback False,
+ *       or limit reached        the frame as it is
+ *     miss, callable            callback(frame, first entry, frame_state):
+ *       None                      mark the code skip; the frame as it is
+ *       GuardedCode               a new entry in front, which runs
+ *       ConvertFrameReturn        the same with a say in how callees are treated
+ *
+ * While guards and callback run, the thread's callback is None. After an
+ * exception from either it stays None, and the exception is the call's result.
+ * Frames that are thrown into or have started are evaluated as they are. */
+#include "tracer_cache.h"
+#include "tracer_record.h"
+
+#include <string.h>
+
+struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
+
+/* ---- what guards and callbacks see ---- */
+
+PyObject *shim_frame_locals(compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+    PyObject *locals = PyDict_New(), *closure = compat_function(frame)->func_closure;
+    int free_at = code->co_nlocalsplus - code->co_nfreevars;
+
+    if (!locals)
+        return NULL;
+    if (!(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
+        if (frame->f_locals && PyMapping_Check(frame->f_locals) && PyDict_Update(locals, frame->f_locals))
+            goto err;
+        return locals;
+    }
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        PyObject *value;
+#if PY_VERSION_HEX >= 0x030c0000
+        if (_PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN)
+            continue;
+#endif
+        if (i < free_at)
+            value = compat_local(frame, i);
+        else
+            value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
+        if (value && PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value))
+            goto err;
+    }
+    return locals;
+err:
+    Py_DECREF(locals);
+    return NULL;
+}
+
+/* The backend that CALLBACK stands for: callbacks wrap one another. Borrowed. */
+static PyObject *backend_of(PyObject *callback)
+{
+    static PyObject *names[3];
+    PyObject *at = callback;
+
+    if (!names[0]) {
+        names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
+        names[1] = PyUnicode_InternFromString("_torchdynamo_orig_callable");
+        names[2] = PyUnicode_InternFromString("backend");
+    }
+    for (int depth = 0; depth < 64; depth++) {
+        PyObject *inner = NULL;
+        for (int i = 0; i < 2 && !inner; i++)
+            if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
+                PyErr_Clear();
+        if (!inner)
+            break;
+        Py_DECREF(inner); /* its owner keeps it */
+        at = inner;
+    }
+    return at;
+}
+
+static bool same_backend(PyObject *entry, PyObject *wanted)
+{
+    int same;
+
+    if (entry == wanted || wanted == Py_False) /* run-only takes any */
+        return true;
+    same = PyObject_RichCompareBool(entry, wanted, Py_EQ);
+    if (same < 0)
+        PyErr_Clear();
+    return same > 0;
+}
+
+/* HOOK(guard, code, f_locals, index, last), with the pending exception kept. */
+static void call_hook(PyObject *hook, struct cache_entry *entry, PyCodeObject *code, PyObject *locals, Py_ssize_t index,
+                      bool last)
+{
+    PyObject *type, *value, *traceback, *result;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    result = PyObject_CallFunction(hook, "OOOnO", entry->guard, (PyObject *)code, locals, index, last ? Py_True : Py_False);
+    if (!result)
+        PyErr_WriteUnraisable(hook);
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
+ * raised, or gave something that is not a bool. */
+static int look_up(struct code_state *state, PyCodeObject *code, PyObject *locals, PyObject *backend,
+                   struct cache_entry **found)
+{
+    *found = NULL;
+    for (Py_ssize_t i = 0; i < state->count; i++) {
+        struct cache_entry *entry = state->entries[i];
+        bool last = i + 1 == state->count, passed;
+        PyObject *check, *result;
+        if (!entry->check)
+            break; /* only invalid ones follow */
+        if (!same_backend(entry->backend, backend))
+            continue;
+        /* Guards are the program's code: they may reset the cache under us. */
+        Py_INCREF(entry);
+        check = Py_NewRef(entry->check);
+        result = PyObject_CallOneArg(check, locals);
+        Py_DECREF(check);
+        if (result && !PyBool_Check(result)) {
+            PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
+                         code->co_qualname, Py_TYPE(result)->tp_name);
+            Py_CLEAR(result);
+        }
+        if (!result) {
+            if (shim_settings.guard_error_hook)
+                call_hook(shim_settings.guard_error_hook, entry, code, locals, i, last);
+            Py_DECREF(entry);
+            return -1;
+        }
+        passed = result == Py_True;
+        Py_DECREF(result);
+        if (passed && entry->check) {
+            cache_entry_touch(entry);
+            *found = entry;
+            return 0;
+        }
+        if (shim_settings.guard_fail_hook)
+            call_hook(shim_settings.guard_fail_hook, entry, code, locals, i, last);
+        Py_DECREF(entry);
+    }
+    return 0;
+}
+
+/* ---- the callback ---- */
+
+static int action_of(PyObject *strategy, const char *name, enum frame_action *action)
+{
+    PyObject *value = PyObject_GetAttrString(strategy, name);
+    long number = value ? PyLong_AsLong(value) : -1;
+
+    Py_XDECREF(value);
+    if (number < ACTION_DEFAULT || number > ACTION_RUN_ONLY) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", name, number);
+        return -1;
+    }
+    *action = (enum frame_action)number;
+    return 0;
+}
+
+/* What the callback wants done. */
+struct answer {
+    PyObject *guarded;          /* owned, or NULL: no code */
+    enum frame_action action, recursive_action;
+    bool for_code;              /* the actions are for later calls as well */
+};
+
+static int read_answer(PyObject *result, struct answer *answer)
+{
+    PyObject *strategy = NULL, *name;
+    int status = -1, truth;
+
+    *answer = (struct answer){0};
+    if (result == Py_None) {
+        answer->action = ACTION_SKIP;
+        answer->for_code = true;
+        return 0;
+    }
+    name = PyUnicode_InternFromString("frame_exec_strategy");
+    if (!name || compat_optional_attribute(result, name, &strategy) < 0)
+        goto done;
+    if (!strategy) { /* the older protocol: the GuardedCode itself */
+        answer->guarded = Py_NewRef(result);
+        status = 0;
+        goto done;
+    }
+    if (action_of(strategy, "cur_action", &answer->action) || action_of(strategy, "recursive_action", &answer->recursive_action))
+        goto done;
+    Py_SETREF(strategy, PyObject_GetAttrString(result, "apply_to_code"));
+    truth = strategy ? PyObject_IsTrue(strategy) : -1;
+    if (truth < 0)
+        goto done;
+    answer->for_code = truth;
+    answer->guarded = PyObject_GetAttrString(result, "guarded_code");
+    if (!answer->guarded)
+        goto done;
+    if (answer->guarded == Py_None)
+        Py_CLEAR(answer->guarded);
+    status = 0;
+done:
+    Py_XDECREF(name);
+    Py_XDECREF(strategy);
+    return status;
+}
+
+/* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
+static int ask(PyObject *callback, compat_frame *frame, PyObject *locals, struct code_state *state, struct answer *answer)
+{
+    PyObject *view = shim_frame_open(frame, locals), *result = NULL;
+    PyObject *first = state->count ? (PyObject *)state->entries[0] : Py_None;
+    int status = -1;
+
+    if (view) {
+        Py_INCREF(first);
+        result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
+        Py_DECREF(first);
+        shim_frame_close(view);
+    }
+    if (result)
+        status = read_answer(result, answer);
+    Py_XDECREF(result);
+    return status;
+}
+
+/* ---- the decision ---- */
+
+/* The thread's callback, to VALUE (borrowed here; NULL = None). */
+static void set_callback(struct tracer *t, PyObject *value)
+{
+    PyObject *old = t->callback;
+
+    t->callback = Py_XNewRef(value);
+    Py_XDECREF(old);
+}
+
+/* What callees get when the action for them is ACTION. Borrowed. */
+static PyObject *callback_under(PyObject *callback, enum frame_action action)
+{
+    return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
+}
+
+/* Evaluate the frame as it is, with callees under CALLBACK; then put back what
+ * was there, unless the frame itself has set another. */
+static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under)
+{
+    PyObject *result;
+
+    if (t->callback != under)
+        set_callback(t, under);
+    result = record_evaluate(t, ts, frame, 0);
+    if (under != callback && t->callback == under)
+        set_callback(t, callback);
+    return result;
+}
+
+static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+                           PyObject *callback, PyObject *under)
+{
+    PyObject *result;
+
+    entry->hits++;
+    if (t->callback != under)
+        set_callback(t, under);
+    result = entry->code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
+                                                           : replace_frame(t, ts, frame, entry);
+    if (under != callback && t->callback == under)
+        set_callback(t, callback);
+    return result;
+}
+
+static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                        enum outcome *outcome)
+{
+    PyCodeObject *code = compat_code(frame);
+    struct code_state *state = code_state_of(code, callback != Py_False);
+    PyObject *locals = NULL, *under = callback, *result = NULL, *backend;
+    struct cache_entry *entry = NULL;
+    struct answer answer = {0};
+
+    *outcome = OUTCOME_PLAIN;
+    if (!state)
+        return record_evaluate(t, ts, frame, 0);
+    code_state_hold(state);
+    under = callback_under(callback, state->recursive_action);
+    if (state->action == ACTION_SKIP) {
+        *outcome = OUTCOME_SKIP;
+        result = run_original(t, ts, frame, callback, under);
+        goto done;
+    }
+    locals = shim_frame_locals(frame);
+    if (!locals)
+        goto err;
+    backend = callback == Py_False ? Py_False : backend_of(callback);
+    set_callback(t, NULL);
+    if (look_up(state, code, locals, backend, &entry)) {
+        *outcome = OUTCOME_GUARD_ERROR;
+        goto err;
+    }
+    if (entry) {
+        *outcome = OUTCOME_HIT;
+        result = run_entry(t, ts, frame, entry, callback, under);
+        goto done;
+    }
+    if (callback == Py_False || state->action == ACTION_RUN_ONLY) {
+        *outcome = OUTCOME_RUN_ONLY;
+        result = run_original(t, ts, frame, callback, under);
+        goto done;
+    }
+    if ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
+        state->compiles >= shim_settings.accumulated_limit) {
+        *outcome = OUTCOME_LIMIT;
+        result = run_original(t, ts, frame, callback, under);
+        goto done;
+    }
+    if (ask(callback, frame, locals, state, &answer)) {
+        *outcome = OUTCOME_CALLBACK_ERROR;
+        goto err;
+    }
+    if (state->recursive_action == ACTION_DEFAULT)
+        under = callback_under(callback, answer.recursive_action);
+    if (answer.for_code) {
+        state->action = answer.action;
+        state->recursive_action = answer.recursive_action;
+    }
+    if (!answer.guarded) {
+        *outcome = OUTCOME_DECLINED;
+        result = run_original(t, ts, frame, callback, under);
+        goto done;
+    }
+    entry = cache_entry_add(state, answer.guarded, backend, code);
+    if (!entry) {
+        *outcome = OUTCOME_CALLBACK_ERROR;
+        goto err;
+    }
+    Py_INCREF(entry);
+    *outcome = OUTCOME_COMPILED;
+    result = run_entry(t, ts, frame, entry, callback, under);
+    goto done;
+err:
+    compat_dispose(ts, frame);
+done:
+    Py_XDECREF(entry);
+    Py_XDECREF(answer.guarded);
+    Py_XDECREF(locals);
+    code_state_release(state);
+    return result;
+}
+
+PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+    PyObject *callback, *result;
+    struct open_frame open;
+    enum outcome outcome;
+    bool resumed, recorded = false, monotonic = tracer_process.monotonic;
+    uintptr_t mark = 0;
+
+    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
+        return tracer_process.evaluate(ts, frame, throwflag);
+    if (t->replacement == compat_code(frame)) { /* the code that runs in place of a frame, which is recorded */
+        t->replacement = NULL;
+        return record_evaluate(t, ts, frame, throwflag);
+    }
+    resumed = compat_is_resumed(frame);
+    if (tracer_process.recording) {
+        mark = record_mark(frame);
+        recorded = !(mark & CODE_SKIP) &&
+                   record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
+                                throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
+                                tracer_process.session->max_depth != 0);
+    }
+    callback = t->callback;
+    if (!callback || throwflag || resumed || ts->tracing > 0 || compat_has_started(frame)) {
+        result = record_evaluate(t, ts, frame, throwflag);
+    } else {
+        Py_INCREF(callback);
+        result = decide(t, ts, frame, callback, &outcome);
+        Py_DECREF(callback);
+    }
+    if (recorded)
+        record_exit(t, &open, ts, frame, result, resumed, monotonic);
+    return result;
+}

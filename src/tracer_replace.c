@@ -1,0 +1,152 @@
+/* tracer_replace.c -- run other code in place of a frame.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * CPython has no call for "evaluate this code with that frame's arguments". But
+ * in a frame that has not started, the arguments are its first locals, in the
+ * order: positional, keyword-only, *args, **kwargs. So the compiled code is
+ * made "flat", every argument positional, once; a function is made of it with
+ * the globals and closure of the original; and a vectorcall of that function
+ * with the locals as arguments does what CPython itself does for a call:
+ *
+ *     frame of f(a, *b, c):   localsplus = [a, c, b, ...]
+ *     flat code:              co_argcount 3, no flags for * and **
+ *     vectorcall(flat_f, localsplus, 3)
+ *
+ * The old frame was never linked into the thread's stack, so depth, tracebacks
+ * and sys._getframe() are as if the original had run. Then it is disposed of.
+ * Class bodies, modules and exec() have their namespace in the frame instead
+ * and take another road (PyEval_EvalCodeEx). */
+#include <string.h>
+
+#include "tracer_cache.h"
+
+#include <opcode.h>
+
+enum { SMALL_ARGUMENTS = 15 };
+
+static int argument_count(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
+           !!(code->co_flags & CO_VARKEYWORDS);
+}
+
+/* CODE with every argument positional. New reference; NULL with an exception. */
+static PyObject *flatten(PyCodeObject *code)
+{
+    PyObject *replace = NULL, *none = NULL, *names = NULL, *flat = NULL;
+
+    if (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)))
+        return Py_NewRef((PyObject *)code);
+    replace = PyObject_GetAttrString((PyObject *)code, "replace");
+    none = PyTuple_New(0);
+    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount", 0, "co_flags",
+                          code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+    if (replace && none && names)
+        flat = PyObject_Call(replace, none, names);
+    Py_XDECREF(replace);
+    Py_XDECREF(none);
+    Py_XDECREF(names);
+    return flat;
+}
+
+/* A function of ENTRY's flat code that stands for FRAME's. New reference. Kept
+ * in the entry as long as calls are of one function without a closure. */
+static PyObject *function_for(struct cache_entry *entry, compat_frame *frame)
+{
+    PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
+
+    if (made && made->func_globals == frame->f_globals && made->func_qualname == original->func_qualname &&
+        made->func_name == original->func_name && !original->func_closure)
+        return Py_NewRef(entry->function);
+    if (!entry->flat && !(entry->flat = flatten((PyCodeObject *)entry->code)))
+        return NULL;
+    made = (PyFunctionObject *)PyFunction_New(entry->flat, frame->f_globals);
+    if (!made)
+        return NULL;
+    Py_XSETREF(made->func_name, Py_NewRef(original->func_name));
+    Py_XSETREF(made->func_qualname, Py_NewRef(original->func_qualname));
+    if (original->func_closure)
+        Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
+    else
+        Py_XSETREF(entry->function, Py_NewRef((PyObject *)made));
+    return (PyObject *)made;
+}
+
+static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *function)
+{
+    int count = argument_count(compat_code(frame));
+    PyObject *small[SMALL_ARGUMENTS + 1], **arguments = small, *result;
+
+    if (count > SMALL_ARGUMENTS && !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
+        return PyErr_NoMemory();
+    for (int i = 0; i < count; i++)
+        arguments[i + 1] = compat_local(frame, i);
+    /* The next frame of this thread is the function's: let it pass. */
+    t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
+    result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    t->replacement = NULL;
+    if (arguments != small)
+        PyMem_Free(arguments);
+    return result;
+}
+
+static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObject *code)
+{
+    PyObject *closure = compat_function(frame)->func_closure, *result;
+
+    t->replacement = (PyCodeObject *)code;
+    result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0, NULL,
+                               0, NULL, 0, NULL, closure);
+    t->replacement = NULL;
+    return result;
+}
+
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry)
+{
+    PyObject *function = NULL, *result = NULL;
+
+    if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
+        PyObject *code = Py_NewRef(entry->code);
+        result = call_in_namespace(t, frame, code);
+        Py_DECREF(code);
+    } else if ((function = function_for(entry, frame))) {
+        result = call_flat(t, frame, function);
+        Py_DECREF(function);
+    }
+    compat_dispose(ts, frame);
+    return result;
+}
+
+/* ---- disposing ---- */
+
+#if PY_VERSION_HEX >= 0x030d0000
+void compat_dispose(PyThreadState *ts, compat_frame *frame)
+{
+    PyObject *pending = PyErr_GetRaisedException();
+
+    _PyEval_FrameClearAndPop(ts, frame);
+    PyErr_SetRaisedException(pending);
+}
+#elif PY_VERSION_HEX >= 0x030c0000
+void compat_dispose(PyThreadState *ts, compat_frame *frame)
+{
+    static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
+    PyObject *pending = PyErr_GetRaisedException(), *result;
+
+    frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
+    frame->prev_instr = code; /* the one before the next */
+    compat_enter_c(ts);
+    result = _PyEval_EvalFrameDefault(ts, frame, 0);
+    compat_leave_c(ts);
+    if (!result)
+        PyErr_Clear();
+    Py_XDECREF(result);
+    PyErr_SetRaisedException(pending);
+}
+#else
+void compat_dispose(PyThreadState *ts, compat_frame *frame)
+{
+    (void)ts, (void)frame; /* the caller clears it */
+}
+#endif
