@@ -69,8 +69,21 @@ def _hide(inject):
         data[key] = value[len(mine) + 1:]
 
 
+def _uncache():
+    """With -X pycache_prefix our bytecode lies among the user's: take it away again."""
+    cached = globals().get("__cached__")
+    if getattr(sys, "pycache_prefix", None) and cached:
+        try:
+            os.remove(cached)
+            os.rmdir(os.path.dirname(cached))
+            os.rmdir(os.path.dirname(os.path.dirname(cached)))
+        except OSError:  # a child process was quicker
+            pass
+
+
 _inject = os.path.dirname(os.path.abspath(__file__))
 _hide(_inject)
+_uncache()
 try:
     _start(_inject)
 except Exception:  # never the program's trouble

@@ -13,12 +13,13 @@
 
 /* Values of schemas/trace.sql's enum. */
 enum { EXIT_RETURN, EXIT_YIELD, EXIT_RAISE, EXIT_ABANDONED };
+enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 {
-    if (clock <= session->start_clock)
-        return 0;
-    return (uint64_t)((unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32);
+    unsigned __int128 ns = (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
+
+    return clock <= session->start_clock ? 0 : ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
 }
 
 /* ---- committing ---- */
@@ -282,13 +283,14 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     unsigned what = RING_WORD_WHAT(word);
     char cause[96];
 
-    if (what >= sizeof lengths || lengths[what] != length ||
+    /* Its second word is always a full clock. */
+    if (what < sizeof lengths && lengths[what] == length && length > count)
+        return 0;
+    if (what >= sizeof lengths || lengths[what] != length || words[1] >> CLOCK_BITS_MAX ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
     }
-    if (length > count)
-        return 0;
     if (words[1] >= d->now.clock)
         d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
     else

@@ -608,18 +608,22 @@ static int64_t tree_make(struct frame_pages *w)
         empty[empty_count++] = (uint32_t)level.child[0];
     }
     while (level.count > 1) {
-        size_t pages = (level.count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN;
+        size_t pages = (level.count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN, made = 0;
         for (size_t i = 0; i < pages; i++) {
             /* Children spread evenly: no page is left with only one. */
             size_t from = level.count * i / pages, to = level.count * (i + 1) / pages;
             uint64_t number = pages == 1 ? window->root : next;
-            interior_make(page, &level, from, to - from);
-            if (write_whole(w, page, sizeof page, (number - 1) * FRAME_PAGE_BYTES))
-                goto err;
+            /* The window is written and free: pages gather there. */
+            interior_make(window->page[made++], &level, from, to - from);
             level.child[i] = number;
             level.key[i] = level.key[to - 1];
-            if (pages > 1 && ++next == FRAME_LOCK_PAGE)
-                next++;
+            next += pages > 1;
+            if (made == FRAME_WINDOW_PAGES || i + 1 == pages || next == FRAME_LOCK_PAGE) {
+                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
+                    goto err;
+                made = 0;
+                next += next == FRAME_LOCK_PAGE;
+            }
         }
         level.count = pages;
     }

@@ -23,6 +23,7 @@ enum {
     FACT_MAX = 64 << 20,      /* bytes of one record that we believe */
     CODES_MAX = 64 << 20,     /* code ids of one process that we believe */
     CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
+    WAKE_WORDS = 2 * CHUNK_WORDS,
 };
 
 /* ---- the file ---- */
@@ -281,10 +282,13 @@ static bool ring_open(struct traced *t, uint32_t n)
     return true;
 }
 
-/* Let a waiting producer go on, once enough has been taken to make that worth while. */
+/* Let a waiting producer go on, once enough has been taken to make that worth
+ * while: about a millisecond's work, so that it never waits long at once. */
 static void wake(struct traced_ring *r, uint64_t tail, bool now)
 {
-    if (!now && tail - r->woken < r->count / 4)
+    uint64_t enough = r->count / 4 < WAKE_WORDS ? r->count / 4 : WAKE_WORDS;
+
+    if (!now && tail - r->woken < enough)
         return;
     r->woken = tail;
     if (atomic_load(&r->ring->waiting)) {
@@ -399,6 +403,8 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
     t->row = (struct recorder_process){
         .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .mode = modes[t->file->mode < 3 ? t->file->mode : 2],
         .start_ns = decode_ns(&c->decode, t->file->born_clock)};
+    if (t->row.start_ns > collector_now_ns(c))
+        t->row.start_ns = collector_now_ns(c); /* not believed */
     t->last_words_ns = clock_monotonic_ns();
     facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;

@@ -211,7 +211,7 @@ static inline uint64_t random_below(uint64_t limit)
     return limit ? random_next() % limit : 0;
 }
 
-static int failures;
+static __attribute__((unused)) int failures;
 
 #define CHECK(condition, ...) \
     do { \

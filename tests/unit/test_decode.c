@@ -332,16 +332,17 @@ static void test_clock(void)
     CHECK(loss_like(r, "clock: ") && loss_like(r, "clock: ")->events == 3, "backwards: a loss row");
     recording_close(r);
 
-    fresh(); /* before the session began, and for 292 years */
+    fresh(); /* the longest there is */
     now = 0;
     thread_word(0);
     enter(RING_CALL, 1);
-    now = INT64_MAX;
+    now = (UINT64_C(1) << 60) - 1;
     word(RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0));
     word(now);
     leave(RING_RETURN, 0);
     r = decoded(0);
-    CHECK(r->db.rows == 1 && r->db.row[0].end_ns == INT64_MAX && r->db.row[0].start_ns == 0, "extremes");
+    CHECK(r->db.rows == 1 && (uint64_t)r->db.row[0].end_ns == now && r->db.row[0].start_ns == 0, "extremes");
+    CHECK(decode_ns(&(struct decode_session){.ns_per_tick_32 = UINT64_MAX}, UINT64_MAX) == INT64_MAX, "never negative");
     recording_close(r);
 }
 
@@ -478,14 +479,17 @@ static void test_not_ours(void)
     static const struct {
         uint64_t word;
         const char *cause;
+        uint64_t next;
     } cases[] = {
-        {RING_WORD(RING_CALL, 1, 1000), "ring: it begins without a thread"},
-        {RING_CONTROL_WORD(4, 2, 0), "ring: it holds a word"},
-        {RING_CONTROL_WORD(31, 2, 0), "ring: it holds a word"},
-        {RING_CONTROL_WORD(CONTROL_EPOCH, 1, 0), "ring: it holds a word"},
-        {RING_CONTROL_WORD(CONTROL_EPOCH, 0, 0), "ring: it holds a word"},
-        {RING_CONTROL_WORD(CONTROL_THREAD, 65535, 0), "ring: it holds a word"},
-        {RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)4 << 37), "ring: it holds a word"},
+        {RING_WORD(RING_CALL, 1, 1000), "ring: it begins without a thread", 0},
+        {RING_CONTROL_WORD(4, 2, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(31, 2, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_EPOCH, 1, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_EPOCH, 0, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_THREAD, 65535, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)4 << 37), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0), "ring: it holds a word", UINT64_MAX},
+        {RING_CONTROL_WORD(CONTROL_THREAD, 2, 0), "ring: it holds a word", UINT64_C(1) << 60},
     };
     struct recording *r;
 
@@ -496,7 +500,7 @@ static void test_not_ours(void)
             enter(RING_CALL, 1);
         }
         word(cases[i].word);
-        word(now);
+        word(cases[i].next ? cases[i].next : now);
         enter(RING_CALL, 2);
         enter(RING_CALL, 3);
         r = recording_open(0);

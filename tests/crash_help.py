@@ -1,0 +1,166 @@
+"""What test_crash, test_recover and test_disk share: programs/crash_work.py from outside.
+
+    w = Work(dyntrace, python, tmp_path, threads=2)     starts `dyntrace run` on it, waits until it works
+    os.kill(w.pid, signal.SIGKILL)
+    w.wait()
+    w.check()                                           the trace holds exactly what the program did
+"""
+import contextlib
+import mmap
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+from conftest import ROOT
+
+PROGRAM = ROOT / "tests" / "programs" / "crash_work.py"
+
+
+def events_of_a_round():
+    """What one call of round_ does: "+name" enters, "-" leaves."""
+    middle = ["+middle", "+leaf", "-", "+leaf", "-", "-"]
+    return ["+round_", *middle, *middle, "-"]
+
+
+def states_of_a_round():
+    """After each number of events of a round: how many frames of each name have ended, and the names that are open."""
+    ended, stack = {"round_": 0, "middle": 0, "leaf": 0}, []
+    states = [(dict(ended), tuple(stack))]
+    for event in events_of_a_round():
+        if event == "-":
+            ended[stack.pop()] += 1
+        else:
+            stack.append(event[1:])
+        states.append((dict(ended), tuple(stack)))
+    return states
+
+
+STATES = states_of_a_round()
+WHOLE = STATES[-1][0]
+
+
+def rows(path, sql, *values):
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def until(condition, what, seconds=60):
+    """Wait until CONDITION() is true, return its value. The limit is for what hangs."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what}: not after {seconds} s"
+        time.sleep(0.002)
+    return value
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def collector_of(run):
+    """Pid of the collector: the child of `dyntrace run` that leads a session of its own."""
+    try:
+        with open(f"/proc/{run}/task/{run}/children") as file:
+            children = [int(pid) for pid in file.read().split()]
+        for pid in children:
+            if os.getsid(pid) == pid:
+                return pid
+    except OSError:
+        pass
+    return None
+
+
+def fsck(dyntrace, path):
+    done = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Work:
+    def __init__(self, dyntrace, python, tmp_path, threads=1, rounds=None, how=None, name="work", options=()):
+        self.dyntrace, self.threads = dyntrace, threads
+        self.trace = tmp_path / f"{name}.db"
+        self.counters_path = tmp_path / f"{name}.counters"
+        self.counters_path.write_bytes(bytes(4096))
+        with open(self.counters_path, "r+b") as file:
+            self.counters = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
+        argv = [dyntrace, "run", "-o", self.trace, "--python", python, *options, "--", PROGRAM, self.counters_path, threads]
+        argv += [] if rounds is None else [rounds]
+        argv += [how] if how else []
+        self.run = subprocess.Popen(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: self.working or self.run.poll() is not None, "the program begins to work")
+
+    pid = property(lambda self: self.counters[0])
+    working = property(lambda self: self.counters[1])
+    finished = property(lambda self: self.counters[2])
+
+    def begun_and_done(self, thread):
+        return self.counters[4 + 2 * thread], self.counters[5 + 2 * thread]
+
+    def session(self):
+        """Directory of the live session."""
+        return rows(self.trace, "SELECT value FROM meta WHERE key = 'session'")[0][0]
+
+    def wait(self, timeout=120):
+        self.out, self.err = self.run.communicate(timeout=timeout)
+        self.status = self.run.returncode
+        return self.status
+
+    def end(self):
+        """Whatever the test did: leave no process behind."""
+        for pid in (self.pid, collector_of(self.run.pid), self.run.pid):
+            if pid and not (pid == self.run.pid and self.run.returncode is not None):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        if self.run.returncode is None:
+            self.run.communicate()
+
+    def state(self, thread):
+        """Of a thread in the trace: {name: ended}, names of open frames in order, and frames with another parent than
+        round_'s life says."""
+        name = "MainThread" if thread == 0 else f"worker {thread}"
+        where = "FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id) WHERE t.name = ?"
+        ended = dict.fromkeys(WHOLE, 0)
+        ended.update(rows(self.trace, f"SELECT c.qualname, count(*) {where} AND c.qualname IN ('round_', 'middle', 'leaf')"
+                                      " AND f.end_ns IS NOT NULL GROUP BY 1", name))
+        opened = rows(self.trace, f"SELECT c.qualname {where} AND f.end_ns IS NULL ORDER BY f.frame_id", name)
+        wrong = rows(self.trace, f"""
+            SELECT f.frame_id, c.qualname, pc.qualname {where.replace(" WHERE ",
+                " LEFT JOIN frame p ON p.frame_id = f.parent_id LEFT JOIN code pc ON pc.code_id = p.code_id WHERE ")}
+            AND (c.qualname = 'round_' AND pc.qualname IS NOT 'work' OR c.qualname = 'middle' AND pc.qualname IS NOT 'round_'
+                 OR c.qualname = 'leaf' AND pc.qualname IS NOT 'middle') LIMIT 5""", name)
+        assert wrong == [], "(frame, function, of its parent)"
+        return ended, [name for name, in opened]
+
+    def check_thread(self, thread, least, most):
+        """The trace holds a beginning of this thread's life: LEAST whole rounds at least, MOST at most, and in between
+        any moment of a round. Nothing is missing in the middle, nothing is there twice."""
+        ended, opened = self.state(thread)
+        base = [name for name in opened if name not in WHOLE]
+        inside = tuple(name for name in opened if name in WHOLE)
+        assert base in ((["<module>", "main", "work"], []) if thread == 0 else
+                        (["Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "work"], [])) or \
+            (not inside and not least), opened
+        for partial, stack in STATES:
+            whole, rest = divmod(ended["round_"] - partial["round_"], WHOLE["round_"])
+            if rest == 0 and stack == inside and all(ended[n] == partial[n] + whole * WHOLE[n] for n in WHOLE):
+                if least <= whole and whole + (partial != STATES[0][0] or bool(stack)) <= most:
+                    return whole
+        raise AssertionError(f"thread {thread}: {ended}, open {opened}; {least} to {most} rounds expected")
+
+    def check(self, least=None, most=None):
+        """As check_thread for all threads; without limits as the counters say, the program having died."""
+        fsck(self.dyntrace, self.trace)
+        for thread in range(self.threads):
+            begun, done = self.begun_and_done(thread)
+            self.check_thread(thread, done if least is None else least[thread], begun if most is None else most[thread])
+        for suffix in ("-frames", "-wal", "-shm", "-journal", "-frames-journal"):
+            assert not os.path.exists(f"{self.trace}{suffix}")
+
+    def losses(self):
+        return [cause for cause, in rows(self.trace, "SELECT cause FROM loss")]

@@ -1,0 +1,111 @@
+/* fuzz_decode.c -- any words, in any batches, killed anywhere: a valid table.
+ *
+ * The first byte chooses: bit 0 --min-duration, bit 1 kill and resume between
+ * batches, bit 2 pages go to the file at once; the rest is the batch's size. The
+ * other bytes are the ring's words. */
+#include "decode.h"
+#include "ring.h"
+#include "../unit/frames_db.h"
+
+int fuzz_one(const uint8_t *data, size_t bytes);
+
+static uint32_t host_code(void *context, uint32_t local)
+{
+    (void)context;
+    return local % 1000 + 1;
+}
+static uint32_t host_thread(void *context, uint32_t local)
+{
+    (void)context;
+    return local % 100 + 1;
+}
+static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+{
+    (void)context, (void)thread_id, (void)at_ns, (void)events, (void)cause;
+}
+
+static struct frames_db f;
+static struct decode_place place;
+
+static void clean_up(void)
+{
+    unlink(f.path);
+    frames_db_close(&f);
+    free(frames_template);
+}
+
+int fuzz_one(const uint8_t *data, size_t bytes)
+{
+    struct decode_session session = {.pages = &f.pages, .start_clock = 1000, .ns_per_tick_32 = UINT64_C(1) << 31};
+    struct decode_codes codes = {0};
+    const struct decode_host host = {NULL, &codes, host_code, host_thread, host_loss};
+    struct decoder decoder;
+    size_t count = bytes ? (bytes - 1) / 8 : 0, at = 0, batch;
+    uint64_t *words;
+
+    if (!bytes)
+        return 0;
+    if (!f.window) {
+        frames_db_open(&f);
+        atexit(clean_up);
+    } else { /* as new, but for the mappings */
+        frame_pages_close(&f.pages);
+        memset(f.window->holds, 0, sizeof f.window->holds);
+        f.window->next_page = f.window->written = 0;
+        if (ftruncate(f.file, 0) || pwrite(f.file, frames_template, frames_template_bytes, 0) < 0 ||
+            frame_pages_open(&f.pages, dup(f.file), f.window, false))
+            abort();
+    }
+    session.min_duration_ns = data[0] & 1 ? 100000 : 0;
+    f.window->written = data[0] & 4 ? 5000 : 0;
+    batch = (size_t)(data[0] >> 3) * 4 + 1;
+    words = malloc(count * 8 + 1);
+    memcpy(words, data + 1, count * 8);
+    memset(&place, 0, sizeof place);
+    decode_open(&decoder, &session, host, &place);
+    while (at < count) {
+        size_t took = decode_words(&decoder, words + at, count - at < batch ? count - at : batch);
+        if (took > count - at)
+            abort();
+        at += took;
+        if (!took && batch >= count - at)
+            break; /* cut off */
+        batch += !took;
+        if (data[0] & 2 && took) {
+            uint64_t *whole = malloc(8 * (count - at) + 1); /* and reads nothing before what is left */
+            memcpy(whole, words + at, 8 * (count - at));
+            free(words);
+            words = whole;
+            count -= at;
+            at = 0;
+            free(decoder.stack);
+            free(decoder.active);
+            frame_pages_close(&f.pages);
+            if (frame_pages_open(&f.pages, dup(f.file), f.window, true))
+                abort();
+            decode_open(&decoder, &session, host, &place);
+        }
+    }
+    decode_close(&decoder);
+    f.finished = frame_pages_finish(&f.pages);
+    frames_db_read(&f, true);
+    if (strcmp(f.integrity, "ok") || f.finished < 0 || (size_t)f.finished != f.rows) {
+        fprintf(stderr, "%s; finish: %lld, rows: %zu\n", f.integrity, (long long)f.finished, f.rows);
+        abort();
+    }
+    for (size_t i = 0; i < f.rows; i++) {
+        const struct db_row *row = &f.row[i];
+        if (row->parent_id >= row->frame_id || row->kind > 3 || row->exit > 3 || row->start_ns < 0 ||
+            (row->end_ns >= 0 && row->end_ns < row->start_ns)) {
+            fprintf(stderr, "row %lld: parent %lld kind %lld exit %lld %lld..%lld\n", (long long)row->frame_id,
+                    (long long)row->parent_id, (long long)row->kind, (long long)row->exit, (long long)row->start_ns,
+                    (long long)row->end_ns);
+            abort();
+        }
+    }
+    free(f.row);
+    f.row = NULL;
+    free(words);
+    free(session.totals);
+    return 0;
+}

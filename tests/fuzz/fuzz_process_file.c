@@ -1,0 +1,178 @@
+/* fuzz_process_file.c -- any bytes as a process's file, through traced_open and traced_drain.
+ *
+ * The input is laid over a file that is well-formed: a list of patches, each
+ * where(2 bytes, in units of 8) and 8 bytes. So a few bytes reach every field of
+ * the header, the names, the ring's header and its words. */
+#include "collector.h"
+#include "command.h"
+#include "ring.h"
+#include "../unit/frames_db.h"
+
+int fuzz_one(const uint8_t *data, size_t bytes);
+
+const char *command_library_directory(void) /* main.c's */
+{
+    return "/nowhere";
+}
+
+enum { HEADER = (sizeof(struct process_file) + 4095) & ~4095, FACTS = 8192, RING = RING_HEADER + RING_SMALLEST, RINGS = 2,
+       FILE_BYTES = HEADER + FACTS + RINGS * RING };
+
+static _Alignas(4096) char good[FILE_BYTES];
+static char directory[64];
+static struct frames_db f;
+static struct recorder *recorder;
+static struct session session;
+static struct session_file session_file = {.clock = SESSION_MONOTONIC};
+
+static uint32_t fact_add(struct facts *facts, uint32_t used, unsigned kind, uint32_t id, const char *text)
+{
+    struct fact *fact = (struct fact *)(facts->data + used);
+    size_t length = strlen(text), size = (sizeof *fact + length + 7) & ~(size_t)7;
+
+    *fact = (struct fact){.bytes = (uint32_t)size, .kind = (uint16_t)kind, .id = id, .text_bytes = {(uint32_t)length / 2,
+                          (uint32_t)(length - length / 2)}, .number = {7, 3, 5}};
+    memcpy(fact->text, text, length);
+    return used + (uint32_t)size;
+}
+
+static void good_make(void)
+{
+    struct process_file *file = (struct process_file *)good;
+    struct facts *facts = (struct facts *)(good + HEADER), *more = (struct facts *)(good + HEADER + 4096);
+    uint32_t used = 0;
+
+    memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
+    file->format = RING_FORMAT;
+    file->word_bytes = 8;
+    file->pid = 4000000;
+    file->born_clock = 5;
+    file->facts_off = HEADER;
+    file->file_bytes = FILE_BYTES;
+    file->rings = RINGS;
+    file->ready = 1;
+    facts->bytes = more->bytes = 4096 - sizeof *facts;
+    used = fact_add(facts, used, FACT_ARGV, 0, "python3\0-c\0pass");
+    used = fact_add(facts, used, FACT_PYTHON, 0, "3.11.7");
+    used = fact_add(facts, used, FACT_EXECUTABLE, 0, "/usr/bin/python3");
+    used = fact_add(facts, used, FACT_THREAD, 0, "MainThread");
+    used = fact_add(facts, used, FACT_CODE, 0, "f/x.py");
+    facts->used = used;
+    facts->next_off = HEADER + 4096;
+    used = fact_add(more, 0, FACT_CODE, 1, "g<locals>/y.py");
+    used = fact_add(more, used, FACT_RANK, 0, "");
+    more->used = used;
+    for (int i = 0; i < RINGS; i++) {
+        char *at = good + HEADER + FACTS + i * RING;
+        struct ring *ring = (struct ring *)at;
+        uint64_t *words = (uint64_t *)(at + RING_HEADER);
+        file->ring_off[i] = (uint64_t)(at - good);
+        ring->words = RING_SMALLEST / 8;
+        words[0] = RING_CONTROL_WORD(CONTROL_THREAD, 2, (unsigned)i);
+        words[1] = 10;
+        for (int n = 0; n < 40; n++)
+            words[2 + n] = RING_WORD(n % 2 ? RING_RETURN : RING_CALL, n % 2 ? n / 2 : n % 3, 20u + (unsigned)n);
+        ring->head = 42;
+    }
+}
+
+static void clean_up(void)
+{
+    static const char *const names[] = {"t.db", "t.db-wal", "t.db-shm", "t.db-frames", "1-1-0.ring", "state", "window"};
+    char path[128];
+
+    recorder_close(recorder);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    rmdir(directory);
+    unlink(f.path);
+}
+
+static void setup(void)
+{
+    char path[128], frames[128];
+    uint32_t first, root;
+    const char *error;
+
+    snprintf(directory, sizeof directory, "/dev/shm/fuzz-XXXXXX");
+    if (!mkdtemp(directory))
+        snprintf(directory, sizeof directory, "/tmp/fuzz-XXXXXX"), mkdtemp(directory) ? (void)0 : abort();
+    snprintf(path, sizeof path, "%s/t.db", directory);
+    snprintf(frames, sizeof frames, "%s/t.db-frames", directory);
+    if (recorder_create(path, frames, false, &first, &root) || !(recorder = recorder_open(path, &error)))
+        abort();
+    frames_db_open(&f);
+    session.file = &session_file;
+    snprintf(session.directory, sizeof session.directory, "%s", directory);
+    good_make();
+    atexit(clean_up);
+}
+
+int fuzz_one(const uint8_t *data, size_t bytes)
+{
+    static _Alignas(4096) char bad[FILE_BYTES];
+    static unsigned runs;
+    struct collector *c;
+    struct traced *t;
+    char path[128];
+    bool retry;
+    unsigned fullest;
+    int fd;
+
+    if (!recorder)
+        setup();
+    memcpy(bad, good, sizeof bad);
+    for (size_t at = 0; at + 10 <= bytes; at += 10) {
+        size_t where = ((size_t)data[at] | (size_t)data[at + 1] << 8) * 8 % sizeof bad;
+        memcpy(bad + where, data + at + 2, 8);
+    }
+    ((struct process_file *)bad)->pid = 4000000; /* no process of this machine */
+    snprintf(path, sizeof path, "%s/1-1-0.ring", directory);
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || write(fd, bad, sizeof bad) != (ssize_t)sizeof bad)
+        abort();
+    close(fd);
+
+    frame_pages_close(&f.pages);
+    memset(f.window->holds, 0, sizeof f.window->holds);
+    f.window->next_page = f.window->written = 0;
+    if (ftruncate(f.file, 0) || pwrite(f.file, frames_template, frames_template_bytes, 0) < 0)
+        abort();
+    c = calloc(1, sizeof *c);
+    c->session = &session;
+    c->recorder = recorder;
+    if (collector_state_open(&c->state, &session, false))
+        abort();
+    c->state.window->first = frames_first;
+    c->state.window->root = frames_root;
+    if (frame_pages_open(&c->pages, dup(f.file), c->state.window, false))
+        abort();
+    c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32};
+    t = traced_open(c, directory, "1-1-0.ring", &retry);
+    if (t) {
+        for (int i = 0; i < 3; i++)
+            traced_drain(t, &fullest);
+        traced_finish(t);
+        traced_say(t);
+        traced_free(t);
+    }
+    f.finished = frame_pages_finish(&c->pages);
+    frames_db_read(&f, false);
+    if (strcmp(f.integrity, "ok") || f.finished < 0) {
+        fprintf(stderr, "%s; finish: %lld\n", f.integrity, (long long)f.finished);
+        abort();
+    }
+    frame_pages_close(&c->pages);
+    collector_state_close(&c->state);
+    snprintf(path, sizeof path, "%s/state", directory);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/window", directory);
+    unlink(path);
+    free(c->decode.totals);
+    free(c);
+    if (++runs % 500 == 0 && !recorder_commit(recorder))
+        fprintf(stderr, "%s\n", recorder_error(recorder));
+    return 0;
+}

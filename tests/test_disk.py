@@ -1,0 +1,317 @@
+"""Not enough of something, and files that others write to: the program goes on, the trace is a valid database, and
+what is missing is said."""
+import contextlib
+import os
+import random
+import resource
+import signal
+import sqlite3
+import struct
+import subprocess
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from crash_help import Work, collector_of, fsck, gone, rows, until
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
+    ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0,
+    reason="mounts a filesystem")
+
+CALLS = """
+import sys
+def leaf(n):
+    return n
+def work(n):
+    return sum(leaf(i) for i in range(n))
+print(work({calls}))
+sys.exit(3)
+"""
+
+
+def mounted(size, at, argv, setup="", **rest):
+    """Run ARGV where AT is an empty filesystem of SIZE, seen by nobody else."""
+    script = f'mount -t tmpfs -o size={size},mode=1777 none "$1" && shift && {setup or ":"} && exec "$@"'
+    return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(at), *map(str, argv)],
+                          capture_output=True, text=True, timeout=300, **rest)
+
+
+def integrity(path):
+    return rows(path, "PRAGMA integrity_check")
+
+
+@needs_root
+@pytest.mark.parametrize("size", ["500k", "1500k", "4m", "9m"])
+def test_full_disk(dyntrace, python, tmp_path, size):
+    small, after = tmp_path / "small", tmp_path / "after.db"
+    small.mkdir()
+    # The filesystem goes with its namespace: a shell keeps it until the trace is copied out.
+    run = f'"{dyntrace}" run -o "{small}/t.db" --python "{python}" -c "$CODE"; s=$?; ls "{small}" >&2; cp "{small}/t.db" "{after}"; exit $s'
+    done = mounted(size, small, ["sh", "-c", run], env={**os.environ, "CODE": CALLS.format(calls=500000)})
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "124999750000\n"
+    assert "No space left on device" in done.stderr or "disk is full" in done.stderr, done.stderr
+    assert integrity(after) == [("ok",)]
+    if rows(after, "SELECT value FROM meta WHERE key = 'state'") == [("complete",)]:
+        fsck(dyntrace, after)
+        assert any("disk: " in cause for cause, in rows(after, "SELECT cause FROM loss")), done.stderr
+        assert done.stderr.split("\n")[-2] == "t.db", "one file is left"
+
+
+@needs_root
+def test_no_room_for_the_trace_at_all(dyntrace, python, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    done = mounted("16k", small, [dyntrace, "run", "-o", small / "t.db", "--python", python, "-c", "print(1)"])
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    assert str(small / "t.db") in done.stderr
+
+
+THREADS = """
+import threading
+def leaf(n):
+    return n
+def work():
+    for i in range(2000):
+        leaf(i)
+threads = [threading.Thread(target=work) for _ in range(40)]
+for t in threads: t.start()
+for t in threads: t.join()
+print("done")
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("size", ["100k", "30m", "50m", "64m"])
+def test_small_shared_memory(dyntrace, python, tmp_path, size):
+    """Too small for a session: it is made in TMPDIR. Too small for all rings: they are smaller or in TMPDIR, or said."""
+    trace = tmp_path / "t.db"
+    done = mounted(size, "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, "-c", THREADS],
+                   env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    fsck(dyntrace, trace)
+    leaves = rows(trace, "SELECT count(*) FROM frames WHERE qualname = 'leaf'")[0][0]
+    losses = rows(trace, "SELECT cause, events FROM loss")
+    assert leaves == 80000 or any("memory: " in cause for cause, _ in losses), (leaves, losses)
+    if size in ("100k", "30m"):
+        assert leaves == 80000 and all(cause.startswith("stall") for cause, _ in losses), (leaves, losses)
+    assert list(tmp_path.glob("dyntrace-*")) == [], "nothing is left"
+
+
+@needs_root
+def test_shared_memory_fills_up(dyntrace, python, tmp_path):
+    """Somebody else takes all of it before the program starts its threads."""
+    trace = tmp_path / "t.db"
+    code = """
+open("/dev/shm/other", "wb").write(bytes(1 << 16))
+try:
+    with open("/dev/shm/other", "ab") as file:
+        while True:
+            file.write(bytes(1 << 16)), file.flush()
+except OSError:
+    pass
+""" + THREADS
+    done = mounted("96m", "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, "-c", code],
+                   env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    fsck(dyntrace, trace)
+    leaves = rows(trace, "SELECT count(*) FROM frames WHERE qualname = 'leaf'")[0][0]
+    assert leaves == 80000 or rows(trace, "SELECT count(*) FROM loss") != [(0,)]
+
+
+@pytest.mark.parametrize("limit, code", [
+    (resource.RLIMIT_NOFILE, """
+        import os, sys
+        files = []
+        try:
+            while True:
+                files.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError as error:
+            number = error.errno
+        import threading
+        def f(): pass
+        t = threading.Thread(target=f)
+        t.start(); t.join()
+        print(number, len(files))
+     """),
+    (resource.RLIMIT_AS, """
+        import resource
+        def f(n):
+            return [0] * n
+        n = 1
+        try:
+            while True:
+                f(n)
+                n *= 2
+        except MemoryError:
+            print("MemoryError", n)
+     """),
+], ids=["descriptors", "memory"])
+def test_tight_limits(dyntrace, python, tmp_path, limit, code):
+    """The program sets the limit itself, as it would: the same happens to it as without us."""
+    value = 32 if limit == resource.RLIMIT_NOFILE else 400 << 20
+    program = tmp_path / "p.py"
+    program.write_text(f"import resource\nresource.setrlimit({int(limit)}, ({value}, {value}))\n" + textwrap.dedent(code))
+    plain = subprocess.run([python, program], capture_output=True, text=True)
+    trace = tmp_path / "t.db"
+    done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+    fsck(dyntrace, trace)
+    assert rows(trace, "SELECT count(*) > 0 FROM frames WHERE qualname = 'f'") == [(1,)] or rows(trace, "SELECT * FROM loss")
+
+
+@pytest.mark.parametrize("megabytes", [2000, 300, 150, 80, 40])
+def test_all_of_us_under_a_memory_limit(dyntrace, python, tmp_path, megabytes):
+    """The limit holds for the recorder too. It may refuse; but the program is never the one to suffer."""
+    trace = tmp_path / "t.db"
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    argv = [python, "-c", CALLS.format(calls=1000)]
+    plain = subprocess.run(argv, capture_output=True, text=True, preexec_fn=limit)
+    done = subprocess.run([dyntrace, "run", "-o", trace, "--", *argv], capture_output=True, text=True, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) or done.returncode == 2, done.stderr
+    if done.returncode == 2:
+        assert done.stderr and not done.stdout
+    elif trace.exists() and plain.returncode == 3:
+        assert integrity(trace) == [("ok",)]
+        assert rows(trace, "SELECT count(*) FROM frame")[0][0] > 1000 or rows(trace, "SELECT * FROM loss"), done.stderr
+
+
+def test_two_recorders_on_one_file(dyntrace, python, tmp_path):
+    work = Work(dyntrace, python, tmp_path, 1, rounds=-1)
+    try:
+        for force in [], ["--force"]:
+            done = subprocess.run([dyntrace, "run", "-o", work.trace, *force, "--python", python, "-c", "print(1)"],
+                                  capture_output=True, text=True)
+            assert done.returncode == 2 and done.stdout == ""
+            assert str(work.trace) in done.stderr
+        os.kill(work.pid, signal.SIGKILL)
+        assert work.wait() == 137
+        work.check()
+    finally:
+        work.end()
+
+
+SLEEPERS = """
+import os, sys, threading, time
+def leaf():
+    pass
+def sleeper():
+    for i in range(1000):
+        leaf()
+    time.sleep(1000)
+for _ in range(2):
+    threading.Thread(target=sleeper).start()
+for i in range(1000):
+    leaf()
+print(os.getpid(), flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("left", [0, 100, 4096, 200000, "half"])
+def test_truncated_ring(dyntrace, python, tmp_path, left):
+    """Cut short under the collector's eyes while all threads sleep (a thread that writes would get SIGBUS)."""
+    trace = tmp_path / "t.db"
+    run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", SLEEPERS], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    pid = int(run.stdout.readline())
+    try:
+        session = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0])
+        time.sleep(0.3)
+        ring, = session.glob("*.ring")
+        os.truncate(ring, ring.stat().st_size // 2 if left == "half" else left)
+        time.sleep(0.2)
+        assert not gone(collector_of(run.pid)), "the collector survives"
+        os.kill(pid, signal.SIGKILL)
+        out, err = run.communicate(timeout=60)
+    finally:
+        for one in (pid, run.pid):
+            with contextlib.suppress(OSError):
+                run.returncode is None and os.kill(one, signal.SIGKILL)
+    assert run.returncode == 137, err
+    assert "killed" not in err
+    fsck(dyntrace, trace)
+    losses = [cause for cause, in rows(trace, "SELECT cause FROM loss")]
+    assert any(cause.startswith("ring: ") for cause in losses), losses
+    assert rows(trace, "SELECT count(*) FROM frames WHERE qualname = 'leaf' AND end_ns IS NOT NULL") == [(3000,)]
+    assert not session.exists()
+
+
+def ring_offsets(path):
+    """Where the rings lie in a process file (src/ring.h)."""
+    head = path.read_bytes()[:20000]
+    at = struct.calcsize("8s 4I Q Q 64s I I Q Q I I I I Q Q")
+    assert head.startswith(b"DYNPROC")
+    return [off for off in struct.unpack_from("16Q", head, at) if off]
+
+
+@pytest.mark.parametrize("what", ["words", "head", "words and head"])
+def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
+    random.seed(what)
+    rounds = 30000
+    work = Work(dyntrace, python, tmp_path, 2, rounds=rounds, name="t")
+    try:
+        ring, = Path(work.session()).glob("*.ring")
+        offsets = ring_offsets(ring)
+        with open(ring, "r+b", buffering=0) as file:
+            for _ in range(2000):
+                if work.run.poll() is not None or work.finished:
+                    break
+                at = random.choice(offsets)
+                if "words" in what:
+                    file.seek(at + 4096 + 8 * random.randrange(1 << 18))
+                    file.write(random.randbytes(8 * random.randrange(1, 200)))
+                if "head" in what and random.random() < 0.01:
+                    file.seek(at)
+                    file.write(struct.pack("<Q", random.choice([0, 1, 2**63, 2**64 - 1, random.randrange(2**22)])))
+        assert work.wait() == 5, work.err
+        assert work.out == f"finished {[rounds] * 2}\n"
+        assert "the collector was killed" not in work.err
+        assert integrity(work.trace) == [("ok",)]
+        if "head" in what:
+            assert work.losses()
+    finally:
+        work.end()
+
+
+def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
+    """Files of other names and contents appear beside the rings: nothing happens, but a loss row."""
+    work = Work(dyntrace, python, tmp_path, 1)
+    try:
+        session = Path(work.session())
+        random.seed(4)
+        (session / "1-2-3.ring").write_bytes(b"")
+        (session / "2-2-3.ring").write_bytes(random.randbytes(100000))
+        (session / "3-2-3.ring").symlink_to("/etc/passwd")
+        (session / "4-2-3.ring").mkdir()
+        os.mkfifo(session / "5-2-3.ring")
+        (session / ("x" * 200 + ".ring")).write_bytes(b"x")
+        (session / "6-2-3.ring").write_bytes(struct.pack("<8s4I", b"DYNPROC", 1, 8, 1, 1) + b"\xff" * 60000)
+        (session / "strange").write_bytes(b"x")
+        time.sleep(0.1)
+        os.kill(work.pid, signal.SIGKILL)
+        assert work.wait() == 137, work.err
+        work.check()
+        assert "killed" not in work.err
+        assert [cause.split(";")[0] for cause in work.losses()] == [
+            "ring: a file in the session is not a process's ring, or of another dyntrace", "ring: its names lie outside the file"]
+        until(lambda: not session.exists(), "the session goes away")
+    finally:
+        work.end()
+
+
+def test_reader_while_recording(dyntrace, python, tmp_path):
+    """A reader that holds the live file open sees a database all the time, and does not disturb the end."""
+    work = Work(dyntrace, python, tmp_path, 1, rounds=60000)
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{work.trace}?mode=ro", uri=True)) as db:
+            while work.run.poll() is None:
+                assert db.execute("SELECT count(*) FROM process").fetchone()[0] >= 1
+                assert db.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+                time.sleep(0.02)
+        assert work.wait() == 5, work.err
+        work.check([60000], [60000])
+    finally:
+        work.end()
