@@ -370,7 +370,7 @@ def test_terminal_is_the_programs(both_on_terminal):
 
 def test_interrupt_key(both_on_terminal):
     """KeyboardInterrupt, once; the status says so."""
-    program = "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(60)\nfinally:\n    time.sleep(.2); print('cleaned up')"
+    program = "import time\ntry:\n    print('ready', flush=True); time.sleep(60)\nfinally:\n    time.sleep(.2); print('cleaned up')"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
     assert recorded[1] == alone[1] and "cleaned up" in "".join(recorded[1])
     assert os.WIFSIGNALED(alone[0]) and os.WTERMSIG(alone[0]) == signal.SIGINT
