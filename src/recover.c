@@ -7,6 +7,7 @@
  * collector_recover carries on from there. */
 #include "recover.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 struct recovery {
     const char *trace; /* only this one; NULL: all */
+    bool quiet;        /* in the way of another command: speak to a person only */
     int found, failed;
 };
 
@@ -44,8 +46,9 @@ static void visit(const char *directory, void *context)
         r->failed++;
         goto done;
     }
-    say_error("%s: recovered an interrupted recording: %llu frames of %u process%s", session.trace,
-              (unsigned long long)result->frames, result->processes, result->processes == 1 ? "" : "es");
+    if (!r->quiet || isatty(2))
+        say_error("%s: recovered an interrupted recording: %llu frames of %u process%s", session.trace,
+                  (unsigned long long)result->frames, result->processes, result->processes == 1 ? "" : "es");
     session_remove(&session);
 done:
     session_close(&session);
@@ -67,7 +70,7 @@ int recover_trace(const char *path)
 
 void recover_all_quietly(void)
 {
-    struct recovery r = {0};
+    struct recovery r = {.quiet = true};
 
     session_each(visit, &r);
 }

@@ -110,3 +110,11 @@ def test_check_trace(tmp_path, row, fault):
 
 def test_no_trace_is_a_fault(tmp_path):
     assert compare.check_trace(str(tmp_path / "none.db"), 1000)["faults"]
+
+
+@pytest.mark.parametrize("home", [None, "/here:/there"])
+def test_children_are_followed_through_pythonhome(tmp_path, monkeypatch, home):
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")  # what the user has set must not decide
+    seen = tmp_path / "seen"
+    compare.run_module(["sh", "-c", f"echo \"$PYTHONHOME\" >{seen}"], "test_m", 60, home)
+    assert seen.read_text() == f"{home or ''}\n"

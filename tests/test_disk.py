@@ -123,14 +123,13 @@ except OSError:
 
 @pytest.mark.parametrize("limit, code", [
     (resource.RLIMIT_NOFILE, """
-        import os, sys
+        import os, sys, threading
         files = []
         try:
             while True:
                 files.append(os.open("/dev/null", os.O_RDONLY))
         except OSError as error:
             number = error.errno
-        import threading
         def f(): pass
         t = threading.Thread(target=f)
         t.start(); t.join()

@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import textwrap
 import time
 import zipfile

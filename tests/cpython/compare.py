@@ -90,13 +90,15 @@ GOOD_ENDS = {"exit 0", "SUCCESS", "no errors"}
 END, VERDICT, OUTSIDE = "<process>", "<runner>", "<outside tests>"
 
 
-def run_module(command, module, timeout):
+def run_module(command, module, timeout, home=None):
     """Run COMMAND (a list ending in an interpreter) -m test MODULE in an empty directory. Returns a Run."""
     with tempfile.TemporaryDirectory(prefix="cpython-compare-") as scratch:
         report = os.path.join(scratch, "report.xml")
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("PYTHON", "DYNTRACE", "PYENV"))}
         environment["TMPDIR"] = scratch
+        if home:
+            environment["PYTHONHOME"] = home
         argv = command + ["-m", "test", "-v", "--junit-xml", report, *module.split()]
         began = time.monotonic()
         with open(os.path.join(scratch, "output"), "w+b") as output:
@@ -244,7 +246,7 @@ def check_trace(path, most_rows):
 class Interpreter:
     """A Python under test: its path, its version ("3.13.0"), and where its plain results are kept."""
 
-    def __init__(self, path, baseline_directory):
+    def __init__(self, path, baseline_directory, children=False):
         found = shutil.which(os.path.expanduser(path))
         if not found:
             sys.exit(usage_error(f"{path}: no such interpreter"))
@@ -252,10 +254,12 @@ class Interpreter:
         answer = subprocess.run(
             [self.path, "-c", "import sys, platform, json, os.path, importlib.util as u\n"
              "s = u.find_spec('test')\n"
-             "print(json.dumps([platform.python_version(), sys.version, os.path.dirname(s.origin) if s and s.origin else '']))"],
+             "print(json.dumps([platform.python_version(), sys.version, os.path.dirname(s.origin) if s and s.origin else '',\n"
+             "                  f'{sys.prefix}:{sys.exec_prefix}']))"],
             stdout=subprocess.PIPE, cwd="/", check=True).stdout
-        self.version, self.banner, self.tests = json.loads(answer)
-        self.baseline = Path(baseline_directory, self.version) if baseline_directory else None
+        self.version, self.banner, self.tests, self.prefixes = json.loads(answer)
+        self.home = self.prefixes if children else None
+        self.baseline = Path(baseline_directory, self.version + ("-children" if children else "")) if baseline_directory else None
 
     def has(self, module):
         return os.path.exists(f"{self.tests}/{module}.py") or os.path.exists(f"{self.tests}/{module}/__init__.py")
@@ -287,7 +291,8 @@ class Comparison:
         self.real, self.flaky, self.any_hook = {}, {}, {}
 
     def run_plain(self):
-        self.plain.append(run_module([self.interpreter.path, *self.options.python_option], self.words(), self.options.timeout))
+        self.plain.append(run_module([self.interpreter.path, *self.options.python_option], self.words(), self.options.timeout,
+                                     self.interpreter.home))
         self.interpreter.store(self.module, self.plain)
 
     def run_traced(self):
@@ -296,7 +301,7 @@ class Comparison:
             command = [self.options.dyntrace, "run", "--force", "-o", trace, *self.options.dyntrace_option, "--",
                        self.interpreter.path, *self.options.python_option]
             patience = max(self.options.timeout, 3 * max(run.seconds for run in self.plain))
-            run = run_module(command, self.words(), patience)
+            run = run_module(command, self.words(), patience, self.interpreter.home)
             if not self.options.no_check:
                 run.trace = check_trace(trace, self.options.check_rows)
         self.traced.append(run)
@@ -408,6 +413,7 @@ def parse_arguments(argv):
     parser.add_argument("--dyntrace", default=str(ROOT / "build" / "dyntrace"), metavar="PROGRAM")
     parser.add_argument("--dyntrace-option", action="append", default=[], metavar="OPTION", help="passed to `dyntrace run`; repeatable, write --dyntrace-option=--frames=user")
     parser.add_argument("--python-option", action="append", default=[], metavar="OPTION", help="passed to the interpreter before -m test; repeatable")
+    parser.add_argument("--children", action="store_true", help="have the tests start their interpreters without -I and -E, so that these are recorded too")
     parser.add_argument("--use", metavar="RESOURCES", help="regrtest resources to enable, as its -u")
     parser.add_argument("--baseline-dir", metavar="DIR", help="keep plain results here and use those found")
     parser.add_argument("--baseline-only", action="store_true", help="collect plain results, trace nothing")
@@ -442,7 +448,7 @@ def forget_ignored_signals():
 def main(argv):
     options = parse_arguments(argv)
     forget_ignored_signals()
-    interpreters = [Interpreter(path, options.baseline_dir) for path in options.python or ["python3"]]
+    interpreters = [Interpreter(path, options.baseline_dir, options.children) for path in options.python or ["python3"]]
     work, absent = [], []
     for interpreter in interpreters:
         for module in options.modules:

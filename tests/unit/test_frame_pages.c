@@ -102,7 +102,8 @@ static void model_remove(struct model *m, uint64_t id)
 static void same(const char *what, struct frames_db *f, struct model *m)
 {
     frames_db_finish(f);
-    qsort(m->row, m->rows, sizeof *m->row, by_id);
+    if (m->rows)
+        qsort(m->row, m->rows, sizeof *m->row, by_id);
     CHECK(!strcmp(f->integrity, "ok"), "%s: integrity_check: %s", what, f->integrity);
     CHECK(f->finished == (int64_t)m->rows, "%s: finish returned %lld, not %zu", what, (long long)f->finished, m->rows);
     CHECK(f->rows == m->rows, "%s: %zu rows, not %zu", what, f->rows, m->rows);
