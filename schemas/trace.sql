@@ -167,7 +167,7 @@ CREATE TABLE guard_check(
     lookup_id       INTEGER, -- during which
     position        INTEGER, -- the how manieth entry that this lookup tried, from 0
     cache_entry_id  INTEGER, -- whose guards
-    result          TEXT,    -- 'pass', 'fail' or 'error' (a guard raised)
+    result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised
     guards_run      INTEGER, -- how many ran, the failed one included
     duration_ns     INTEGER  -- of all of them together
@@ -211,7 +211,7 @@ CREATE TABLE compile(
     label          TEXT,    -- the compiler's own name for it, such as "0/1"
     start_ns       INTEGER,
     end_ns         INTEGER,
-    outcome        TEXT,    -- 'ok', 'skipped', 'failed', ...
+    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code), 'error' (it raised)
     cache_entry_id INTEGER, -- the entry made, if one was
     reason         TEXT     -- why it did not succeed, or why it was asked for
 );
@@ -230,7 +230,7 @@ CREATE TABLE recompile_cause(
     expected       TEXT,    -- what it wanted
     actual         TEXT,    -- what it saw
     text           TEXT,    -- the whole in words
-    how            TEXT     -- 'observed' when it happened, 'rechecked' when it was asked afterwards
+    how            TEXT     -- 'observed' when it happened, 're-checked' when it was asked afterwards
 );
 CREATE INDEX recompile_cause_compile ON recompile_cause(compile_id);
 

@@ -63,6 +63,8 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     memcpy(s->header->magic, STATE_MAGIC, sizeof s->header->magic);
     s->header->format = RING_FORMAT;
     s->header->next_process = s->header->next_thread = s->header->next_code = 1;
+    s->header->next_entry = s->header->next_guard = s->header->next_compile = s->header->next_signature = 1;
+    s->header->next_lookup = s->header->next_check = 1;
     return 0;
 err:
     saved = errno;

@@ -13,6 +13,7 @@
 
 /* Values of schemas/trace.sql's enum. */
 enum { EXIT_RETURN, EXIT_YIELD, EXIT_RAISE, EXIT_ABANDONED };
+enum { OUTCOME_MAX = 9 };
 enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
@@ -109,7 +110,7 @@ static void rebuild_stack(struct decoder *d)
         if (!frame)
             break;
         *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
-                                       .ordinal = DECODE_ANY_ORDINAL};
+                                       .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome};
         previous = id;
         id = row.parent_id;
     }
@@ -184,12 +185,15 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     row->outcome = row->exit = 0;
     row->ended = false;
     row->open_bytes = row->bytes = (uint8_t)bytes;
+    row->entry_bytes = 0;
+    row->cache_entry_id = 0;
     now->used += bytes + 2;
     frame->frame_id = id;
     frame->start_ns = ns;
     frame->child_ns = 0;
     frame->code_id = code_id;
     frame->ordinal = now->entered;
+    frame->outcome = 0;
     now->entered++;
     now->current = id;
     ++*active_of(d, code_id);
@@ -223,7 +227,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
             /* Its place will be used again; what was committed must not need it. */
             d->commit_due = true;
             now->rows--;
-            now->used -= row->open_bytes + 2u;
+            now->used -= row->open_bytes + row->entry_bytes + 2u;
             return;
         }
         now->used -= frame_row_end(row, ns, exit);
@@ -231,11 +235,11 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
                (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
         /* The row goes away once no commit names it as open. A kill before that
          * leaves a short row, hence the end. */
-        frame_pages_end(d->session->pages, id, ns, 0, exit);
+        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
         d->dropped = id;
         d->commit_due = true;
     } else {
-        frame_pages_end(d->session->pages, id, ns, 0, exit);
+        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
     }
 }
 
@@ -259,6 +263,61 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     leave(d, ns, exit);
 }
 
+/* The innermost open frame was decided so. Doing it twice is as good as once. */
+static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
+{
+    struct decode_at *now = &d->now;
+    struct decode_frame *frame;
+    uint64_t slot;
+
+    if (!d->depth)
+        return;
+    frame = &d->stack[d->depth - 1];
+    frame->outcome = (uint8_t)outcome;
+    slot = frame->frame_id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
+    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
+        struct frame_row *row = &d->place->rows[slot];
+        unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
+        row->outcome = (uint8_t)outcome;
+        if (!entry_id)
+            return;
+        if (now->used + bytes <= FRAME_PAGE_ROOM) {
+            row->cache_entry_id = entry_id;
+            row->entry_bytes = (uint8_t)bytes;
+            now->used += bytes;
+            return;
+        }
+    }
+    if (entry_id)
+        d->host.late_entry(d->host.context, frame->frame_id, entry_id);
+}
+
+/* A lookup has ended: its checks have come before. */
+static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
+{
+    uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
+    uint64_t start_ns = decode_ns(d->session, clock);
+
+    if (d->depth && (payload & 0xff) <= OUTCOME_MAX)
+        d->host.decision(d->host.context, &(struct decode_decision){
+            .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
+            .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
+            .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)payload,
+            .cache_entry_id = entry_id, .compile = d->compile, .signature = d->signature, .checks = d->checks,
+            .count = d->check_count});
+    d->check_count = d->compile = d->signature = 0;
+    if ((payload & 0xff) <= OUTCOME_MAX)
+        decided(d, payload & 0xff, entry_id);
+}
+
+static void check(struct decoder *d, uint64_t payload, uint64_t word)
+{
+    if (d->check_count < DECODE_CHECKS_MAX)
+        d->checks[d->check_count++] = (struct decode_check){
+            .entry = (uint32_t)(payload >> 8), .result = (uint8_t)payload, .guards_run = (uint32_t)(word >> 44),
+            .failed = (uint32_t)(word >> 24 & 0xfffff), .ticks = (uint32_t)(word & 0xffffff)};
+}
+
 /* Another thread writes from here on, or the ring's writer begins. */
 static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
@@ -279,19 +338,27 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 {
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
-    static const uint8_t lengths[] = {[CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3};
+    static const uint8_t lengths[] = {
+        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
+        [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
+    };
     unsigned what = RING_WORD_WHAT(word);
     char cause[96];
 
-    /* Its second word is always a full clock. */
+    bool event = what <= CONTROL_STALL; /* its second word is the full clock of something that happens now */
+
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
-    if (what >= sizeof lengths || lengths[what] != length || words[1] >> CLOCK_BITS_MAX ||
+    if (what >= sizeof lengths || lengths[what] != length ||
+        ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
+        (what == CONTROL_DECISION && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
     }
-    if (words[1] >= d->now.clock)
+    if (!event)
+        ;
+    else if (words[1] >= d->now.clock)
         d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
     else
         d->backwards += what != CONTROL_THREAD;
@@ -305,6 +372,20 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     case CONTROL_STALL:
         snprintf(cause, sizeof cause, "stall: the program waited %.1f ms for the collector", (double)words[2] / 1e6);
         d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        break;
+    case CONTROL_CHECK:
+        check(d, RING_WORD_LOW(word), words[1]);
+        break;
+    case CONTROL_COMPILED:
+        d->compile = (uint32_t)RING_WORD_LOW(word);
+        d->signature = (uint32_t)words[1];
+        break;
+    case CONTROL_DECISION:
+        decision(d, RING_WORD_LOW(word), words[1], words[2]);
+        break;
+    case CONTROL_OUTCOME:
+        if (RING_WORD_LOW(word) <= OUTCOME_MAX)
+            decided(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
     default:
         break;

@@ -21,7 +21,7 @@
 
 #include "frame_pages.h"
 
-enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096 };
+enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
 #define DECODE_NO_PAGE UINT32_MAX
 #define DECODE_ANY_ORDINAL UINT32_MAX /* of a frame whose ENTER an earlier collector took */
 
@@ -56,6 +56,23 @@ struct decode_codes {
     uint32_t count;
 };
 
+struct decode_check {
+    uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
+    uint32_t ticks;
+    uint8_t result;                     /* enum ring_result */
+};
+
+struct decode_decision {
+    uint64_t frame_id;
+    uint32_t thread_id, code_id;
+    uint64_t start_ns, duration_ns;
+    uint8_t outcome;
+    uint32_t cache_entry_id;            /* row id, 0 = none */
+    uint32_t compile, signature;        /* the process's ids + 1, 0 = none */
+    const struct decode_check *checks;  /* borrowed for the call */
+    uint32_t count;
+};
+
 /* What the decoder asks of whoever owns the ring. */
 struct decode_host {
     void *context;
@@ -64,6 +81,12 @@ struct decode_host {
      * known gets a row that says so. */
     uint32_t (*code)(void *context, uint32_t local);
     uint32_t (*thread)(void *context, uint32_t local);
+    /* A lookup of the shim's, in frame DECISION->frame_id. */
+    void (*decision)(void *context, const struct decode_decision *decision);
+    /* The row id of a cache entry; 0: not known. */
+    uint32_t (*entry)(void *context, uint32_t local);
+    /* A frame whose row could not take its entry any more. */
+    void (*late_entry)(void *context, uint64_t frame_id, uint32_t cache_entry_id);
     /* Something was not recorded as it was. THREAD_ID may be 0. */
     void (*loss)(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
 };
@@ -82,6 +105,7 @@ struct decode_session {
 struct decode_frame {
     uint64_t frame_id, start_ns, child_ns;
     uint32_t code_id, ordinal;
+    uint8_t outcome;
 };
 
 struct decoder {
@@ -96,6 +120,8 @@ struct decoder {
     uint32_t last_page;              /* the page stored last, for --min-duration */
     uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
+    struct decode_check checks[DECODE_CHECKS_MAX]; /* of the lookup whose end has not come yet */
+    uint32_t check_count, compile, signature;
     bool commit_due;
     bool broken;                     /* the words make no sense: nothing more is taken */
 };

@@ -10,7 +10,7 @@
  * type per column, and the columns' bytes, big endian:
  *
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
- *     type     NULL     int    int    int  int  int     int   int NULL        int
+ *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
  * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the
  * constants 0 and 1, which take no bytes, 0 is NULL. A row stored before it
@@ -27,7 +27,7 @@
 enum {
     COLUMNS = FRAME_COLUMNS,
     COLUMN_THREAD = 1, COLUMN_PARENT = 2, COLUMN_CODE = 3, COLUMN_KIND = 4, COLUMN_OUTCOME = 5,
-    COLUMN_START = 6, COLUMN_END = 7, COLUMN_EXIT = 9,
+    COLUMN_START = 6, COLUMN_END = 7, COLUMN_ENTRY = 8, COLUMN_EXIT = 9,
     INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
     WRITE_PAGES = 256,       /* 1 MB at a time */
     DISK_FULL_PAGES = 256,   /* given back when the disk is full, for the rest of the database */
@@ -102,7 +102,9 @@ enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
 /* Bytes of ROW's cell as cell_make makes it. */
 static inline unsigned row_bytes(const struct frame_row *row, bool final)
 {
-    return !final || row->ended ? row->bytes : row->bytes - FRAME_OPEN_BYTES + (row->outcome > 1);
+    unsigned bytes = row->bytes + row->entry_bytes;
+
+    return !final || row->ended ? bytes : bytes - FRAME_OPEN_BYTES + (row->outcome > 1);
 }
 
 static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
@@ -154,13 +156,16 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
     body = put_number(body, row->start_ns, &type[COLUMN_START]);
     if (row->ended) {
         body = put_number(body, row->end_ns, &type[COLUMN_END]);
-        body = put_number(body, row->exit, &type[COLUMN_EXIT]);
     } else if (!final) {
         type[COLUMN_END] = 6;
-        type[COLUMN_EXIT] = 1;
-        memset(body, 0, 9);
-        body += 9;
+        body = put_big_endian(body, 0, 8);
     }
+    if (row->cache_entry_id)
+        body = put_number(body, row->cache_entry_id, &type[COLUMN_ENTRY]);
+    if (row->ended)
+        body = put_number(body, row->exit, &type[COLUMN_EXIT]);
+    else if (!final)
+        type[COLUMN_EXIT] = 1, *body++ = 0;
     cell[0] = (uint8_t)(body - type + 1);
     return body;
 }
@@ -228,18 +233,30 @@ static void cut_out(uint8_t *page, uint8_t *from, uint8_t *to)
     put16(page + 5, content + removed);
 }
 
-/* Take the reserved end and exit out of the cell, whose last bytes they are:
- * NULL needs none. */
-static bool cell_leave_open(uint8_t *page, struct cell *cell)
+/* Make COLUMN of SLOT's cell NULL, which needs no bytes. */
+static bool cell_clear(uint8_t *page, unsigned slot, int column)
 {
-    uint8_t *end = cell->column[COLUMNS];
+    struct cell cell;
+    uint8_t *from, *to;
 
-    if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || page + get16(page + 5) > cell->start)
+    if (!cell_find(page, slot, &cell) || page + get16(page + 5) > cell.start)
         return false;
-    cell->type[COLUMN_END] = cell->type[COLUMN_EXIT] = 0;
-    cell->start[0] = (uint8_t)(cell->start[0] - 9);
-    cut_out(page, end - 9, end);
+    from = cell.column[column];
+    to = cell.column[column + 1];
+    cell.type[column] = 0;
+    cell.start[0] = (uint8_t)(cell.start[0] - (to - from));
+    cut_out(page, from, to);
     return true;
+}
+
+/* Take the reserved end and exit out of the cell. */
+static bool cell_leave_open(uint8_t *page, unsigned slot)
+{
+    struct cell cell;
+
+    if (!cell_find(page, slot, &cell) || cell.type[COLUMN_END] != 6 || cell.type[COLUMN_EXIT] != 1)
+        return false;
+    return cell_clear(page, slot, COLUMN_EXIT) && cell_clear(page, slot, COLUMN_END);
 }
 
 /* ---- where a page is ---- */
@@ -465,10 +482,8 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
 
 static bool change_leave_open(uint8_t *page, unsigned slot, const uint64_t *arguments)
 {
-    struct cell cell;
-
     (void)arguments;
-    return cell_find(page, slot, &cell) && cell_leave_open(page, &cell);
+    return cell_leave_open(page, slot);
 }
 
 void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
@@ -517,6 +532,7 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
         .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
         .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
         .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
+        .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME),
     };
     return true;
 }

@@ -50,7 +50,9 @@ struct frame_row {
     uint32_t code_id, thread_id;
     uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
     bool ended;
-    uint8_t open_bytes, bytes; /* of its cell: while open, and as it is now */
+    uint8_t open_bytes, bytes; /* of its cell: while open, and as it is now, without */
+    uint8_t entry_bytes;       /* those of cache_entry_id */
+    uint32_t cache_entry_id;   /* 0: none */
 };
 
 /* Shared: survives the collector. Pages below `written` are in the file. */

@@ -18,7 +18,11 @@
 #include "schema.h"
 #include "say.h"
 
-enum statement { PROCESS, THREAD, CODE, TOTAL, LOSS, META, STATEMENTS };
+enum statement {
+    PROCESS, THREAD, CODE, TOTAL, LOSS, META,
+    ENTRY, ENTRY_DIED, GUARD, COMPILE, COMPILE_FRAME, COMPILE_ENTRY, ENTRY_COMPILE, CAUSE, SIGNATURE, LOOKUP, CHECK, LATE_ENTRY,
+    STATEMENTS
+};
 
 static const char *const statement_sql[STATEMENTS] = {
     [PROCESS] = "INSERT INTO process(process_id, pid, parent_process_id, rank, argv, executable,"
@@ -36,6 +40,29 @@ static const char *const statement_sql[STATEMENTS] = {
     [TOTAL] = "INSERT OR REPLACE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
     [LOSS] = "INSERT INTO loss(process_id, thread_id, at_ns, events, cause) VALUES (?, ?, ?, ?, ?)",
     [META] = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
+    [ENTRY] = "INSERT INTO cache_entry(cache_entry_id, code_id, label, backend, guard_count, born_ns) VALUES (?, ?, ?, ?, ?, ?)"
+              " ON CONFLICT(cache_entry_id) DO NOTHING",
+    [ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1",
+    [GUARD] = "INSERT OR REPLACE INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression) VALUES (?, ?, ?, ?, ?, ?)",
+    /* A compilation is told in parts, which come in any order. */
+    [COMPILE] = "INSERT INTO compile(compile_id, code_id, label, outcome, reason, start_ns, end_ns) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT(compile_id) DO UPDATE SET code_id = excluded.code_id, label = excluded.label,"
+                " outcome = excluded.outcome, reason = excluded.reason, start_ns = excluded.start_ns, end_ns = excluded.end_ns",
+    [COMPILE_FRAME] = "INSERT INTO compile(compile_id, frame_id, thread_id) VALUES (?, ?, ?)"
+                      " ON CONFLICT(compile_id) DO UPDATE SET frame_id = excluded.frame_id, thread_id = excluded.thread_id",
+    [COMPILE_ENTRY] = "INSERT INTO compile(compile_id, cache_entry_id) VALUES (?, ?)"
+                      " ON CONFLICT(compile_id) DO UPDATE SET cache_entry_id = excluded.cache_entry_id",
+    [ENTRY_COMPILE] = "UPDATE cache_entry SET compile_id = ?1 WHERE cache_entry_id = ?2",
+    [CAUSE] = "INSERT INTO recompile_cause(compile_id, cache_entry_id, ordinal, guard_id, kind, source, expected, actual, text, how)"
+              " VALUES (?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
+              " (SELECT source FROM guard WHERE guard_id = ?4), NULLIF(?6, ''), NULLIF(?7, ''),"
+              " CASE WHEN ?8 <> '' THEN ?8 ELSE (SELECT expression FROM guard WHERE guard_id = ?4) || ' did not hold' END, ?9)",
+    [SIGNATURE] = "INSERT OR REPLACE INTO signature(signature_id, text) VALUES (?, ?)",
+    [LOOKUP] = "INSERT OR REPLACE INTO lookup(lookup_id, frame_id, thread_id, code_id, start_ns, duration_ns, outcome,"
+               " cache_entry_id, entries_checked, signature_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [CHECK] = "INSERT OR REPLACE INTO guard_check(guard_check_id, lookup_id, position, cache_entry_id, result, failed_guard_id,"
+              " guards_run, duration_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [LATE_ENTRY] = "INSERT OR REPLACE INTO late_entry(frame_id, cache_entry_id) VALUES (?, ?)",
 };
 
 struct recorder {
@@ -156,7 +183,8 @@ struct recorder *recorder_open(const char *path, const char **error)
 
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
-        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096;", NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096;"
+                            "CREATE TABLE IF NOT EXISTS late_entry(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER)", NULL, NULL, NULL) != SQLITE_OK)
         goto err;
     for (int i = 0; i < STATEMENTS; i++)
         if (sqlite3_prepare_v3(r->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT, &r->statement[i], NULL) != SQLITE_OK)
@@ -325,6 +353,159 @@ void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, 
     run(r, s);
 }
 
+/* ---- the shim's tables ---- */
+
+static void bind_recorder_text(sqlite3_stmt *statement, int at, struct recorder_text text)
+{
+    if (text.text)
+        sqlite3_bind_text(statement, at, text.text, text.bytes, SQLITE_STATIC);
+}
+
+void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, struct recorder_text label,
+                    struct recorder_text backend, uint32_t guards, uint64_t born_ns)
+{
+    sqlite3_stmt *s = begin(r, ENTRY);
+
+    sqlite3_bind_int64(s, 1, entry_id);
+    bind_id(s, 2, code_id);
+    bind_recorder_text(s, 3, label);
+    bind_recorder_text(s, 4, backend);
+    sqlite3_bind_int64(s, 5, guards);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)born_ns);
+    run(r, s);
+}
+
+void recorder_entry_died(struct recorder *r, uint32_t entry_id, uint64_t died_ns, struct recorder_text cause)
+{
+    sqlite3_stmt *s = begin(r, ENTRY_DIED);
+
+    sqlite3_bind_int64(s, 1, entry_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)died_ns);
+    bind_recorder_text(s, 3, cause);
+    run(r, s);
+}
+
+void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, uint32_t ordinal, struct recorder_text kind,
+                    struct recorder_text source, struct recorder_text expression)
+{
+    sqlite3_stmt *s = begin(r, GUARD);
+
+    sqlite3_bind_int64(s, 1, guard_id);
+    sqlite3_bind_int64(s, 2, entry_id);
+    sqlite3_bind_int64(s, 3, ordinal);
+    bind_recorder_text(s, 4, kind);
+    bind_recorder_text(s, 5, source);
+    bind_recorder_text(s, 6, expression);
+    run(r, s);
+}
+
+void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id, struct recorder_text label,
+                      struct recorder_text outcome, struct recorder_text reason, uint64_t start_ns, uint64_t end_ns)
+{
+    sqlite3_stmt *s = begin(r, COMPILE);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    bind_id(s, 2, code_id);
+    bind_recorder_text(s, 3, label);
+    bind_recorder_text(s, 4, outcome);
+    bind_recorder_text(s, 5, reason);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)start_ns);
+    sqlite3_bind_int64(s, 7, (sqlite3_int64)end_ns);
+    run(r, s);
+}
+
+void recorder_compile_frame(struct recorder *r, uint32_t compile_id, uint64_t frame_id, uint32_t thread_id)
+{
+    sqlite3_stmt *s = begin(r, COMPILE_FRAME);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)frame_id);
+    sqlite3_bind_int64(s, 3, thread_id);
+    run(r, s);
+}
+
+void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t entry_id)
+{
+    sqlite3_stmt *s = begin(r, COMPILE_ENTRY);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    sqlite3_bind_int64(s, 2, entry_id);
+    run(r, s);
+    s = begin(r, ENTRY_COMPILE);
+    sqlite3_bind_int64(s, 1, compile_id);
+    sqlite3_bind_int64(s, 2, entry_id);
+    run(r, s);
+}
+
+void recorder_cause(struct recorder *r, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
+                    struct recorder_text kind, struct recorder_text expected, struct recorder_text actual,
+                    struct recorder_text words, bool again)
+{
+    sqlite3_stmt *s = begin(r, CAUSE);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    bind_id(s, 2, entry_id);
+    sqlite3_bind_int64(s, 3, ordinal);
+    bind_id(s, 4, guard_id);
+    bind_recorder_text(s, 5, kind);
+    bind_recorder_text(s, 6, expected);
+    bind_recorder_text(s, 7, actual);
+    bind_recorder_text(s, 8, words);
+    bind_text(s, 9, again ? "re-checked" : "observed");
+    run(r, s);
+}
+
+void recorder_signature(struct recorder *r, uint32_t signature_id, struct recorder_text text)
+{
+    sqlite3_stmt *s = begin(r, SIGNATURE);
+
+    sqlite3_bind_int64(s, 1, signature_id);
+    bind_recorder_text(s, 2, text);
+    run(r, s);
+}
+
+void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup)
+{
+    sqlite3_stmt *s = begin(r, LOOKUP);
+
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)lookup->lookup_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)lookup->frame_id);
+    sqlite3_bind_int64(s, 3, lookup->thread_id);
+    sqlite3_bind_int64(s, 4, lookup->code_id);
+    sqlite3_bind_int64(s, 5, (sqlite3_int64)lookup->start_ns);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)lookup->duration_ns);
+    sqlite3_bind_int64(s, 7, lookup->outcome);
+    bind_id(s, 8, lookup->entry_id);
+    sqlite3_bind_int64(s, 9, lookup->checked);
+    bind_id(s, 10, lookup->signature_id);
+    run(r, s);
+}
+
+void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
+                    const char *result, uint32_t failed_guard_id, uint32_t guards_run, uint64_t duration_ns)
+{
+    sqlite3_stmt *s = begin(r, CHECK);
+
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)check_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)lookup_id);
+    sqlite3_bind_int64(s, 3, position);
+    bind_id(s, 4, entry_id);
+    bind_text(s, 5, result);
+    bind_id(s, 6, failed_guard_id);
+    sqlite3_bind_int64(s, 7, guards_run);
+    sqlite3_bind_int64(s, 8, (sqlite3_int64)duration_ns);
+    run(r, s);
+}
+
+void recorder_late_entry(struct recorder *r, uint64_t frame_id, uint32_t entry_id)
+{
+    sqlite3_stmt *s = begin(r, LATE_ENTRY);
+
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)frame_id);
+    sqlite3_bind_int64(s, 2, entry_id);
+    run(r, s);
+}
+
 void recorder_meta(struct recorder *r, const char *key, const char *text)
 {
     sqlite3_stmt *s = begin(r, META);
@@ -394,7 +575,10 @@ int recorder_mend(const char *path, uint64_t *frames)
 
 /* ---- the end ---- */
 
-static const char *const copied_tables[] = {"meta", "process", "thread", "code", "code_total", "loss"};
+static const char *const copied_tables[] = {
+    "meta", "process", "thread", "code", "code_total", "loss", "lookup", "guard_check", "cache_entry", "guard", "compile",
+    "recompile_cause", "signature",
+};
 
 int recorder_join(const char *live, const char *frames, const char **error)
 {
@@ -416,6 +600,10 @@ int recorder_join(const char *live, const char *frames, const char **error)
         if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
             goto done;
     }
+    if (sqlite3_exec(db, "UPDATE main.frame SET cache_entry_id ="
+                         " (SELECT l.cache_entry_id FROM live.late_entry l WHERE l.frame_id = main.frame.frame_id)"
+                         " WHERE frame_id IN (SELECT frame_id FROM live.late_entry)", NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
     if (sqlite3_exec(db, "COMMIT; DETACH live", NULL, NULL, NULL) != SQLITE_OK)
         goto done;
     sqlite3_close(db);

@@ -58,6 +58,37 @@ void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64
                     uint64_t self_ns, uint64_t raised);
 void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
                    uint64_t events, const char *cause);
+/* The shim's tables. Texts are owned by the caller; BYTES -1: up to its NUL. */
+struct recorder_text {
+    const char *text;
+    int bytes;
+};
+void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, struct recorder_text label,
+                    struct recorder_text backend, uint32_t guards, uint64_t born_ns);
+void recorder_entry_died(struct recorder *r, uint32_t entry_id, uint64_t died_ns, struct recorder_text cause);
+void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, uint32_t ordinal, struct recorder_text kind,
+                    struct recorder_text source, struct recorder_text expression);
+void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id, struct recorder_text label,
+                      struct recorder_text outcome, struct recorder_text reason, uint64_t start_ns, uint64_t end_ns);
+/* The compile was of this frame. */
+void recorder_compile_frame(struct recorder *r, uint32_t compile_id, uint64_t frame_id, uint32_t thread_id);
+/* The compile made this entry. */
+void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t entry_id);
+/* GUARD_ID 0: no guard of the entry is the cause. */
+void recorder_cause(struct recorder *r, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
+                    struct recorder_text kind, struct recorder_text expected, struct recorder_text actual,
+                    struct recorder_text words, bool again);
+void recorder_signature(struct recorder *r, uint32_t signature_id, struct recorder_text text);
+struct recorder_lookup {
+    uint64_t lookup_id, frame_id, start_ns, duration_ns;
+    uint32_t thread_id, code_id, outcome, entry_id, checked, signature_id; /* ids 0: none */
+};
+void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup);
+void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
+                    const char *result, uint32_t failed_guard_id, uint32_t guards_run, uint64_t duration_ns);
+/* frame.cache_entry_id of a row that could not take it: set when the files are joined. */
+void recorder_late_entry(struct recorder *r, uint64_t frame_id, uint32_t entry_id);
+
 void recorder_meta(struct recorder *r, const char *key, const char *text);
 void recorder_meta_integer(struct recorder *r, const char *key, int64_t value);
 

@@ -81,7 +81,19 @@ enum ring_control {
     CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD that writes from here on */
     CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
+    /* What the shim decided for the innermost open frame, in this order:
+     *
+     *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
+     *     OUTCOME                         decided without one (skip) */
+    CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-1;
+                         payload: entry id 32 | result 8 (enum ring_result) */
+    CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = nobody was asked */
+    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8 */
+    CONTROL_OUTCOME,  /* +0 words; payload: outcome */
 };
+
+enum ring_result { RESULT_FAIL, RESULT_PASS, RESULT_ERROR, RESULT_BACKEND_MISMATCH };
+
 
 #define RING_WORD(tag, id, clock) \
     ((uint64_t)(tag) << 61 | (uint64_t)(id) << RING_CLOCK_BITS | ((clock) & RING_CLOCK_MASK))
@@ -114,6 +126,15 @@ enum fact_kind {
     FACT_THREAD,     /* id = ordinal used by CONTROL_THREAD; numbers = os tid; text = name or "" */
     FACT_LOSS,       /* numbers = clock, events; text = cause */
     FACT_RANK,       /* numbers = rank */
+    /* The shim's. Ids are the process's own, each kind from 0. */
+    FACT_ENTRY,      /* id = entry id; numbers = code id, clock, guards; text = label, backend */
+    FACT_GUARD,      /* id = entry id; numbers = ordinal; text = kind \0 source, expression */
+    FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end; text = label \0 outcome, reason */
+    FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
+    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, 0 observed or 1 re-checked;
+                        text = kind \0 source \0 expected, actual \0 words */
+    FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
+    FACT_SIGNATURE,  /* id = signature id; text */
 };
 
 struct fact {
@@ -143,6 +164,8 @@ struct process_file {
     uint64_t born_clock;    /* session clock when this file was made */
     char parent_file[64];   /* forked: file name of the process it was forked from, else "" */
     uint32_t inherited_codes; /* forked: code ids below this one are the parent's */
+    uint32_t inherited_entries, inherited_signatures; /* likewise */
+    uint32_t reserved2;
     uint32_t mode;          /* enum session_frames in force */
     uint64_t facts_off;
     _Atomic uint64_t file_bytes; /* reserved so far */

@@ -21,7 +21,6 @@
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FACT_MAX = 64 << 20,      /* bytes of one record that we believe */
-    CODES_MAX = 64 << 20,     /* code ids of one process that we believe */
     CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
@@ -72,14 +71,14 @@ static void file_broken(struct traced *t, const char *why)
 
 /* ---- facts ---- */
 
-static bool room_for(uint32_t **array, uint32_t *count, uint32_t id)
+bool traced_room_for(uint32_t **array, uint32_t *count, uint32_t id)
 {
     uint32_t room = *count ? *count : 64;
     uint32_t *more;
 
     if (id < *count)
         return true;
-    if (id >= CODES_MAX)
+    if (id >= TRACED_IDS_MAX)
         return false;
     while (room <= id)
         room *= 2;
@@ -92,8 +91,7 @@ static bool room_for(uint32_t **array, uint32_t *count, uint32_t id)
     return true;
 }
 
-/* The row id that the fact already has (a killed collector gave it), or a new one. */
-static uint32_t row_id(struct fact *fact, uint32_t *next, bool resumed)
+uint32_t traced_row_id(struct fact *fact, uint32_t *next, bool resumed)
 {
     uint32_t id = fact->row_id;
 
@@ -132,22 +130,23 @@ static void fact_take(struct traced *t, const struct fact *fact, struct fact *sh
         t->changed = true;
         break;
     case FACT_THREAD:
-        if (!room_for(&t->threads, &t->thread_count, fact->id))
+        if (!traced_room_for(&t->threads, &t->thread_count, fact->id))
             break;
-        id = t->threads[fact->id] = row_id(shared, &next->next_thread, c->resumed);
+        id = t->threads[fact->id] = traced_row_id(shared, &next->next_thread, c->resumed);
         recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], shared->text, bytes);
         break;
     case FACT_CODE:
-        if (!room_for(&t->codes.id, &t->codes.count, fact->id))
+        if (!traced_room_for(&t->codes.id, &t->codes.count, fact->id))
             break;
-        id = t->codes.id[fact->id] = row_id(shared, &next->next_code, c->resumed);
+        id = t->codes.id[fact->id] = traced_row_id(shared, &next->next_code, c->resumed);
         recorder_code(c->recorder, &(struct recorder_code){
             .code_id = id, .process_id = t->row.process_id, .name = shared->text, .name_bytes = bytes,
             .file = shared->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
             .flags = (uint32_t)fact->number[1], .fingerprint = fact->number[2]});
         break;
     default:
-        break; /* of a newer dyntrace: not ours to judge */
+        traced_shim_fact(t, fact, shared);
+        break;
     }
 }
 
@@ -175,7 +174,7 @@ static bool facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
-static void facts_take(struct traced *t)
+void traced_facts(struct traced *t)
 {
     while (!t->broken && t->facts) {
         uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
@@ -208,7 +207,7 @@ static uint32_t host_code(void *context, uint32_t local)
     struct traced *t = context;
     struct collector *c = t->collector;
 
-    facts_take(t);
+    traced_facts(t);
     if (local < t->codes.count && t->codes.id[local])
         return t->codes.id[local];
     if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
@@ -227,7 +226,7 @@ static uint32_t host_thread(void *context, uint32_t local)
 {
     struct traced *t = context;
 
-    facts_take(t);
+    traced_facts(t);
     if (local < t->thread_count && t->threads[local])
         return t->threads[local];
     uint32_t id = t->collector->state.header->next_thread++;
@@ -277,7 +276,8 @@ static bool ring_open(struct traced *t, uint32_t n)
     t->rings = more;
     t->rings[n] = (struct traced_ring){.ring = ring, .words = (uint64_t *)area, .count = words};
     decode_open(&t->rings[n].decoder, &c->decode,
-                (struct decode_host){t, &t->codes, host_code, host_thread, host_loss}, place);
+                (struct decode_host){t, &t->codes, host_code, host_thread, traced_shim_decision, traced_shim_entry,
+                                     traced_shim_late_entry, host_loss}, place);
     t->ring_count = n + 1;
     return true;
 }
@@ -342,7 +342,7 @@ size_t traced_drain(struct traced *t, unsigned *fullest)
         ;
     for (uint32_t i = 0; i < t->ring_count && !t->broken; i++)
         words += ring_drain(t, &t->rings[i], fullest);
-    facts_take(t);
+    traced_facts(t);
     if (words)
         t->last_words_ns = clock_monotonic_ns();
     return words;
@@ -351,8 +351,10 @@ size_t traced_drain(struct traced *t, unsigned *fullest)
 /* ---- life ---- */
 
 /* A forked child knows its parent's code objects by the parent's ids. */
-static void inherit(struct traced *t, uint32_t count)
+static void inherit(struct traced *t)
 {
+    uint32_t count = t->file->inherited_codes, entries = t->file->inherited_entries;
+    uint32_t signatures = t->file->inherited_signatures;
     struct traced *parent = t->collector->traced;
     const char *name = t->file->parent_file;
 
@@ -360,14 +362,19 @@ static void inherit(struct traced *t, uint32_t count)
         parent = parent->next;
     if (!parent)
         return;
-    facts_take(parent);
+    traced_facts(parent);
     t->row.parent_process_id = parent->row.process_id;
     t->row.rank = parent->row.rank;
     t->argv = parent->argv ? strdup(parent->argv) : NULL;
     t->executable = parent->executable ? strdup(parent->executable) : NULL;
     t->version = parent->version ? strdup(parent->version) : NULL;
-    if (count && count <= parent->codes.count && room_for(&t->codes.id, &t->codes.count, count - 1))
+    if (count && count <= parent->codes.count && traced_room_for(&t->codes.id, &t->codes.count, count - 1))
         memcpy(t->codes.id, parent->codes.id, count * sizeof *t->codes.id);
+    if (entries && entries <= parent->entry_count && traced_entry_room(t, entries - 1))
+        memcpy(t->entries, parent->entries, entries * sizeof *t->entries);
+    if (signatures && signatures <= parent->signature_count &&
+        traced_room_for(&t->signatures, &t->signature_count, signatures - 1))
+        memcpy(t->signatures, parent->signatures, signatures * sizeof *t->signatures);
 }
 
 struct traced *traced_open(struct collector *c, const char *directory, const char *name, bool *retry)
@@ -409,9 +416,9 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
     facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;
     if (t->file->parent_file[0])
-        inherit(t, t->file->inherited_codes);
+        inherit(t);
     t->changed = true;
-    facts_take(t);
+    traced_facts(t);
     c->processes++;
     return t;
 err:
@@ -493,6 +500,9 @@ void traced_free(struct traced *t)
         close(t->fd);
     free(t->codes.id);
     free(t->threads);
+    free(t->compiles);
+    free(t->signatures);
+    free(t->entries);
     free(t->argv);
     free(t->executable);
     free(t->version);

@@ -38,6 +38,11 @@ struct traced {
     uint64_t facts_read;          /* of its data */
     struct decode_codes codes;    /* owned: local code id -> code_id */
     uint32_t *threads, thread_count; /* owned: FACT_THREAD id -> thread_id */
+    uint32_t *compiles, compile_count, *signatures, signature_count; /* owned: likewise */
+    struct traced_entry {
+        uint32_t entry_id, guard_id, guards; /* rows: its own, and the first of its guards' */
+    } *entries;                   /* owned: by FACT_ENTRY id */
+    uint32_t entry_count;
     char *argv, *executable, *version; /* owned */
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
     /* the row */
@@ -50,6 +55,20 @@ struct traced {
     bool broken;
     uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */
 };
+
+enum { TRACED_IDS_MAX = 64 << 20 /* ids of one kind in one process that we believe */ };
+
+/* Between traced.c and traced_shim.c. Grow an array of row ids to hold one for ID. */
+bool traced_room_for(uint32_t **array, uint32_t *count, uint32_t id);
+/* The row id that the fact already has (a killed collector gave it), or a new one. */
+uint32_t traced_row_id(struct fact *fact, uint32_t *next, bool resumed);
+/* Read the facts that are new. */
+void traced_facts(struct traced *t);
+bool traced_entry_room(struct traced *t, uint32_t local);
+void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *shared);
+uint32_t traced_shim_entry(void *context, uint32_t local);
+void traced_shim_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id);
+void traced_shim_decision(void *context, const struct decode_decision *decision);
 
 /* Open the file NAME in DIRECTORY. NULL with *RETRY: not whole yet. NULL without:
  * not a process file (the reason is recorded as a loss). */

@@ -83,6 +83,7 @@ struct tracer_process {
     Py_ssize_t extra;                    /* code-extra slot */
     uint32_t codes;                      /* code ids given */
     uint32_t threads;                    /* FACT_THREAD ids given */
+    uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
     char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter;
 };

@@ -2,6 +2,7 @@
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer_cache.h"
+#include "tracer_guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ struct code_state *code_state_hold(struct code_state *state)
 }
 
 /* Entries may be held by the program; they outlive their state as dead ones. */
-static void drop_entries(struct code_state *state)
+static void drop_entries(struct code_state *state, const char *why)
 {
     struct cache_entry **entries = state->entries;
     Py_ssize_t count = state->count;
@@ -61,6 +62,7 @@ static void drop_entries(struct code_state *state)
     state->count = state->room = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         entries[i]->state = NULL;
+        decision_entry_died(entries[i], why);
         Py_DECREF(entries[i]); /* may run code that looks at this state: it is empty by now */
     }
     free(entries);
@@ -70,7 +72,7 @@ void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    drop_entries(state);
+    drop_entries(state, "reset");
     Py_XDECREF(state->frame_state);
     free(state);
 }
@@ -78,6 +80,8 @@ void code_state_release(struct code_state *state)
 /* The slot lets go of the state. */
 static void detach(struct code_state *state)
 {
+    const char *why = state->resetting ? "reset" : "its code object was freed";
+
     state->code = NULL;
     if (state->previous)
         state->previous->next = state->next;
@@ -86,7 +90,7 @@ static void detach(struct code_state *state)
     if (state->next)
         state->next->previous = state->previous;
     state->previous = state->next = NULL;
-    drop_entries(state);
+    drop_entries(state, why);
     code_state_release(state);
 }
 
@@ -108,6 +112,7 @@ void code_state_reset(PyCodeObject *code)
         return;
     /* Setting the slot frees what it held: put the mark back first. */
     code_state_hold(state);
+    state->resetting = true;
     if (compat_set_extra((PyObject *)code, tracer_process.extra, (void *)state->mark))
         PyErr_Clear();
     code_state_release(state);
@@ -212,6 +217,7 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
     entry->guard = Py_NewRef(guard);
     entry->check = Py_NewRef(check);
     entry->backend = Py_NewRef(backend);
+    entry->tree = PyObject_TypeCheck(guard, &guard_tree_type);
     entry->annotation = optional(guarded, "trace_annotation");
     entry->compile_id = optional(guarded, "compile_id");
     if (!state->number)
@@ -226,6 +232,11 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
     memmove(state->entries + 1, state->entries, (size_t)state->count * sizeof *state->entries);
     state->entries[0] = entry;
     state->count++;
+    decision_entry_born(entry, state);
+    if (entry->tree && guard_tree_bind(guard, entry)) {
+        cache_entry_invalidate(entry, "its guards cannot watch the objects that they name");
+        entry = NULL;
+    }
 err:
     Py_XDECREF(code);
     Py_XDECREF(guard);
@@ -269,7 +280,7 @@ void cache_entry_invalidate(struct cache_entry *entry, const char *reason)
     entry->guard = Py_NewRef(Py_None);
     entry->code = Py_NewRef(Py_None);
     entry->invalid_reason = PyUnicode_FromString(reason);
-    PyErr_Clear();
+    decision_entry_died(entry, reason);
     Py_XDECREF(guard);
     Py_XDECREF(check);
     Py_XDECREF(code);

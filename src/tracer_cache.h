@@ -40,7 +40,12 @@ struct cache_entry {
     PyObject *annotation;       /* owned */
     PyObject *invalid_reason;   /* owned, or NULL while valid */
     unsigned long hits;
+    uint32_t id;                /* in the trace; ENTRY_UNRECORDED: it is not there */
+    uint32_t guards;            /* leaves of the tree; 1 for any other callable */
+    bool tree;                  /* `guard` is a GuardTree: checked without a call */
+    bool dead;                  /* its death is told */
 };
+#define ENTRY_UNRECORDED UINT32_MAX
 
 struct code_state {
     uintptr_t mark;             /* as in tracer.h; 0: the recorder has not seen the code */
@@ -52,6 +57,7 @@ struct code_state {
     enum frame_action action, recursive_action;
     unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
     unsigned long compiles;     /* entries ever made */
+    bool resetting;             /* its entries die because somebody said so */
     struct code_state *previous, *next; /* all states, for reset() */
 };
 
@@ -77,6 +83,39 @@ void cache_entry_invalidate(struct cache_entry *entry, const char *reason);
 void cache_entry_touch(struct cache_entry *entry);
 /* Entries that can still match. */
 Py_ssize_t code_state_valid(const struct code_state *state);
+
+/* tracer_decision.c: what is recorded of a lookup. Filled while it goes on; does
+ * nothing while ON is false. */
+struct decision {
+    bool on;
+    uint64_t began;             /* clock */
+    uint32_t count, room;
+    struct decision_check {
+        uint32_t entry, run, failed; /* entry id, leaves looked at, ordinal or UINT32_MAX */
+        uint64_t ticks;
+        enum ring_result result;
+        struct cache_entry *object; /* owned: for the causes */
+    } *check;                   /* owned unless it is `small` */
+    struct decision_check small[4];
+    uint32_t compile;           /* compile id + 1, 0 = none */
+    uint32_t signature;         /* signature id + 1, 0 = none */
+    uint64_t compile_began;
+    PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
+};
+void decision_begin(struct decision *d, bool on);
+void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+                  uint64_t ticks);
+/* A miss: note the values that missed, and why each entry did, before anybody changes them. */
+void decision_missed(struct decision *d, PyCodeObject *code, PyObject *locals);
+/* The callback is asked, and has answered with ENTRY, or nothing (OUTCOME says why). */
+void decision_ask(struct decision *d);
+void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
+/* The frame runs now: write the lookup. */
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
+void decision_outcome(struct tracer *t, enum outcome outcome);
+void decision_end(struct decision *d);
+void decision_entry_born(struct cache_entry *entry, struct code_state *state);
+void decision_entry_died(struct cache_entry *entry, const char *cause);
 
 /* tracer_replace.c: run ENTRY's code in place of FRAME, which has not started,
  * and dispose of FRAME. */

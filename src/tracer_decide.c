@@ -17,6 +17,7 @@
  * exception from either it stays None, and the exception is the call's result.
  * Frames that are thrown into or have started are evaluated as they are. */
 #include "tracer_cache.h"
+#include "tracer_guard.h"
 #include "tracer_record.h"
 
 #include <string.h>
@@ -93,14 +94,51 @@ static bool same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
+/* The frame's variables, made when somebody first wants them. Borrowed. */
+static PyObject *locals_of(compat_frame *frame, PyObject **locals)
+{
+    if (!*locals)
+        *locals = shim_frame_locals(frame);
+    return *locals;
+}
+
+/* Do ENTRY's guards hold? A tree is checked on the frame itself. */
+static struct guard_outcome check_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals)
+{
+    struct guard_outcome outcome = {GUARD_ERROR, 1, 0};
+    PyObject *check, *result = NULL;
+
+    if (entry->tree) {
+        PyObject *guard = Py_NewRef(entry->guard);
+        outcome = guard_tree_check(guard, &(struct guard_values){.frame = frame});
+        Py_DECREF(guard);
+        return outcome;
+    }
+    check = Py_NewRef(entry->check);
+    if (locals_of(frame, locals))
+        result = PyObject_CallOneArg(check, *locals);
+    Py_DECREF(check);
+    if (result && !PyBool_Check(result))
+        PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
+                     compat_code(frame)->co_qualname, Py_TYPE(result)->tp_name);
+    else if (result)
+        outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, 1,
+                                         result == Py_True ? UINT32_MAX : 0};
+    Py_XDECREF(result);
+    return outcome;
+}
+
 /* HOOK(guard, code, f_locals, index, last), with the pending exception kept. */
-static void call_hook(PyObject *hook, struct cache_entry *entry, PyCodeObject *code, PyObject *locals, Py_ssize_t index,
+static void tell_hook(PyObject *hook, struct cache_entry *entry, compat_frame *frame, PyObject **locals, Py_ssize_t index,
                       bool last)
 {
     PyObject *type, *value, *traceback, *result;
 
+    if (!hook)
+        return;
     PyErr_Fetch(&type, &value, &traceback);
-    result = PyObject_CallFunction(hook, "OOOnO", entry->guard, (PyObject *)code, locals, index, last ? Py_True : Py_False);
+    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", entry->guard, (PyObject *)compat_code(frame),
+                                                              *locals, index, last ? Py_True : Py_False) : NULL;
     if (!result)
         PyErr_WriteUnraisable(hook);
     Py_XDECREF(result);
@@ -109,44 +147,37 @@ static void call_hook(PyObject *hook, struct cache_entry *entry, PyCodeObject *c
 
 /* The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
  * raised, or gave something that is not a bool. */
-static int look_up(struct code_state *state, PyCodeObject *code, PyObject *locals, PyObject *backend,
-                   struct cache_entry **found)
+static int look_up(struct code_state *state, compat_frame *frame, PyObject **locals, PyObject *backend,
+                   struct decision *d, struct cache_entry **found)
 {
     *found = NULL;
     for (Py_ssize_t i = 0; i < state->count; i++) {
         struct cache_entry *entry = state->entries[i];
-        bool last = i + 1 == state->count, passed;
-        PyObject *check, *result;
+        struct guard_outcome outcome;
+        bool last = i + 1 == state->count;
+        uint64_t began;
         if (!entry->check)
             break; /* only invalid ones follow */
-        if (!same_backend(entry->backend, backend))
+        if (!same_backend(entry->backend, backend)) {
+            decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
             continue;
+        }
         /* Guards are the program's code: they may reset the cache under us. */
         Py_INCREF(entry);
-        check = Py_NewRef(entry->check);
-        result = PyObject_CallOneArg(check, locals);
-        Py_DECREF(check);
-        if (result && !PyBool_Check(result)) {
-            PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
-                         code->co_qualname, Py_TYPE(result)->tp_name);
-            Py_CLEAR(result);
-        }
-        if (!result) {
-            if (shim_settings.guard_error_hook)
-                call_hook(shim_settings.guard_error_hook, entry, code, locals, i, last);
-            Py_DECREF(entry);
-            return -1;
-        }
-        passed = result == Py_True;
-        Py_DECREF(result);
-        if (passed && entry->check) {
+        began = d->on ? tracer_now(tracer_process.monotonic) : 0;
+        outcome = check_entry(entry, frame, locals);
+        decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
+                     outcome.guards_run, outcome.failed, d->on ? tracer_now(tracer_process.monotonic) - began : 0);
+        if (outcome.result == GUARD_PASS && entry->check) {
             cache_entry_touch(entry);
             *found = entry;
             return 0;
         }
-        if (shim_settings.guard_fail_hook)
-            call_hook(shim_settings.guard_fail_hook, entry, code, locals, i, last);
+        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, entry,
+                  frame, locals, i, last);
         Py_DECREF(entry);
+        if (outcome.result == GUARD_ERROR)
+            return -1;
     }
     return 0;
 }
@@ -278,52 +309,54 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
     return result;
 }
 
-static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                        enum outcome *outcome)
+static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, bool recorded)
 {
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
     PyObject *locals = NULL, *under = callback, *result = NULL, *backend;
     struct cache_entry *entry = NULL;
     struct answer answer = {0};
+    enum outcome outcome = OUTCOME_PLAIN;
+    struct decision decision;
 
-    *outcome = OUTCOME_PLAIN;
     if (!state)
         return record_evaluate(t, ts, frame, 0);
     code_state_hold(state);
     under = callback_under(callback, state->recursive_action);
     if (state->action == ACTION_SKIP) {
-        *outcome = OUTCOME_SKIP;
+        if (recorded)
+            decision_outcome(t, OUTCOME_SKIP);
         result = run_original(t, ts, frame, callback, under);
-        goto done;
+        code_state_release(state);
+        return result;
     }
-    locals = shim_frame_locals(frame);
-    if (!locals)
-        goto err;
+    decision_begin(&decision, recorded);
     backend = callback == Py_False ? Py_False : backend_of(callback);
     set_callback(t, NULL);
-    if (look_up(state, code, locals, backend, &entry)) {
-        *outcome = OUTCOME_GUARD_ERROR;
+    if (look_up(state, frame, &locals, backend, &decision, &entry)) {
+        outcome = OUTCOME_GUARD_ERROR;
         goto err;
     }
     if (entry) {
-        *outcome = OUTCOME_HIT;
-        result = run_entry(t, ts, frame, entry, callback, under);
-        goto done;
+        outcome = OUTCOME_HIT;
+        goto run;
     }
+    if (!locals_of(frame, &locals))
+        goto err;
+    decision_missed(&decision, code, locals);
     if (callback == Py_False || state->action == ACTION_RUN_ONLY) {
-        *outcome = OUTCOME_RUN_ONLY;
-        result = run_original(t, ts, frame, callback, under);
-        goto done;
+        outcome = OUTCOME_RUN_ONLY;
+        goto run;
     }
     if ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
         state->compiles >= shim_settings.accumulated_limit) {
-        *outcome = OUTCOME_LIMIT;
-        result = run_original(t, ts, frame, callback, under);
-        goto done;
+        outcome = OUTCOME_LIMIT;
+        goto run;
     }
+    decision_ask(&decision);
     if (ask(callback, frame, locals, state, &answer)) {
-        *outcome = OUTCOME_CALLBACK_ERROR;
+        outcome = OUTCOME_CALLBACK_ERROR;
+        decision_answer(&decision, state, NULL, outcome);
         goto err;
     }
     if (state->recursive_action == ACTION_DEFAULT)
@@ -332,21 +365,21 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         state->action = answer.action;
         state->recursive_action = answer.recursive_action;
     }
-    if (!answer.guarded) {
-        *outcome = OUTCOME_DECLINED;
-        result = run_original(t, ts, frame, callback, under);
-        goto done;
-    }
-    entry = cache_entry_add(state, answer.guarded, backend, code);
-    if (!entry) {
-        *outcome = OUTCOME_CALLBACK_ERROR;
+    entry = answer.guarded ? cache_entry_add(state, answer.guarded, backend, code) : NULL;
+    Py_XINCREF(entry);
+    outcome = entry ? OUTCOME_COMPILED : answer.guarded ? OUTCOME_CALLBACK_ERROR : OUTCOME_DECLINED;
+    decision_answer(&decision, state, entry, outcome);
+    if (outcome == OUTCOME_CALLBACK_ERROR)
         goto err;
-    }
-    Py_INCREF(entry);
-    *outcome = OUTCOME_COMPILED;
-    result = run_entry(t, ts, frame, entry, callback, under);
+run:
+    decision_write(&decision, t, outcome, entry);
+    decision_end(&decision);
+    Py_CLEAR(locals); /* what the frame drops must die when it does */
+    result = entry ? run_entry(t, ts, frame, entry, callback, under) : run_original(t, ts, frame, callback, under);
     goto done;
 err:
+    decision_write(&decision, t, outcome, NULL);
+    decision_end(&decision);
     compat_dispose(ts, frame);
 done:
     Py_XDECREF(entry);
@@ -361,7 +394,6 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct tracer *t = tracer_thread;
     PyObject *callback, *result;
     struct open_frame open;
-    enum outcome outcome;
     bool resumed, recorded = false, monotonic = tracer_process.monotonic;
     uintptr_t mark = 0;
 
@@ -384,7 +416,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         result = record_evaluate(t, ts, frame, throwflag);
     } else {
         Py_INCREF(callback);
-        result = decide(t, ts, frame, callback, &outcome);
+        result = decide(t, ts, frame, callback, recorded);
         Py_DECREF(callback);
     }
     if (recorded)

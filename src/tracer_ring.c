@@ -198,7 +198,7 @@ static uint64_t start_time(void)
 }
 
 /* Make the file in DIRECTORY. 0, or an errno. */
-static int file_make(const char *directory, uint64_t started, const char *parent, uint32_t inherited)
+static int file_make(const char *directory, uint64_t started, const char *parent)
 {
     int fd = -1, error;
     struct process_file *file;
@@ -226,7 +226,12 @@ static int file_make(const char *directory, uint64_t started, const char *parent
     file->start_time = started;
     file->born_clock = tracer_now(P.monotonic);
     snprintf(file->parent_file, sizeof file->parent_file, "%s", parent);
-    file->inherited_codes = inherited;
+    if (*parent) {
+        file->inherited_codes = P.codes;
+        file->inherited_entries = P.entries;
+        file->inherited_signatures = P.signatures;
+        P.compiles = 0;
+    }
     file->mode = P.session->frames;
     file->facts_off = HEADER_BYTES;
     atomic_store(&file->file_bytes, HEADER_BYTES + FIRST_FACTS);
@@ -240,15 +245,15 @@ static int file_make(const char *directory, uint64_t started, const char *parent
 
 /* The session's own directory, or the second one when that is full. When
  * neither takes the file, an empty one tells the collector what happened. */
-static void file_open(const char *parent, uint32_t inherited)
+static void file_open(const char *parent)
 {
     uint64_t started = start_time();
     char path[sizeof P.file_path];
     int fd;
 
     P.file = NULL;
-    if (atomic_load(&P.session->closed) || file_make(P.session_directory, started, parent, inherited) == 0 ||
-        file_make(P.session->text, started, parent, inherited) == 0)
+    if (atomic_load(&P.session->closed) || file_make(P.session_directory, started, parent) == 0 ||
+        file_make(P.session->text, started, parent) == 0)
         return;
     snprintf(path, sizeof path, "%s/%d-%llu.lost", P.session_directory, (int)getpid(), (unsigned long long)started);
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -527,7 +532,7 @@ static void forked(void)
     P.threads = 0;
     free_ring_count = 0;
     pthread_mutex_init(&free_lock, NULL);
-    file_open(parent, P.codes);
+    file_open(parent);
     if (t) {
         t->ring = NULL;
         t->words = NULL;
@@ -571,7 +576,7 @@ int tracer_open_session(const char *directory)
         P.session = NULL;
         return -1;
     }
-    file_open("", 0);
+    file_open("");
     if (!P.file)
         return -1;
     facts_of_process();

@@ -1,0 +1,188 @@
+/* traced_shim.c -- the shim's facts and decisions become rows.
+ *
+ * Runs in: the collector. See traced.h; ring.h lists the facts. The process's own
+ * ids (entry 3, compilation 7) become row ids here; guards of one entry have row
+ * ids in a row, so a guard is named by its entry and its ordinal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector.h"
+#include "traced.h"
+
+/* What process T calls entry LOCAL, or NULL. */
+static struct traced_entry *entry_at(struct traced *t, uint64_t local)
+{
+    return local < t->entry_count && t->entries[local].entry_id ? &t->entries[local] : NULL;
+}
+
+bool traced_entry_room(struct traced *t, uint32_t local)
+{
+    uint32_t room = t->entry_count ? t->entry_count : 64;
+    struct traced_entry *more;
+
+    if (local < t->entry_count)
+        return true;
+    if (local >= TRACED_IDS_MAX)
+        return false;
+    while (room <= local)
+        room *= 2;
+    more = realloc(t->entries, room * sizeof *more);
+    if (!more)
+        return false;
+    memset(more + t->entry_count, 0, (room - t->entry_count) * sizeof *more);
+    t->entries = more;
+    t->entry_count = room;
+    return true;
+}
+
+/* The row id of compilation LOCAL, given when it is first heard of. 0: no room. */
+static uint32_t compile_id(struct traced *t, uint32_t local)
+{
+    if (!traced_room_for(&t->compiles, &t->compile_count, local))
+        return 0;
+    if (!t->compiles[local])
+        t->compiles[local] = t->collector->state.header->next_compile++;
+    return t->compiles[local];
+}
+
+/* Part number PART of a text of NUL-separated parts. */
+static struct recorder_text part_of(const char *text, uint32_t bytes, int part)
+{
+    const char *end = text + bytes;
+
+    for (; part; part--) {
+        const char *stop = memchr(text, 0, (size_t)(end - text));
+        if (!stop)
+            return (struct recorder_text){"", 0};
+        text = stop + 1;
+    }
+    return (struct recorder_text){text, (int)strnlen(text, (size_t)(end - text))};
+}
+
+static void take_entry(struct traced *t, const struct fact *fact, struct fact *shared)
+{
+    struct state_header *next = t->collector->state.header;
+    struct traced_entry *entry;
+    uint32_t bytes = fact->text_bytes[0];
+
+    if (!traced_entry_room(t, fact->id))
+        return;
+    entry = &t->entries[fact->id];
+    entry->entry_id = traced_row_id(shared, &next->next_entry, t->collector->resumed);
+    entry->guards = fact->number[2] < TRACED_IDS_MAX ? (uint32_t)fact->number[2] : 0;
+    entry->guard_id = next->next_guard;
+    next->next_guard += entry->guards;
+    recorder_entry(t->collector->recorder, entry->entry_id,
+                   fact->number[0] < t->codes.count ? t->codes.id[fact->number[0]] : 0,
+                   (struct recorder_text){shared->text, (int)bytes},
+                   (struct recorder_text){shared->text + bytes, (int)fact->text_bytes[1]}, entry->guards,
+                   decode_ns(&t->collector->decode, fact->number[1]));
+}
+
+static void take_cause(struct traced *t, const struct fact *fact, const char *text)
+{
+    struct traced_entry *entry = entry_at(t, fact->number[0]);
+    uint32_t compile = compile_id(t, fact->id), bytes = fact->text_bytes[0], more = fact->text_bytes[1];
+    int64_t guard = (int64_t)fact->number[1];
+    bool again = fact->number[2] != 0;
+
+    if (entry && compile)
+        recorder_cause(t->collector->recorder, compile, entry->entry_id, again,
+                       guard >= 0 && guard < entry->guards ? entry->guard_id + (uint32_t)guard : 0, part_of(text, bytes, 0),
+                       part_of(text, bytes, 2), part_of(text + bytes, more, 0), part_of(text + bytes, more, 1), again);
+}
+
+void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *shared)
+{
+    struct collector *c = t->collector;
+    uint32_t bytes = fact->text_bytes[0];
+    struct recorder_text first = {shared->text, (int)bytes}, second = {shared->text + bytes, (int)fact->text_bytes[1]};
+    struct traced_entry *entry;
+
+    switch (fact->kind) {
+    case FACT_ENTRY:
+        take_entry(t, fact, shared);
+        break;
+    case FACT_GUARD:
+        entry = entry_at(t, fact->id);
+        if (entry && fact->number[0] < entry->guards)
+            recorder_guard(c->recorder, entry->guard_id + (uint32_t)fact->number[0], entry->entry_id,
+                           (uint32_t)fact->number[0], part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second);
+        break;
+    case FACT_COMPILE:
+        if (compile_id(t, fact->id))
+            recorder_compile(c->recorder, compile_id(t, fact->id),
+                             fact->number[0] < t->codes.count ? t->codes.id[fact->number[0]] : 0,
+                             part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
+                             decode_ns(&c->decode, fact->number[1]), decode_ns(&c->decode, fact->number[2]));
+        break;
+    case FACT_COMPILED:
+        entry = entry_at(t, fact->number[0]);
+        if (entry && compile_id(t, fact->id))
+            recorder_compile_entry(c->recorder, compile_id(t, fact->id), entry->entry_id);
+        break;
+    case FACT_CAUSE:
+        take_cause(t, fact, shared->text);
+        break;
+    case FACT_DEATH:
+        entry = entry_at(t, fact->id);
+        if (entry)
+            recorder_entry_died(c->recorder, entry->entry_id, decode_ns(&c->decode, fact->number[0]), first);
+        break;
+    case FACT_SIGNATURE:
+        if (traced_room_for(&t->signatures, &t->signature_count, fact->id)) {
+            t->signatures[fact->id] = traced_row_id(shared, &c->state.header->next_signature, c->resumed);
+            recorder_signature(c->recorder, t->signatures[fact->id], first);
+        }
+        break;
+    default:
+        break; /* of a newer dyntrace: not ours to judge */
+    }
+}
+
+uint32_t traced_shim_entry(void *context, uint32_t local)
+{
+    struct traced *t = context;
+
+    if (!entry_at(t, local))
+        traced_facts(t);
+    return entry_at(t, local) ? entry_at(t, local)->entry_id : 0;
+}
+
+void traced_shim_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
+{
+    struct traced *t = context;
+
+    recorder_late_entry(t->collector->recorder, frame_id, cache_entry_id);
+}
+
+void traced_shim_decision(void *context, const struct decode_decision *d)
+{
+    static const char *const results[] = {
+        [RESULT_FAIL] = "fail", [RESULT_PASS] = "pass", [RESULT_ERROR] = "error", [RESULT_BACKEND_MISMATCH] = "backend_mismatch",
+    };
+    struct traced *t = context;
+    struct recorder *r = t->collector->recorder;
+    struct state_header *next = t->collector->state.header;
+    struct recorder_lookup lookup = {
+        .lookup_id = next->next_lookup++, .frame_id = d->frame_id, .thread_id = d->thread_id, .code_id = d->code_id,
+        .start_ns = d->start_ns, .duration_ns = d->duration_ns, .outcome = d->outcome, .entry_id = d->cache_entry_id};
+
+    if (d->compile || d->signature || (d->count && !entry_at(t, d->checks[d->count - 1].entry)))
+        traced_facts(t);
+    if (d->signature && d->signature <= t->signature_count)
+        lookup.signature_id = t->signatures[d->signature - 1];
+    for (uint32_t i = 0, position = 0; i < d->count; i++) {
+        const struct decode_check *c = &d->checks[i];
+        struct traced_entry *entry = entry_at(t, c->entry);
+        if (!entry || c->result >= sizeof results / sizeof *results)
+            continue;
+        lookup.checked += c->result != RESULT_BACKEND_MISMATCH;
+        recorder_check(r, next->next_check++, lookup.lookup_id, position++, entry->entry_id, results[c->result],
+                       c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0, c->guards_run,
+                       decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks));
+    }
+    recorder_lookup(r, &lookup);
+    if (d->compile && compile_id(t, d->compile - 1))
+        recorder_compile_frame(r, compile_id(t, d->compile - 1), d->frame_id, d->thread_id);
+}

@@ -1,0 +1,415 @@
+/* tracer_decision.c -- what the shim decides, for the trace.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and
+ * what follows it), as it may happen millions of times. What happens once per
+ * entry or compilation is a fact: names, guards, causes. Facts name things by
+ * the process's own ids, so words and facts may be read in any order.
+ *
+ * Nothing here changes a decision, and no failure shows: a thing that cannot be
+ * noted is left out. */
+#include "tracer_cache.h"
+#include "tracer_guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P tracer_process
+
+enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000 };
+
+/* ---- small texts ---- */
+
+/* A growing text; what does not fit is cut off. NULs may be part of it. */
+struct text {
+    char bytes[TEXT_MAX];
+    size_t used;
+};
+
+static void text_add(struct text *t, const char *bytes, size_t count)
+{
+    if (count > sizeof t->bytes - t->used)
+        count = sizeof t->bytes - t->used;
+    memcpy(t->bytes + t->used, bytes, count);
+    t->used += count;
+}
+
+static void text_string(struct text *t, const char *string)
+{
+    text_add(t, string, strlen(string));
+}
+
+static void text_end(struct text *t)
+{
+    text_add(t, "", 1);
+}
+
+/* VALUE's UTF-8, at most LIMIT bytes of it. */
+static void text_unicode(struct text *t, PyObject *value, size_t limit)
+{
+    PyObject *bytes = value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+
+    if (bytes) {
+        const char *string = PyBytes_AS_STRING(bytes);
+        size_t count = (size_t)PyBytes_GET_SIZE(bytes);
+        if (count > limit)
+            for (count = limit; count && (string[count] & 0xc0) == 0x80;)
+                count--;
+        text_add(t, string, count);
+    }
+    Py_XDECREF(bytes);
+    PyErr_Clear();
+}
+
+static void text_type(struct text *t, PyObject *value)
+{
+    text_string(t, Py_TYPE(value)->tp_name);
+}
+
+/* Types and shapes always; values only of builtins, whose repr runs no code of
+ * the program. */
+static void text_value(struct text *t, PyObject *value)
+{
+    Py_buffer view;
+    PyObject *repr = NULL;
+
+    text_type(t, value);
+    if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value)) {
+        repr = PyObject_Repr(value);
+        text_string(t, " ");
+        text_unicode(t, repr, VALUE_MAX);
+    } else if (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX) {
+        repr = PyObject_Repr(value);
+        text_string(t, " ");
+        text_unicode(t, repr, VALUE_MAX);
+    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) || PyUnicode_CheckExact(value)) {
+        char length[32];
+        snprintf(length, sizeof length, "[%zd]", PyObject_Size(value));
+        text_string(t, length);
+    } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) &&
+               PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
+        char number[32];
+        text_string(t, view.format ? " " : "");
+        text_string(t, view.format ? view.format : "");
+        text_string(t, "[");
+        for (int i = 0; view.shape && i < view.ndim; i++) {
+            snprintf(number, sizeof number, i ? ", %zd" : "%zd", view.shape[i]);
+            text_string(t, number);
+        }
+        text_string(t, "]");
+        PyBuffer_Release(&view);
+    }
+    Py_XDECREF(repr);
+    PyErr_Clear();
+}
+
+/* ---- facts ---- */
+
+static bool recorded(const struct code_state *state)
+{
+    return P.recording && (state->mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
+}
+
+/* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str. */
+static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyObject *kind, PyObject *source, PyObject *expression)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+
+    text_unicode(&one, kind, 64);
+    text_end(&one);
+    text_unicode(&one, source, 512);
+    text_unicode(&two, expression, 1024);
+    tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
+}
+
+void decision_entry_born(struct cache_entry *entry, struct code_state *state)
+{
+    struct text label = {.used = 0}, backend = {.used = 0};
+    PyObject *leaves = entry->tree ? guard_tree_list(entry->guard) : NULL, *name = NULL;
+
+    PyErr_Clear();
+    entry->id = ENTRY_UNRECORDED;
+    entry->guards = leaves ? (uint32_t)PyList_GET_SIZE(leaves) : 1;
+    if (!recorded(state))
+        goto done;
+    entry->id = P.entries++;
+    name = PyObject_Str(entry->compile_id);
+    text_unicode(&label, name, 64);
+    Py_XDECREF(name);
+    /* A backend by its name if it has one: its repr would tell an address. */
+    name = PyObject_GetAttrString(entry->backend, "__qualname__");
+    PyErr_Clear();
+    if (name && PyUnicode_Check(name))
+        text_unicode(&backend, name, 256);
+    else
+        text_type(&backend, entry->backend);
+    tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic), entry->guards},
+                label.bytes, label.used, backend.bytes, backend.used);
+    Py_XDECREF(name);
+    for (Py_ssize_t i = 0; leaves && i < PyList_GET_SIZE(leaves); i++) {
+        PyObject *leaf = PyList_GET_ITEM(leaves, i);
+        guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2));
+    }
+    if (!leaves) {
+        PyObject *kind = PyUnicode_FromString("LAMBDA"), *none = PyUnicode_FromString("");
+        PyObject *words = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(entry->guard)->tp_name);
+        if (kind && none && words)
+            guard_fact(entry, 0, kind, none, words);
+        Py_XDECREF(kind);
+        Py_XDECREF(none);
+        Py_XDECREF(words);
+    }
+done:
+    Py_XDECREF(leaves);
+    PyErr_Clear();
+}
+
+void decision_entry_died(struct cache_entry *entry, const char *cause)
+{
+    if (entry->dead)
+        return;
+    entry->dead = true;
+    if (P.recording && entry->id != ENTRY_UNRECORDED)
+        tracer_fact(FACT_DEATH, entry->id, (uint64_t[3]){tracer_now(P.monotonic)}, cause, strlen(cause), "", 0);
+}
+
+/* The id + 1 of a text for what LOCALS hold; the same text, the same id. */
+static uint32_t signature_of(PyObject *locals)
+{
+    static PyObject *known; /* text -> id */
+    struct text text = {.used = 0};
+    PyObject *key, *name, *value, *found;
+    Py_ssize_t at = 0;
+    uint32_t id = 0;
+
+    while (PyDict_Next(locals, &at, &name, &value)) {
+        if (text.used)
+            text_string(&text, ", ");
+        text_unicode(&text, name, VALUE_MAX);
+        text_string(&text, ": ");
+        text_value(&text, value);
+    }
+    if (!known && !(known = PyDict_New()))
+        goto done;
+    key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
+    found = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
+    if (found) {
+        id = (uint32_t)PyLong_AsUnsignedLong(found) + 1;
+    } else if (key && PyDict_GET_SIZE(known) < SIGNATURES_MAX) {
+        PyObject *number = PyLong_FromUnsignedLong(P.signatures);
+        if (number && PyDict_SetItem(known, key, number) == 0) {
+            tracer_fact(FACT_SIGNATURE, P.signatures, NULL, text.bytes, text.used, "", 0);
+            id = ++P.signatures;
+        }
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(key);
+done:
+    PyErr_Clear();
+    return id;
+}
+
+/* ---- one lookup ---- */
+
+void decision_begin(struct decision *d, bool on)
+{
+    d->on = on;
+    d->count = 0;
+    d->room = sizeof d->small / sizeof *d->small;
+    d->check = d->small;
+    d->compile = d->signature = 0;
+    d->causes = NULL;
+    if (on)
+        d->began = tracer_now(P.monotonic);
+}
+
+void decision_end(struct decision *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        Py_DECREF(d->check[i].object);
+    if (d->check != d->small)
+        free(d->check);
+    Py_XDECREF(d->causes);
+}
+
+void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+                  uint64_t ticks)
+{
+    if (!d->on || entry->id == ENTRY_UNRECORDED)
+        return;
+    if (d->count == d->room) {
+        struct decision_check *more = malloc(2 * d->room * sizeof *more);
+        if (!more)
+            return;
+        memcpy(more, d->check, d->count * sizeof *more);
+        if (d->check != d->small)
+            free(d->check);
+        d->check = more;
+        d->room *= 2;
+    }
+    d->check[d->count++] = (struct decision_check){entry->id, run, failed, ticks, result,
+                                                   (struct cache_entry *)Py_NewRef((PyObject *)entry)};
+}
+
+void decision_missed(struct decision *d, PyCodeObject *code, PyObject *locals)
+{
+    (void)code;
+    if (!d->on)
+        return;
+    d->signature = signature_of(locals);
+    d->causes = PyList_New(0);
+    for (uint32_t i = 0; d->causes && i < d->count; i++) {
+        struct cache_entry *entry = d->check[i].object;
+        PyObject *found = d->check[i].result == RESULT_FAIL && entry->tree && entry->check
+                              ? guard_tree_explain(entry->guard, locals) : NULL;
+        PyErr_Clear();
+        if (PyList_Append(d->causes, found ? found : Py_None))
+            PyErr_Clear();
+        Py_XDECREF(found);
+    }
+    PyErr_Clear();
+}
+
+void decision_ask(struct decision *d)
+{
+    if (d->on) {
+        d->compile = ++P.compiles;
+        d->compile_began = tracer_now(P.monotonic);
+    }
+}
+
+static void cause_fact(const struct decision *d, const struct decision_check *check, int64_t ordinal, bool again,
+                       const char *kind, PyObject *expected, PyObject *actual, const char *words)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+
+    text_string(&one, kind);
+    text_end(&one);
+    text_end(&one); /* the source is the guard's own: the collector knows it */
+    text_unicode(&one, expected, 512);
+    text_unicode(&two, actual, 512);
+    text_end(&two);
+    text_string(&two, words);
+    tracer_fact(FACT_CAUSE, d->compile - 1, (uint64_t[3]){check->entry, (uint64_t)ordinal, again}, one.bytes, one.used,
+                two.bytes, two.used);
+}
+
+static void causes_of(const struct decision *d, uint32_t i)
+{
+    const struct decision_check *check = &d->check[i];
+    PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
+    bool first_told = false;
+
+    if (check->result == RESULT_BACKEND_MISMATCH) {
+        cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, "the entry was compiled for another backend");
+        return;
+    }
+    if (check->result != RESULT_FAIL)
+        return;
+    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
+        PyObject *one = PyList_GET_ITEM(found, k);
+        long ordinal = PyLong_AsLong(PyTuple_GET_ITEM(one, 0));
+        bool again = (uint32_t)ordinal != check->failed;
+        first_told |= !again;
+        cause_fact(d, check, ordinal, again, "", PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
+    }
+    if (!first_told)
+        cause_fact(d, check, check->failed == UINT32_MAX ? 0 : check->failed, false, "", NULL, NULL,
+                   check->object->tree ? "it did not hold when it was checked" : "the guard returned False");
+}
+
+void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+    PyObject *type, *value, *traceback, *words = NULL;
+
+    if (!d->on || !d->compile)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (entry) {
+        PyObject *label = PyObject_Str(entry->compile_id);
+        text_unicode(&one, label, 64);
+        Py_XDECREF(label);
+    } else {
+        char label[64];
+        snprintf(label, sizeof label, "%lu/%lu", state->number ? state->number - 1 : 0, state->compiles);
+        text_string(&one, state->number ? label : "");
+    }
+    text_end(&one);
+    text_string(&one, outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error");
+    if (type) { /* the exception that the callback left */
+        text_string(&two, ((PyTypeObject *)type)->tp_name);
+        if (value && PyUnicode_Check(value))
+            words = Py_NewRef(value);
+        else if (value && PyExceptionInstance_Check(value) && PyTuple_Check(((PyBaseExceptionObject *)value)->args) &&
+                 PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) == 1)
+            words = Py_NewRef(PyTuple_GET_ITEM(((PyBaseExceptionObject *)value)->args, 0));
+        if (words && PyUnicode_Check(words)) {
+            text_string(&two, ": ");
+            text_unicode(&two, words, 500);
+        }
+        Py_XDECREF(words);
+    } else if (d->count) {
+        text_string(&two, "no entry fitted");
+    } else {
+        text_string(&two, "first call");
+    }
+    tracer_fact(FACT_COMPILE, d->compile - 1,
+                (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began, tracer_now(P.monotonic)}, one.bytes, one.used,
+                two.bytes, two.used);
+    if (entry && entry->id != ENTRY_UNRECORDED)
+        tracer_fact(FACT_COMPILED, d->compile - 1, (uint64_t[3]){entry->id}, "", 0, "", 0);
+    for (uint32_t i = 0; i < d->count; i++)
+        causes_of(d, i);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* ---- words ---- */
+
+/* Room for a record of up to RING_MARGIN - 8 words. */
+static bool room(struct tracer *t)
+{
+    uint64_t now = tracer_now(P.monotonic);
+
+    return (t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || tracer_room(t, &now);
+}
+
+static void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)
+{
+    if (!room(t))
+        return;
+    t->words[t->head & t->mask] = first;
+    if (count > 1)
+        t->words[(t->head + 1) & t->mask] = second;
+    if (count > 2)
+        t->words[(t->head + 2) & t->mask] = third;
+    t->head += count;
+    /* A: publishes the whole record; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
+}
+
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
+
+    if (!d->on)
+        return;
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct decision_check *c = &d->check[i];
+        uint64_t ticks = c->ticks < 0xffffff ? c->ticks : 0xffffff;
+        uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
+        put_words(t, RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)c->entry << 8 | c->result),
+                  (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks, 0, 2);
+    }
+    if (d->compile || d->signature)
+        put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
+    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began, tracer_now(P.monotonic) - d->began, 3);
+}
+
+void decision_outcome(struct tracer *t, enum outcome outcome)
+{
+    put_words(t, RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome), 0, 0, 1);
+}
