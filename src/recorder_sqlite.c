@@ -396,7 +396,7 @@ int recorder_mend(const char *path, uint64_t *frames)
 
 static const char *const copied_tables[] = {"meta", "process", "thread", "code", "code_total", "loss"};
 
-int recorder_join(const char *live, const char *frames, const char **error)
+int recorder_join(const char *live, const char *frames, const char *state, const char **error)
 {
     static char why[512];
     sqlite3 *db = NULL;
@@ -416,6 +416,11 @@ int recorder_join(const char *live, const char *frames, const char **error)
         if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
             goto done;
     }
+    /* Only now: a trace that says it is whole is taken at its word (recorder_finished). */
+    sqlite3_free(sql);
+    sql = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session'", state);
+    if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
     if (sqlite3_exec(db, "COMMIT; DETACH live", NULL, NULL, NULL) != SQLITE_OK)
         goto done;
     sqlite3_close(db);
