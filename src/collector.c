@@ -590,8 +590,6 @@ static void finish(struct run *run, struct collector_result *result)
     result->frames = (uint64_t)frames;
     recorder_meta_integer(c->recorder, "frame_count", frames);
     recorder_meta_integer(c->recorder, "open_frame_count", (int64_t)c->decode.open_frames);
-    recorder_meta(c->recorder, "state", c->resumed ? "recovered" : "complete");
-    recorder_meta(c->recorder, "session", NULL);
     commit_sometimes(run, true);
     why = recorder_error(c->recorder);
     if (why && !result->error[0])
@@ -599,7 +597,7 @@ static void finish(struct run *run, struct collector_result *result)
     recorder_close(c->recorder);
     c->recorder = NULL;
     frame_pages_close(&c->pages);
-    if (recorder_join(c->session->trace, c->session->frames, &why)) {
+    if (recorder_join(c->session->trace, c->session->frames, c->resumed ? "recovered" : "complete", &why)) {
         snprintf(result->error, sizeof result->error,
                  "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
                  c->session->trace);

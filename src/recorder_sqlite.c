@@ -580,7 +580,7 @@ static const char *const copied_tables[] = {
     "recompile_cause", "signature",
 };
 
-int recorder_join(const char *live, const char *frames, const char **error)
+int recorder_join(const char *live, const char *frames, const char *state, const char **error)
 {
     static char why[512];
     sqlite3 *db = NULL;
@@ -603,6 +603,10 @@ int recorder_join(const char *live, const char *frames, const char **error)
     if (sqlite3_exec(db, "UPDATE main.frame SET cache_entry_id ="
                          " (SELECT l.cache_entry_id FROM live.late_entry l WHERE l.frame_id = main.frame.frame_id)"
                          " WHERE frame_id IN (SELECT frame_id FROM live.late_entry)", NULL, NULL, NULL) != SQLITE_OK)
+    /* Only now: a trace that says it is whole is taken at its word (recorder_finished). */
+    sqlite3_free(sql);
+    sql = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session'", state);
+    if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
         goto done;
     if (sqlite3_exec(db, "COMMIT; DETACH live", NULL, NULL, NULL) != SQLITE_OK)
         goto done;

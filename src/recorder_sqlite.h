@@ -102,9 +102,9 @@ const char *recorder_error(const struct recorder *r);
 int recorder_mend(const char *path, uint64_t *frames);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
- * finished, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
+ * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
  * (static). LIVE stays as it is when that fails. */
-int recorder_join(const char *live, const char *frames, const char **error);
+int recorder_join(const char *live, const char *frames, const char *state, const char **error);
 /* Is PATH a whole trace? (A kill may come between any two steps of the above.) */
 bool recorder_finished(const char *path);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */
