@@ -603,6 +603,7 @@ int recorder_join(const char *live, const char *frames, const char *state, const
     if (sqlite3_exec(db, "UPDATE main.frame SET cache_entry_id ="
                          " (SELECT l.cache_entry_id FROM live.late_entry l WHERE l.frame_id = main.frame.frame_id)"
                          " WHERE frame_id IN (SELECT frame_id FROM live.late_entry)", NULL, NULL, NULL) != SQLITE_OK)
+        goto done;
     /* Only now: a trace that says it is whole is taken at its word (recorder_finished). */
     sqlite3_free(sql);
     sql = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session'", state);
