@@ -52,7 +52,7 @@ struct code_state *code_state_hold(struct code_state *state)
     return state;
 }
 
-/* Entries may be held by the program; they outlive their state as dead ones. */
+/* Entries may be held by the program; they outlive their state as invalid ones. */
 static void drop_entries(struct code_state *state, const char *why)
 {
     struct cache_entry **entries = state->entries;
@@ -60,10 +60,11 @@ static void drop_entries(struct code_state *state, const char *why)
 
     state->entries = NULL;
     state->count = state->room = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    for (Py_ssize_t i = 0; i < count; i++)
         entries[i]->state = NULL;
-        decision_entry_died(entries[i], why);
-        Py_DECREF(entries[i]); /* may run code that looks at this state: it is empty by now */
+    for (Py_ssize_t i = 0; i < count; i++) { /* may run code that looks at this state: it is empty by now */
+        cache_entry_invalidate(entries[i], why);
+        Py_DECREF(entries[i]);
     }
     free(entries);
 }
@@ -72,7 +73,7 @@ void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    drop_entries(state, "reset");
+    drop_entries(state, "its code object was freed");
     Py_XDECREF(state->frame_state);
     free(state);
 }
@@ -80,8 +81,6 @@ void code_state_release(struct code_state *state)
 /* The slot lets go of the state. */
 static void detach(struct code_state *state)
 {
-    const char *why = state->resetting ? "reset" : "its code object was freed";
-
     state->code = NULL;
     if (state->previous)
         state->previous->next = state->next;
@@ -90,7 +89,6 @@ static void detach(struct code_state *state)
     if (state->next)
         state->next->previous = state->previous;
     state->previous = state->next = NULL;
-    drop_entries(state, why);
     code_state_release(state);
 }
 
@@ -110,11 +108,12 @@ void code_state_reset(PyCodeObject *code)
 
     if (!state)
         return;
-    /* Setting the slot frees what it held: put the mark back first. */
+    /* CPython frees what the slot held before it sets it: nothing of the program's
+     * may run until both is done. */
     code_state_hold(state);
-    state->resetting = true;
     if (compat_set_extra((PyObject *)code, tracer_process.extra, (void *)state->mark))
         PyErr_Clear();
+    drop_entries(state, "reset");
     code_state_release(state);
 }
 

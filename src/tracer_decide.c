@@ -359,6 +359,15 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_answer(&decision, state, NULL, outcome);
         goto err;
     }
+    if (!state->code) { /* reset by a guard or the callback: the answer is for a new state */
+        code_state_release(state);
+        state = code_state_of(code, true);
+        if (!state) {
+            PyErr_NoMemory();
+            goto err;
+        }
+        code_state_hold(state);
+    }
     if (state->recursive_action == ACTION_DEFAULT)
         under = callback_under(callback, answer.recursive_action);
     if (answer.for_code) {
