@@ -58,11 +58,12 @@ err:
     return NULL;
 }
 
-/* The backend that CALLBACK stands for: callbacks wrap one another. Borrowed. */
+/* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
+ * The attributes may be the program's code. */
 static PyObject *backend_of(PyObject *callback)
 {
     static PyObject *names[3];
-    PyObject *at = callback;
+    PyObject *at = Py_NewRef(callback);
 
     if (!names[0]) {
         names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
@@ -76,8 +77,7 @@ static PyObject *backend_of(PyObject *callback)
                 PyErr_Clear();
         if (!inner)
             break;
-        Py_DECREF(inner); /* its owner keeps it */
-        at = inner;
+        Py_SETREF(at, inner);
     }
     return at;
 }
@@ -313,7 +313,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 {
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
-    PyObject *locals = NULL, *under = callback, *result = NULL, *backend;
+    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL;
     struct cache_entry *entry = NULL;
     struct answer answer = {0};
     enum outcome outcome = OUTCOME_PLAIN;
@@ -331,8 +331,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         return result;
     }
     decision_begin(&decision, recorded);
-    backend = callback == Py_False ? Py_False : backend_of(callback);
     set_callback(t, NULL);
+    backend = callback == Py_False ? Py_NewRef(Py_False) : backend_of(callback);
     if (look_up(state, frame, &locals, backend, &decision, &entry)) {
         outcome = OUTCOME_GUARD_ERROR;
         goto err;
@@ -392,9 +392,11 @@ err:
     compat_dispose(ts, frame);
 done:
     Py_XDECREF(entry);
+    Py_XDECREF(backend);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(locals);
-    code_state_release(state);
+    if (state)
+        code_state_release(state);
     return result;
 }
 
