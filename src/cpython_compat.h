@@ -24,6 +24,9 @@
 #undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
 #include <internal/pycore_frame.h>
 #include <internal/pycore_code.h>
+#if PY_VERSION_HEX >= 0x030d0000
+#include <internal/pycore_interp.h>
+#endif
 #if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_interpframe_structs.h>
@@ -208,5 +211,12 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
  * hook; 3.14 asks: see tracer_code.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
+
+/* Goes up whenever a type is made that calls may be specialised for. */
+#if COMPAT_INIT_BYPASSES_HOOK
+#define compat_type_versions(interpreter) ((interpreter)->types.next_version_tag)
+#else
+#define compat_type_versions(interpreter) ((void)(interpreter), 0u)
+#endif
 
 #endif

@@ -33,6 +33,7 @@ struct code_state *code_state_of(PyCodeObject *code, bool make)
     state->references = 1;
     state->code = code;
     state->mark = slot;
+    state->is_init = code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
     if (!state->frame_state || compat_set_extra((PyObject *)code, tracer_process.extra, state)) {
         PyErr_Clear();
         Py_XDECREF(state->frame_state);

@@ -55,9 +55,9 @@ struct code_state {
     Py_ssize_t count, room;
     PyObject *frame_state;      /* owned dict: the callback's own notes */
     enum frame_action action, recursive_action;
+    bool is_init;               /* an __init__: see tracer_fix_init() */
     unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
     unsigned long compiles;     /* entries ever made */
-    bool resetting;             /* its entries die because somebody said so */
     struct code_state *previous, *next; /* all states, for reset() */
 };
 

@@ -322,6 +322,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!state)
         return record_evaluate(t, ts, frame, 0);
     code_state_hold(state);
+    if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
+        tracer_fix_init(compat_local(frame, 0));
     under = callback_under(callback, state->recursive_action);
     if (state->action == ACTION_SKIP) {
         if (recorded)
