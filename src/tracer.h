@@ -63,7 +63,10 @@ struct tracer {
     uint32_t finished_at;         /* `entered` then; see tracer_settrace.c */
     /* the shim */
     PyObject *callback;           /* owned: False or a callable; NULL = None */
-    PyCodeObject *replacement;    /* borrowed: the code about to run in place of a frame */
+    struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer_api.c) */
+    bool active;                  /* counted among the threads with a callback */
+    PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
+    PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer_replace.c */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;

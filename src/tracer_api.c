@@ -112,6 +112,11 @@ PyTypeObject shim_frame_type = {
 
 /* ---- functions ---- */
 
+/* What a thread state keeps of the thread's tracer. */
+struct shim_thread {
+    bool active;
+};
+
 static PyCodeObject *a_code(PyObject *object)
 {
     if (PyCode_Check(object))
@@ -131,6 +136,66 @@ static struct code_state *a_state(PyObject *object)
     return state;
 }
 
+/* The slot is the interpreter's, the callback the thread's: the hook stays as
+ * long as any thread has one. The GIL guards the count. */
+void shim_set_active(struct tracer *t, bool active)
+{
+    if (t->active == active)
+        return;
+    t->active = active;
+    if (t->shim)
+        t->shim->active = active;
+    if (active) {
+        static unsigned int known;
+        unsigned int versions = compat_type_versions(tracer_process.interpreter);
+        shim_settings.active_threads++;
+        if (COMPAT_INIT_BYPASSES_HOOK && versions != known) {
+            tracer_fix_all_types();
+            known = compat_type_versions(tracer_process.interpreter);
+        }
+    } else {
+        shim_settings.active_threads--;
+    }
+    tracer_rehook();
+}
+
+/* A thread that ends gives its callback up. CPython clears its thread state, and
+ * with it this, with the GIL held: in the thread itself, or, after fork() and at
+ * exit, in the one that is left, and then the tracer may be gone. */
+static void thread_cleared(PyObject *capsule)
+{
+    struct shim_thread *shim = PyCapsule_GetPointer(capsule, NULL);
+    struct tracer *t = tracer_thread;
+
+    if (t && t->shim == shim) {
+        t->shim = NULL;
+        shim_set_active(t, false);
+        Py_CLEAR(t->callback);
+    } else if (shim->active) {
+        shim_settings.active_threads--;
+        tracer_rehook();
+    }
+    PyMem_RawFree(shim);
+}
+
+static int watch_thread(struct tracer *t)
+{
+    PyObject *dict = PyThreadState_GetDict(), *capsule = NULL; /* borrowed; owned */
+    struct shim_thread *shim = dict ? PyMem_RawCalloc(1, sizeof *shim) : NULL;
+    int status = -1;
+
+    if (shim && !(capsule = PyCapsule_New(shim, NULL, thread_cleared)))
+        PyMem_RawFree(shim);
+    if (capsule && !PyDict_SetItemString(dict, "dyntrace", capsule)) {
+        t->shim = shim;
+        status = 0;
+    }
+    Py_XDECREF(capsule);
+    if (status && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return status;
+}
+
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
     struct tracer *t = tracer_here();
@@ -144,15 +209,11 @@ static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
                      Py_TYPE(callback)->tp_name);
         return NULL;
     }
+    if (!t->shim && watch_thread(t))
+        return NULL;
     old = t->callback;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
-    /* The slot is the interpreter's, the callback the thread's: the hook stays as
-     * long as any thread has one. The GIL guards the count. */
-    if (!old && t->callback)
-        shim_settings.active_threads++;
-    else if (old && !t->callback && shim_settings.active_threads)
-        shim_settings.active_threads--;
-    tracer_rehook();
+    shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
 }
 
@@ -272,13 +333,21 @@ static PyObject *cache_entry_list(PyObject *module, PyObject *object)
 
 static PyObject *set_limits(PyObject *module, PyObject *args)
 {
-    unsigned long recompile, accumulated;
+    PyObject *object[2];
+    long limit[2];
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "kk:_set_limits", &recompile, &accumulated))
+    if (!PyArg_ParseTuple(args, "OO:_set_limits", &object[0], &object[1]))
         return NULL;
-    shim_settings.recompile_limit = recompile;
-    shim_settings.accumulated_limit = accumulated;
+    for (int i = 0; i < 2; i++) {
+        limit[i] = PyLong_AsLong(object[i]);
+        if (limit[i] == -1 && PyErr_Occurred())
+            return NULL;
+        if (limit[i] < 0)
+            return PyErr_Format(PyExc_ValueError, "a limit is a number of entries, 0 or more, not %ld", limit[i]);
+    }
+    shim_settings.recompile_limit = (unsigned long)limit[0];
+    shim_settings.accumulated_limit = (unsigned long)limit[1];
     Py_RETURN_NONE;
 }
 

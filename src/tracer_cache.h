@@ -135,6 +135,8 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals);
 void shim_frame_close(PyObject *view);
 
 /* tracer_api.c */
+/* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */
+void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
 

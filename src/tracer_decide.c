@@ -265,12 +265,15 @@ static int ask(PyObject *callback, compat_frame *frame, PyObject *locals, struct
 
 /* ---- the decision ---- */
 
-/* The thread's callback, to VALUE (borrowed here; NULL = None). */
+/* The thread's callback, to VALUE (borrowed here; NULL = None). A thread stays
+ * active while guards run without one, but not when it is left without. */
 static void set_callback(struct tracer *t, PyObject *value)
 {
     PyObject *old = t->callback;
 
     t->callback = Py_XNewRef(value);
+    if (unlikely(value && !t->active))
+        shim_set_active(t, true);
     Py_XDECREF(old);
 }
 
@@ -391,6 +394,8 @@ run:
 err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
+    if (!t->callback)
+        shim_set_active(t, false);
     compat_dispose(ts, frame);
 done:
     Py_XDECREF(entry);
