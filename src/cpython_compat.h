@@ -62,6 +62,26 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
 #endif
 }
 
+/* Make a frame that has not started one of CODE, which has the same variables. */
+static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
+{
+    PyObject *old = (PyObject *)compat_code(frame);
+
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->f_executable = PyStackRef_FromPyObjectNew(code);
+#elif PY_VERSION_HEX >= 0x030d0000
+    frame->f_executable = Py_NewRef((PyObject *)code);
+#else
+    frame->f_code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = _PyCode_CODE(code);
+#else
+    frame->prev_instr = _PyCode_CODE(code) - 1;
+#endif
+    Py_DECREF(old);
+}
+
 /* The function that the frame is a call of, borrowed. */
 static inline PyFunctionObject *compat_function(compat_frame *frame)
 {

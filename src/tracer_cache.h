@@ -35,6 +35,7 @@ struct cache_entry {
     PyObject *code;             /* owned; None once invalid */
     PyObject *flat;             /* owned: `code` with every argument positional; NULL: not made yet */
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
+    unsigned running;           /* calls of `function` under way */
     PyObject *backend;          /* owned */
     PyObject *compile_id;       /* owned: "2/0": third code object compiled, first time */
     PyObject *annotation;       /* owned */

@@ -389,6 +389,8 @@ run:
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);
     Py_CLEAR(locals); /* what the frame drops must die when it does */
+    if (entry && !PyCode_Check(entry->code)) /* a finaliser has just invalidated it */
+        Py_CLEAR(entry);
     result = entry ? run_entry(t, ts, frame, entry, callback, under) : run_original(t, ts, frame, callback, under);
     goto done;
 err:
@@ -419,6 +421,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         return tracer_process.evaluate(ts, frame, throwflag);
     if (t->replacement == compat_code(frame)) { /* the code that runs in place of a frame, which is recorded */
         t->replacement = NULL;
+        if (t->replacement_for != compat_code(frame))
+            compat_set_code(frame, t->replacement_for);
         return record_evaluate(t, ts, frame, throwflag);
     }
     resumed = compat_is_resumed(frame);

@@ -50,30 +50,74 @@ static PyObject *flatten(PyCodeObject *code)
     return flat;
 }
 
-/* A function of ENTRY's flat code that stands for FRAME's. New reference. Kept
- * in the entry as long as calls are of one function without a closure. */
-static PyObject *function_for(struct cache_entry *entry, compat_frame *frame)
+/* ---- the function that is called ---- */
+
+/* The kept function between calls: bound to nothing of the program's. The garbage
+ * collector does not look into code objects, so whatever their entries keep, and
+ * leads back to the code, is never freed: globals do. */
+static PyObject *nothing;
+
+static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
+{
+    Py_SETREF(function->func_globals, Py_NewRef(globals));
+    Py_SETREF(function->func_builtins, Py_NewRef(builtins));
+}
+
+static void name_like(PyFunctionObject *function, PyFunctionObject *original)
+{
+    if (function->func_name != original->func_name)
+        Py_SETREF(function->func_name, Py_NewRef(original->func_name));
+    if (function->func_qualname != original->func_qualname)
+        Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
+}
+
+/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
+ * given back with function_done. One is kept in the entry; never with a closure. */
+static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
 
-    if (made && made->func_globals == frame->f_globals && made->func_qualname == original->func_qualname &&
-        made->func_name == original->func_name && !original->func_closure)
-        return Py_NewRef(entry->function);
-    if (!entry->flat && !(entry->flat = flatten((PyCodeObject *)entry->code)))
+    if (made && !original->func_closure) {
+        if (!entry->running) {
+            bind(made, frame->f_globals, frame->f_builtins);
+            name_like(made, original);
+        }
+        if (made->func_globals == frame->f_globals && made->func_builtins == frame->f_builtins &&
+            made->func_qualname == original->func_qualname && made->func_name == original->func_name) {
+            entry->running++;
+            return Py_NewRef((PyObject *)made);
+        }
+    }
+    if (!nothing && !(nothing = PyDict_New()))
+        return NULL;
+    if (!entry->flat && !(entry->flat = flatten((PyCodeObject *)code)))
         return NULL;
     made = (PyFunctionObject *)PyFunction_New(entry->flat, frame->f_globals);
     if (!made)
         return NULL;
-    Py_XSETREF(made->func_name, Py_NewRef(original->func_name));
-    Py_XSETREF(made->func_qualname, Py_NewRef(original->func_qualname));
-    if (original->func_closure)
+    Py_SETREF(made->func_builtins, Py_NewRef(frame->f_builtins));
+    name_like(made, original);
+    if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
-    else
-        Py_XSETREF(entry->function, Py_NewRef((PyObject *)made));
+    } else if (!entry->function) {
+        entry->function = Py_NewRef((PyObject *)made);
+        entry->running = 1;
+    }
     return (PyObject *)made;
 }
 
-static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *function)
+static void function_done(struct cache_entry *entry, PyObject *function)
+{
+    if (entry->function == function && !--entry->running) {
+        if (Py_REFCNT(function) == 2)
+            bind((PyFunctionObject *)function, nothing, nothing);
+        else /* a generator or a frame object has it */
+            Py_CLEAR(entry->function);
+    }
+    Py_DECREF(function);
+}
+
+static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code, PyObject *function)
 {
     int count = argument_count(compat_code(frame));
     PyObject *small[SMALL_ARGUMENTS + 1], **arguments = small, *result;
@@ -82,8 +126,10 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *func
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The next frame of this thread is the function's: let it pass. */
+    /* The next frame of this thread is the function's: let it pass, as one of the
+     * code that the callback returned. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
+    t->replacement_for = (PyCodeObject *)code;
     result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     t->replacement = NULL;
     if (arguments != small)
@@ -95,7 +141,7 @@ static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObje
 {
     PyObject *closure = compat_function(frame)->func_closure, *result;
 
-    t->replacement = (PyCodeObject *)code;
+    t->replacement = t->replacement_for = (PyCodeObject *)code;
     result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0, NULL,
                                0, NULL, 0, NULL, closure);
     t->replacement = NULL;
@@ -104,17 +150,17 @@ static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObje
 
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry)
 {
+    PyObject *code = Py_NewRef(entry->code); /* a finaliser may invalidate the entry any time */
     PyObject *function = NULL, *result = NULL;
 
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
-        PyObject *code = Py_NewRef(entry->code);
         result = call_in_namespace(t, frame, code);
-        Py_DECREF(code);
-    } else if ((function = function_for(entry, frame))) {
-        result = call_flat(t, frame, function);
-        Py_DECREF(function);
+    } else if ((function = function_for(entry, code, frame))) {
+        result = call_flat(t, frame, code, function);
+        function_done(entry, function);
     }
     compat_dispose(ts, frame);
+    Py_DECREF(code);
     return result;
 }
 
