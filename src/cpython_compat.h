@@ -79,7 +79,23 @@ static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 #else
     frame->prev_instr = _PyCode_CODE(code) - 1;
 #endif
+#if PY_VERSION_HEX < 0x030c0000 /* a generator has the code of its function */
+    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+        Py_SETREF(frame->f_func->func_code, Py_NewRef((PyObject *)code));
+#endif
     Py_DECREF(old);
+}
+
+/* Let go of local number I, which somebody else holds too. */
+static inline void compat_drop_local(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    _PyStackRef old = frame->localsplus[i];
+    frame->localsplus[i] = PyStackRef_NULL;
+    PyStackRef_XCLOSE(old);
+#else
+    Py_CLEAR(frame->localsplus[i]);
+#endif
 }
 
 /* The function that the frame is a call of, borrowed. */

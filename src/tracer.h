@@ -67,6 +67,7 @@ struct tracer {
     bool active;                  /* counted among the threads with a callback */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer_replace.c */
+    compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;

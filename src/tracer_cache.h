@@ -121,6 +121,8 @@ void decision_entry_died(struct cache_entry *entry, const char *cause);
 /* tracer_replace.c: run ENTRY's code in place of FRAME, which has not started,
  * and dispose of FRAME. */
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry);
+/* FRAME is the one that runs in its place: about to start. */
+void replace_begin(struct tracer *t, compat_frame *frame);
 
 /* tracer_decide.c */
 extern struct shim_settings {

@@ -420,9 +420,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
     if (t->replacement == compat_code(frame)) { /* the code that runs in place of a frame, which is recorded */
-        t->replacement = NULL;
-        if (t->replacement_for != compat_code(frame))
-            compat_set_code(frame, t->replacement_for);
+        replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
     resumed = compat_is_resumed(frame);

@@ -23,7 +23,7 @@
 
 #include <opcode.h>
 
-enum { SMALL_ARGUMENTS = 15 };
+enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
 static int argument_count(const PyCodeObject *code)
 {
@@ -72,7 +72,8 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
 }
 
 /* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
- * given back with function_done. One is kept in the entry; never with a closure. */
+ * given back with function_done. One is kept in the entry; never with a closure, nor for
+ * generators, which keep theirs. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
@@ -99,7 +100,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     name_like(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
-    } else if (!entry->function) {
+    } else if (!entry->function && !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
         entry->function = Py_NewRef((PyObject *)made);
         entry->running = 1;
     }
@@ -111,7 +112,7 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
             bind((PyFunctionObject *)function, nothing, nothing);
-        else /* a generator or a frame object has it */
+        else /* a frame object has it */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
@@ -130,6 +131,7 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
      * code that the callback returned. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
+    t->replaced = frame;
     result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     t->replacement = NULL;
     if (arguments != small)
@@ -142,10 +144,23 @@ static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObje
     PyObject *closure = compat_function(frame)->func_closure, *result;
 
     t->replacement = t->replacement_for = (PyCodeObject *)code;
+    t->replaced = NULL;
     result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0, NULL,
                                0, NULL, 0, NULL, closure);
     t->replacement = NULL;
     return result;
+}
+
+/* The replaced frame lets go of its arguments: they die when the new one drops them. */
+void replace_begin(struct tracer *t, compat_frame *frame)
+{
+    int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
+
+    t->replacement = NULL;
+    if (t->replacement_for != compat_code(frame))
+        compat_set_code(frame, t->replacement_for);
+    for (int i = 0; i < count; i++)
+        compat_drop_local(t->replaced, i);
 }
 
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry)
