@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = [p for p in os.environ.get("DYNTRACE_PYTHONS", "").split(":") if p] or [sys.executable]
 
 # Programs to be recorded, and whole runs with a make target of their own.
-collect_ignore = ["programs", "cpython", "fuzz", "unit"]
+collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
 
 
 def pytest_configure(config):
