@@ -5,6 +5,7 @@
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
 #include "tracer_cache.h"
+#include "tracer_guard.h"
 
 #include <structmember.h>
 
@@ -384,5 +385,5 @@ int shim_types_ready(PyObject *module)
     if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
         PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
         return -1;
-    return PyModule_AddFunctions(module, shim_methods);
+    return guard_types_ready(module) ? -1 : PyModule_AddFunctions(module, shim_methods);
 }

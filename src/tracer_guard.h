@@ -35,10 +35,19 @@ PyObject *guard_tree_list(PyObject *tree);
 /* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual)
  * tuples of an int and two strings in a new list. Has no effect on the tree. */
 PyObject *guard_tree_explain(PyObject *tree, PyObject *locals);
+/* The same where G[...] is that of a frame, if VALUES has one. */
+PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values);
+
+/* Guards are tried in this order now: a new list of ordinals. It changes when a
+ * guard fails, and guard_tree_moves says how often it has. */
+PyObject *guard_tree_order(PyObject *tree);
+uint32_t guard_tree_moves(PyObject *tree);
 
 /* ENTRY has come to life with this tree: objects guarded by identity now
  * invalidate it when they die. 0, or -1 with an exception. */
 int guard_tree_bind(PyObject *tree, struct cache_entry *entry);
+/* ENTRY is invalid or going away: the tree, which the program may keep, forgets it. */
+void guard_tree_unbind(PyObject *tree, struct cache_entry *entry);
 
 int guard_types_ready(PyObject *module);
 

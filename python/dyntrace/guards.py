@@ -1,0 +1,370 @@
+"""Native guards: conditions on a call's values, built here and checked in C.
+
+Runs in: the traced process.
+
+    from dyntrace import guards
+    from dyntrace.guards import L, G, GuardTree
+
+    tree = GuardTree([
+        guards.TENSOR_MATCH(L["x"], dynamic_sizes=[0]),
+        guards.EQUALS_MATCH(G["cfg"].mode, "fast"),
+        guards.SHAPE_DIVISIBLE(L["x"].shape[0], 8),
+        guards.LAMBDA(lambda x, y: len(x) < len(y), "len(x) < len(y)", L["x"], L["y"]),
+    ], example=frame.f_locals, globals=frame.f_globals)
+    return GuardedCode(code, tree)
+
+A source is written as the program would: L are the call's variables, G the globals of its function, B the builtins;
+attributes, items and calls without arguments are recorded and read anew at each check, each once. A source that finds
+nothing there (an unbound variable, a missing attribute or item) makes its guards fail; whatever else is raised while
+reading or comparing is an error, which the call sees.
+
+A guard whose value is left out takes it from the example: EQUALS_MATCH(L["n"]) is what L["n"] is now.
+
+Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH and TENSOR_MATCH, ...) are held weakly
+where that is possible. When one dies, the cache entries that named it are invalidated at once.
+"""
+from ._native import native as _native
+
+__all__ = [
+    "L", "G", "B", "Source", "attribute", "Guard", "GuardTree", "register_global_state", "global_state",
+    "TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "CONSTANT_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH",
+    "HASATTR", "NO_HASATTR", "DICT_LENGTH", "LIST_LENGTH", "TUPLE_LENGTH", "SEQUENCE_LENGTH", "DICT_KEYS",
+    "DICT_CONTAINS", "DICT_NOT_CONTAINS", "FUNCTION_MATCH", "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",
+    "WEAKREF_ALIVE", "GLOBAL_STATE", "TENSOR_MATCH", "SHAPE_EQUAL", "SHAPE_BOUND", "SHAPE_DIVISIBLE", "NO_ALIASING",
+    "LAMBDA",
+]
+
+
+# ---- sources ---------------------------------------------------------------
+
+class Source:
+    """How to get at a value: L['x'].size()[0]. Attributes, items and calls without arguments make longer ones.
+
+    Names that every object has (__class__, __doc__, __eq__, ...) need attribute(source, name).
+    """
+
+    __slots__ = ("_Source__path",)
+    __iter__ = None  # endless, by __getitem__
+    __contains__ = None
+
+    def __init__(self, path):
+        self.__path = path
+
+    def __getattr__(self, name):
+        return attribute(self, name)
+
+    def __getitem__(self, key):
+        text = _key_text(key)
+        return Source(self.__path + (("[", key, "%s[%s]" % (self.__path[-1][2], text)),))
+
+    def __call__(self):
+        return Source(self.__path + (("(", None, "%s()" % self.__path[-1][2]),))
+
+    def __repr__(self):
+        return self.__path[-1][2]
+
+    def __reduce__(self):
+        raise TypeError("a source cannot be pickled or copied")
+
+
+_path = Source._Source__path.__get__
+
+
+def _key_text(key):
+    try:
+        text = repr(key)
+    except Exception as error:
+        text = "<%s whose repr raised %s>" % (type(key).__name__, type(error).__name__)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def attribute(source, name):
+    """The source `source.name`, for any name."""
+    if type(name) is not str:
+        raise TypeError("an attribute's name must be a str, not %s" % type(name).__name__)
+    return Source(_source(source) + ((".", name, "%s.%s" % (_source(source)[-1][2], name)),))
+
+
+def _source(source):
+    """The path of SOURCE."""
+    if type(source) is not Source:
+        raise TypeError("expected a source such as L['x'], got %s" % type(source).__name__)
+    return _path(source)
+
+
+L = Source((("L", None, "L"),))
+G = Source((("G", None, "G"),))
+B = Source((("B", None, "B"),))
+
+
+def _read(path, example, globals):
+    """What PATH leads to now."""
+    what, key, text = path[0]
+    if what == "L":
+        if example is None:
+            raise ValueError("%s: give the guard a value, or GuardTree an example" % path[-1][2])
+        value = example
+    elif what == "G":
+        if globals is None:
+            raise ValueError("%s: give the guard a value, or GuardTree the globals" % path[-1][2])
+        value = globals
+    elif what == "B":
+        value = vars(__import__("builtins"))
+    else:
+        value = key()
+    for what, key, text in path[1:]:
+        value = getattr(value, key) if what == "." else value[key] if what == "[" else value()
+    return value
+
+
+# ---- a host's state --------------------------------------------------------
+
+_states = {}
+
+
+def register_global_state(name, read):
+    """From now on global_state(NAME) is what READ() returns: grad mode, a device, a flag of the library."""
+    if not callable(read):
+        raise TypeError("register_global_state: expected a callable, got %s" % type(read).__name__)
+    _states[str(name)] = read
+
+
+def global_state(name):
+    """The source of a registered state."""
+    if name not in _states:
+        raise KeyError("no global state called %r: register_global_state(name, read) makes one" % (name,))
+    return Source((("S", _states[name], "global_state(%r)" % (name,)),))
+
+
+# ---- guards ----------------------------------------------------------------
+
+_type_of = type
+_EXAMPLE = type("_Example", (), {"__repr__": lambda self: "<from the example>"})()
+
+
+class Guard:
+    """A condition on one source, or on several. Says what it wants of a value once GuardTree has it."""
+
+    __slots__ = ("kind", "sources", "value", "arguments")
+
+    def __init__(self, kind, sources, value=_EXAMPLE, arguments=lambda value: (value,)):
+        self.kind = kind
+        self.sources = tuple(map(_source, sources))
+        self.value = value
+        self.arguments = arguments
+
+    @property
+    def source(self):
+        return ", ".join(path[-1][2] for path in self.sources)
+
+    def __repr__(self):
+        return "%s(%s)" % (self.kind, self.source)
+
+    def _tuple(self, example, globals):
+        value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
+        return self.kind, self.source, self.sources, self.arguments(value)
+
+
+def _nothing(value):
+    return ()
+
+
+def _frozen(value):
+    """VALUE, with containers that the program may change copied."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind(map(_frozen, value))
+    if kind is dict:
+        return {key: _frozen(item) for key, item in value.items()}
+    if kind in (set, bytearray):
+        return kind(value)
+    return value
+
+
+def TYPE_MATCH(source, type=_EXAMPLE):
+    """type(source) is TYPE, no subclass."""
+    if type is _EXAMPLE:
+        return Guard("TYPE_MATCH", [source], type, lambda value: (_type_of(value),))
+    return Guard("TYPE_MATCH", [source], type)
+
+
+def ID_MATCH(source, value=_EXAMPLE):
+    """The source is this very object."""
+    return Guard("ID_MATCH", [source], value)
+
+
+def EQUALS_MATCH(source, value=_EXAMPLE):
+    """The source has VALUE's type and equals it; so do the items of tuples and lists. All nans are equal."""
+    return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
+
+
+def NONE_MATCH(source):
+    return Guard("NONE_MATCH", [source], None, _nothing)
+
+
+def NOT_NONE(source):
+    return Guard("NOT_NONE", [source], None, _nothing)
+
+
+def TRUE_MATCH(source):
+    return Guard("TRUE_MATCH", [source], None, _nothing)
+
+
+def FALSE_MATCH(source):
+    return Guard("FALSE_MATCH", [source], None, _nothing)
+
+
+def CONSTANT_MATCH(source, value):
+    """NONE_MATCH, TRUE_MATCH, FALSE_MATCH or EQUALS_MATCH, by VALUE."""
+    if value is None:
+        return NONE_MATCH(source)
+    if value is True:
+        return TRUE_MATCH(source)
+    return FALSE_MATCH(source) if value is False else EQUALS_MATCH(source, value)
+
+
+def HASATTR(source, name):
+    return Guard("HASATTR", [source], name)
+
+
+def NO_HASATTR(source, name):
+    return Guard("NO_HASATTR", [source], name)
+
+
+def _length(kind, source, length):
+    if length is _EXAMPLE:
+        return Guard(kind, [source], length, lambda value: (len(value),))
+    return Guard(kind, [source], length)
+
+
+def DICT_LENGTH(source, length=_EXAMPLE):
+    """A dict of so many items."""
+    return _length("DICT_LENGTH", source, length)
+
+
+def LIST_LENGTH(source, length=_EXAMPLE):
+    """A list of so many items."""
+    return _length("LIST_LENGTH", source, length)
+
+
+def TUPLE_LENGTH(source, length=_EXAMPLE):
+    """A tuple of so many items."""
+    return _length("TUPLE_LENGTH", source, length)
+
+
+def SEQUENCE_LENGTH(source, length=_EXAMPLE):
+    """Anything with this len()."""
+    return _length("SEQUENCE_LENGTH", source, length)
+
+
+def DICT_KEYS(source, keys=_EXAMPLE):
+    """A dict with these keys and no others, in any order."""
+    return Guard("DICT_KEYS", [source], keys, lambda value: (tuple(dict.fromkeys(value)),))
+
+
+def DICT_CONTAINS(source, key):
+    return Guard("DICT_CONTAINS", [source], key)
+
+
+def DICT_NOT_CONTAINS(source, key):
+    return Guard("DICT_NOT_CONTAINS", [source], key)
+
+
+def FUNCTION_MATCH(source, function=_EXAMPLE):
+    """This very function, class or callable. Of a bound method: the same function of the same object."""
+    return Guard("FUNCTION_MATCH", [source], function)
+
+
+def CLOSURE_MATCH(source, function=_EXAMPLE):
+    """A function made by the same def or lambda: it shares FUNCTION's code object."""
+    return Guard("CLOSURE_MATCH", [source], function)
+
+
+def BUILTIN_MATCH(source, function=_EXAMPLE):
+    """This very builtin. Of a builtin's method, [].append: the same method of the same object."""
+    return Guard("BUILTIN_MATCH", [source], function)
+
+
+def MODULE_MATCH(source, module=_EXAMPLE):
+    """This very module."""
+    return Guard("MODULE_MATCH", [source], module)
+
+
+def WEAKREF_ALIVE(source, referent=_EXAMPLE):
+    """The source is a weak reference that is alive, or what calling one gives, not None.
+
+    REFERENT is what it refers to now; its death invalidates.
+    """
+    return Guard("WEAKREF_ALIVE", [source], referent)
+
+
+def GLOBAL_STATE(name, value=_EXAMPLE):
+    """A registered state has this value; the one it has when the tree is built, if left out."""
+    return Guard("GLOBAL_STATE", [global_state(name)], value, lambda value: (_frozen(value),))
+
+
+def TENSOR_MATCH(source, dynamic_sizes=None, dynamic_strides=None, *, value=_EXAMPLE):
+    """Class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides are VALUE's.
+
+    DYNAMIC_SIZES and DYNAMIC_STRIDES name dimensions that may be anything: a list of indices, or True for all. With
+    DYNAMIC_STRIDES left out those that depend on a dynamic size are dynamic. VALUE is a torch.Tensor, a numpy.ndarray,
+    or anything with dtype and shape or with the buffer protocol.
+    """
+    return Guard("TENSOR_MATCH", [source], value, lambda value: (value, dynamic_sizes, dynamic_strides))
+
+
+def SHAPE_EQUAL(source, *others):
+    """All these integers are equal; an OTHER may be a number."""
+    numbers = [other for other in others if isinstance(other, int)]
+    if len(numbers) == 1 and len(others) == 1:
+        return SHAPE_BOUND(source, numbers[0], numbers[0])
+    if numbers or not others:
+        raise TypeError("SHAPE_EQUAL: give two or more sources, or one source and one number")
+    return Guard("SHAPE_EQUAL", [source, *others], None, _nothing)
+
+
+def SHAPE_BOUND(source, low=None, high=None):
+    """low <= source <= high; None is no bound."""
+    if low is None and high is None:
+        raise TypeError("SHAPE_BOUND: give a bound, low or high")
+    return Guard("SHAPE_BOUND", [source], None, lambda value: (low, high))
+
+
+def SHAPE_DIVISIBLE(source, by):
+    """source % by == 0."""
+    return Guard("SHAPE_DIVISIBLE", [source], by)
+
+
+def NO_ALIASING(sources):
+    """No two of the sources are the same object."""
+    return Guard("NO_ALIASING", list(sources), None, _nothing)
+
+
+def LAMBDA(check, expression=None, *sources):
+    """check(*values of the sources) returns True. Without sources it gets the call's variables as a dict."""
+    if not callable(check):
+        raise TypeError("LAMBDA: expected a callable, got %s" % type(check).__name__)
+    if expression is None:
+        expression = getattr(check, "__qualname__", None) or type(check).__name__
+    return Guard("LAMBDA", sources or [L], None, lambda value: (check, str(expression)))
+
+
+# ---- the tree --------------------------------------------------------------
+
+class GuardTree(_native.GuardTree):
+    """Guards that must all hold: GuardedCode(code, GuardTree([...])).
+
+    EXAMPLE, variables by name, gives the values that guards were not given. G is read from the frame that is about to
+    run; from GLOBALS when check() is called with a dict. Guards have numbers, 0, 1, ..., in the order given. They are
+    tried source by source; one that fails moves forward, so order() changes, their numbers do not.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, guards, globals=None, example=None):
+        described = []
+        for guard in guards:
+            if not isinstance(guard, Guard):
+                raise TypeError("GuardTree: expected guards, got %s" % type(guard).__name__)
+            described.append(guard._tuple(example, globals))
+        return super().__new__(cls, described, globals)
