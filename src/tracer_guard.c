@@ -388,8 +388,7 @@ static void invalidate_entries(struct guard_tree *tree, struct guard_leaf *leaf,
 
     PyErr_Clear();
     while (tree->entry_count) {
-        struct cache_entry *entry = tree->entries[--tree->entry_count];
-        Py_INCREF(entry);
+        struct cache_entry *entry = tree->entries[--tree->entry_count]; /* its reference is ours now */
         cache_entry_invalidate(entry, reason ? reason : "a guarded object died");
         Py_DECREF(entry);
     }
@@ -428,34 +427,34 @@ PyTypeObject guard_watch_type = {
     .tp_call = watch_call,
 };
 
+/* The tree holds its entries, and they hold it: an entry lets go of its guard
+ * when it is invalidated, which happens to each before it is dropped. */
 int guard_tree_bind(PyObject *object, struct cache_entry *entry)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    struct cache_entry **more = PyMem_Resize(tree->entries, struct cache_entry *, tree->entry_count + 1);
+    struct cache_entry **more;
     struct guard_identity *identity;
     struct guard_leaf *leaf;
 
+    for (uint32_t i = 0; i < tree->entry_count;) /* the dead ones of an earlier life */
+        if (tree->entries[i]->check) {
+            i++;
+        } else {
+            struct cache_entry *dead = tree->entries[i];
+            tree->entries[i] = tree->entries[--tree->entry_count];
+            Py_DECREF(dead);
+        }
+    more = PyMem_Resize(tree->entries, struct cache_entry *, tree->entry_count + 1);
     if (!more) {
         PyErr_NoMemory();
         return -1;
     }
     tree->entries = more;
-    tree->entries[tree->entry_count++] = entry;
+    tree->entries[tree->entry_count++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
     leaf = leaf_of(tree, NULL, &identity);
     if (leaf) /* dead before it was born */
         invalidate_entries(tree, leaf, identity);
     return 0;
-}
-
-void guard_tree_unbind(PyObject *object, struct cache_entry *entry)
-{
-    struct guard_tree *tree = (struct guard_tree *)object;
-
-    for (uint32_t i = 0; i < tree->entry_count;)
-        if (tree->entries[i] == entry)
-            tree->entries[i] = tree->entries[--tree->entry_count];
-        else
-            i++;
 }
 
 void guard_watch_detach(struct guard_watch *watch)

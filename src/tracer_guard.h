@@ -44,10 +44,10 @@ PyObject *guard_tree_order(PyObject *tree);
 uint32_t guard_tree_moves(PyObject *tree);
 
 /* ENTRY has come to life with this tree: objects guarded by identity now
- * invalidate it when they die. 0, or -1 with an exception. */
+ * invalidate it when they die; if one is dead already, at once. The tree holds a
+ * reference to ENTRY, so ENTRY must be invalidated before it is dropped, which
+ * lets go of the tree. 0, or -1 with an exception. */
 int guard_tree_bind(PyObject *tree, struct cache_entry *entry);
-/* ENTRY is invalid or going away: the tree, which the program may keep, forgets it. */
-void guard_tree_unbind(PyObject *tree, struct cache_entry *entry);
 
 int guard_types_ready(PyObject *module);
 

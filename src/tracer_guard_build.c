@@ -274,6 +274,8 @@ static int tree_clear(PyObject *self)
         node_free(old.roots[i]);
     for (uint32_t i = 0; i < old.count; i++)
         leaf_free(&old.leaves[i]);
+    for (uint32_t i = 0; i < old.entry_count; i++)
+        Py_DECREF((PyObject *)old.entries[i]);
     PyMem_Free(old.roots);
     PyMem_Free(old.leaves);
     PyMem_Free(old.relations.at);

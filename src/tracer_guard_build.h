@@ -37,7 +37,7 @@ struct guard_tree {
     bool cleared;
     PyObject *globals;          /* owned dict for when there is no frame, or NULL */
     struct guard_watch *watch;  /* owned, or NULL: no weak references */
-    struct cache_entry **entries; /* owned array of borrowed entries: they unbind themselves */
+    struct cache_entry **entries; /* owned, and so is each: see guard_tree_bind */
     uint32_t entry_count;
 };
 

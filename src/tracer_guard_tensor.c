@@ -30,6 +30,7 @@ struct guard_tensor {
     Py_ssize_t itemsize;
     PyObject *device, *requires_grad; /* owned, or NULL: has none */
     PyObject *keys, *keys_of, *keys_include, *keys_exclude; /* owned: dispatch keys, and torch's functions; or NULL */
+    PyObject *torch_check;      /* owned: torch's own check of the same facts, faster than ours; or NULL */
     Py_ssize_t *strides;        /* behind sizes */
     Py_ssize_t sizes[];
 };
@@ -273,7 +274,13 @@ static int compare(const struct guard_leaf *leaf, PyObject *value, struct differ
 
 int tensor_check(const struct guard_leaf *leaf, PyObject *const *values)
 {
-    return compare(leaf, values[0], NULL);
+    PyObject *check = leaf->tensor->torch_check, *result;
+
+    if (likely(!check) || !guard_is(&leaf->is[0], (PyObject *)Py_TYPE(values[0])))
+        return compare(leaf, values[0], NULL);
+    result = PyObject_CallOneArg(check, values[0]);
+    Py_XDECREF(result); /* a bool */
+    return result ? result == Py_True : -1;
 }
 
 static PyObject *number_text(const struct difference *d, Py_ssize_t number)
@@ -302,6 +309,7 @@ PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, 
     if (!d.what)
         return PyUnicode_FromString("the same by now");
     if (strcmp(d.what, "class") == 0) {
+        *expected = Py_NewRef(leaf->is[0].text);
         type = guard_type_text(Py_TYPE(values[0]));
         text = type ? PyUnicode_FromFormat("class %U", type) : NULL;
         Py_XDECREF(type);
@@ -332,6 +340,7 @@ void tensor_free(struct guard_tensor *t)
     Py_XDECREF(t->keys_of);
     Py_XDECREF(t->keys_include);
     Py_XDECREF(t->keys_exclude);
+    Py_XDECREF(t->torch_check);
     PyMem_Free(t->format);
     PyMem_Free(t);
 }
@@ -347,6 +356,7 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
     Py_VISIT(t->keys_of);
     Py_VISIT(t->keys_include);
     Py_VISIT(t->keys_exclude);
+    Py_VISIT(t->torch_check);
     return 0;
 }
 
@@ -530,6 +540,55 @@ static void follow_sizes(struct guard_tensor *t, const Py_ssize_t *marked)
             t->strides[i] = DYNAMIC;
 }
 
+/* NUMBERS as torch wants them: [[4, None, 3]]. */
+static PyObject *torch_list(const Py_ssize_t *numbers, int count, bool known)
+{
+    PyObject *list = PyList_New(count);
+
+    for (int i = 0; list && i < count; i++) {
+        PyObject *item = known && numbers[i] != DYNAMIC ? PyLong_FromSsize_t(numbers[i]) : Py_NewRef(Py_None);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, item);
+    }
+    return list ? Py_BuildValue("[N]", list) : NULL;
+}
+
+/* torch._C._dynamo.guards.TensorGuards checks a torch.Tensor without making
+ * Python objects of its facts. Taken if it is there and holds for the example. */
+static int find_torch_check(struct guard_tensor *t, PyObject *value)
+{
+    PyObject *module, *type = NULL, *guards = NULL, *sizes, *strides, *args = NULL, *keywords = NULL, *result = NULL;
+
+    if (!t->keys)
+        return 0;
+    module = PyImport_ImportModule("torch._C._dynamo.guards");
+    type = module ? PyObject_GetAttrString(module, "TensorGuards") : NULL;
+    sizes = torch_list(t->sizes, t->ndim, true);
+    strides = torch_list(t->strides, t->ndim, t->strided);
+    args = PyTuple_Pack(1, value);
+    if (type && sizes && strides && args)
+        keywords = Py_BuildValue("{sOsO}", "dynamic_dims_sizes", sizes, "dynamic_dims_strides", strides);
+    guards = keywords ? PyObject_Call(type, args, keywords) : NULL;
+    t->torch_check = guards ? PyObject_GetAttrString(guards, "check") : NULL;
+    result = t->torch_check ? PyObject_CallOneArg(t->torch_check, value) : NULL;
+    if (result != Py_True)
+        Py_CLEAR(t->torch_check);
+    Py_XDECREF(module);
+    Py_XDECREF(type);
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    Py_XDECREF(args);
+    Py_XDECREF(keywords);
+    Py_XDECREF(guards);
+    Py_XDECREF(result);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyErr_Clear(); /* another torch: the attributes do */
+    return 0;
+}
+
 /* "(4, *, 3)" */
 static PyObject *numbers_text(const Py_ssize_t *numbers, int count)
 {
@@ -604,6 +663,8 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
         goto err;
     memcpy(t->sizes, marked, (size_t)t->ndim * sizeof *marked);
     PyMem_Free(marked);
+    if (find_torch_check(t, value))
+        return -1;
     leaf->expected = tensor_text(t, Py_TYPE(value));
     return leaf->expected ? 0 : -1;
 err:
