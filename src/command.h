@@ -16,7 +16,8 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct command command_run, command_sql, command_report, command_fsck, command_doctor;
+extern const struct command command_run, command_report, command_why, command_show, command_sql, command_fsck,
+    command_doctor;
 
 /* Where this program's data lies (the extensions, sitecustomize): "build/lib"
  * beside an uninstalled program, else PREFIX/lib/dyntrace. Owned by the callee. */
