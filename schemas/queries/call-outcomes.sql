@@ -1,0 +1,16 @@
+-- How each function's calls were decided: hits, compiles, and what ran as Python (reads every lookup)
+WITH decided AS MATERIALIZED (
+    SELECT code_id, COUNT(*) AS lookups, SUM(outcome = 1) AS hit, SUM(outcome = 2) AS compiled, SUM(outcome = 3) AS run_only,
+           SUM(outcome = 4) AS skip, SUM(outcome = 5) AS at_limit, SUM(outcome = 6) AS declined, SUM(outcome = 7) AS disabled,
+           SUM(outcome IN (8, 9)) AS error, SUM(duration_ns) AS lookup_ns
+    FROM lookup
+    GROUP BY code_id
+)
+SELECT c.qualname, c.filename, c.first_line, SUM(d.lookups) AS lookups, SUM(d.hit) AS hit, SUM(d.compiled) AS compiled,
+       SUM(d.run_only) AS run_only, SUM(d.skip) AS skip, SUM(d.at_limit) AS at_limit, SUM(d.declined) AS declined,
+       SUM(d.disabled) AS disabled, SUM(d.error) AS error, round(SUM(d.lookup_ns) / 1e6, 3) AS lookup_ms
+FROM decided d
+LEFT JOIN code c ON c.code_id = d.code_id
+GROUP BY c.filename, c.qualname, c.first_line
+ORDER BY SUM(d.lookups) DESC
+LIMIT 100;

@@ -1,0 +1,17 @@
+-- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every lookup)
+WITH eager AS MATERIALIZED (
+    SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns
+    FROM lookup
+    WHERE outcome NOT IN (1, 2) -- hit, compiled
+    GROUP BY code_id, outcome
+)
+SELECT c.qualname, c.filename, c.first_line, o.name AS outcome, SUM(e.calls) AS calls,
+       round(100.0 * SUM(e.calls) / NULLIF(SUM(n.calls), 0), 1) AS percent_of_calls,
+       round(MIN(e.first_ns) / 1e9, 6) AS first_s, round(MAX(e.last_ns) / 1e9, 6) AS last_s
+FROM eager e
+LEFT JOIN code c ON c.code_id = e.code_id
+LEFT JOIN code_total n ON n.code_id = e.code_id
+LEFT JOIN enum o ON o.kind = 'outcome' AND o.value = e.outcome
+GROUP BY c.filename, c.qualname, c.first_line, e.outcome
+ORDER BY SUM(e.calls) DESC
+LIMIT 100;

@@ -1,0 +1,18 @@
+-- What guards cost, dearest entry first: checks, failures, time, share of the function's time (reads every check)
+--
+-- The view guard_bill breaks this down by kind and source, by an estimate that reads every guard of every check.
+WITH bill AS MATERIALIZED (
+    SELECT cache_entry_id, COUNT(*) AS checks, SUM(result <> 'pass') AS failures, SUM(guards_run) AS guards_run,
+           SUM(duration_ns) AS duration_ns
+    FROM guard_check
+    GROUP BY cache_entry_id
+)
+SELECT c.qualname, c.filename, c.first_line, e.label AS entry, e.backend, e.guard_count, b.checks, b.failures,
+       round(1.0 * b.guards_run / b.checks, 1) AS guards_per_check, b.duration_ns / b.checks AS ns_per_check,
+       round(b.duration_ns / 1e6, 3) AS ms, round(100.0 * b.duration_ns / NULLIF(n.total_ns, 0), 1) AS percent_of_function
+FROM bill b
+LEFT JOIN cache_entry e ON e.cache_entry_id = b.cache_entry_id
+LEFT JOIN code c ON c.code_id = e.code_id
+LEFT JOIN code_total n ON n.code_id = e.code_id
+ORDER BY b.duration_ns DESC
+LIMIT 50;
