@@ -1,0 +1,606 @@
+"""`dyntrace why` and `dyntrace show`, on traces with planted causes.
+
+The traces are made by Python's sqlite3 from schemas/*.sql. Whole pages are compared with tests/golden/*.txt;
+DYNTRACE_RENEW=1 writes them anew, then read the diff."""
+import json
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+GOLDEN = ROOT / "tests/golden"
+OUTCOMES = "plain hit compiled run_only skip limit declined disabled guard_error callback_error".split()
+MS = 1000000
+
+
+class Plant:
+    """A trace of one function f() in which a cause is planted; times pass by themselves."""
+
+    def __init__(self, path, qualname="f", filename="/src/app.py", line=10):
+        self.path, self.now, self.calls, self.ids = path, 0, 0, dict.fromkeys(("lookup", "check", "guard", "entry", "compile"), 0)
+        self.db = sqlite3.connect(path)
+        self.db.executescript(SCHEMA)
+        self.insert("process", process_id=1, pid=100)
+        self.insert("thread", thread_id=1, process_id=1, os_tid=100)
+        self.insert("code", code_id=1, process_id=1, filename=filename, qualname=qualname, first_line=line, kind="function")
+        self.insert("code", code_id=2, process_id=1, filename=filename, qualname="main", first_line=90, kind="function")
+        self.insert("code_total", code_id=2, calls=1, total_ns=1, self_ns=1, raised=0)
+        self.entries = []  # (entry id, label, {guard index: id})
+
+    def insert(self, table, **values):
+        self.db.execute(f"INSERT INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", list(values.values()))
+
+    def next(self, kind):
+        self.ids[kind] += 1
+        return self.ids[kind]
+
+    def entry(self, guards=(("TYPE_MATCH", "L['x']", "type(L['x']) is int"),), backend="eager", label=None):
+        """Without a compile or lookup of its own."""
+        entry_id = self.next("entry")
+        label = label or f"0/{len(self.entries)}"
+        self.insert("cache_entry", cache_entry_id=entry_id, code_id=1, label=label, backend=backend, guard_count=len(guards),
+                    born_ns=self.now)
+        ids = []
+        for ordinal, (kind, source, expression) in enumerate(guards):
+            ids.append(self.next("guard"))
+            self.insert("guard", guard_id=ids[-1], cache_entry_id=entry_id, ordinal=ordinal, kind=kind, source=source,
+                        expression=expression)
+        self.entries.append((entry_id, label, ids))
+        return entry_id
+
+    def call(self, outcome, entry=None, failed=(), signature=None):
+        """FAILED: (entry id, guard id, result) of each entry that was tried and did not fit."""
+        self.now += MS
+        self.calls += 1
+        lookup = self.next("lookup")
+        signature_id = None
+        if signature:
+            found = self.db.execute("SELECT signature_id FROM signature WHERE text = ?", (signature,)).fetchone()
+            signature_id = found[0] if found else self.db.execute("INSERT INTO signature(text) VALUES (?)", (signature,)).lastrowid
+        checks = [(*check, "fail")[:3] for check in failed] + ([(entry, None, "pass")] if outcome == "hit" else [])
+        for position, (tried, guard, result) in enumerate(checks):
+            self.insert("guard_check", guard_check_id=self.next("check"), lookup_id=lookup, position=position,
+                        cache_entry_id=tried, result=result, failed_guard_id=guard, guards_run=1, duration_ns=100)
+        self.insert("lookup", lookup_id=lookup, frame_id=lookup, thread_id=1, code_id=1, start_ns=self.now, duration_ns=500,
+                    outcome=OUTCOMES.index(outcome), cache_entry_id=entry, entries_checked=len(checks), signature_id=signature_id)
+
+    def compile(self, causes=(), guards=(("TYPE_MATCH", "L['x']", "type(L['x']) is int"),), signature=None, backend="eager",
+                reason=None, outcome="compiled"):
+        """A miss that was compiled. CAUSES: dicts for recompile_cause, the entry by its index."""
+        start = self.now + MS
+        compile_id = self.next("compile")
+        failed, ordinals = [], {}
+        for cause in causes:
+            entry_id, _, ids = self.entries[cause.get("entry", 0)]
+            guard = ids[cause.get("guard", 0)] if ids and cause.get("guard", 0) is not None else None
+            how = cause.get("how", "observed")
+            if how == "observed":
+                failed.append((entry_id, guard, "backend_mismatch" if cause.get("kind") == "BACKEND_MATCH" else "fail"))
+            ordinal = ordinals[entry_id] = ordinals.get(entry_id, -1) + 1
+            self.insert("recompile_cause", compile_id=compile_id, cache_entry_id=entry_id, ordinal=ordinal, guard_id=guard,
+                        kind=cause.get("kind"), source=cause.get("source"), expected=cause.get("expected"),
+                        actual=cause.get("actual"), text=cause.get("text"), how=how)
+        made = None
+        if outcome == "compiled":
+            made = self.entry(guards, backend)
+            self.db.execute("UPDATE cache_entry SET compile_id = ? WHERE cache_entry_id = ?", (compile_id, made))
+        self.call({"compiled": "compiled", "declined": "declined", "error": "callback_error"}[outcome], made, failed, signature)
+        self.insert("compile", compile_id=compile_id, frame_id=self.ids["lookup"], code_id=1, thread_id=1,
+                    label=self.entries[-1][1] if made else "0/9", start_ns=start, end_ns=start + MS // 2, outcome=outcome,
+                    cache_entry_id=made, reason=reason)
+        return made
+
+    def sequence(self, kind, source, values, template="%s", signatures=None):
+        """A compile for each of VALUES, because the older entries wanted the others."""
+        for i, value in enumerate(values):
+            self.compile([dict(entry=j, kind=kind, source=source, expected=template % older, actual=template % value)
+                          for j, older in enumerate(values[:i])],
+                         guards=((kind, source, f"{source} is {value}"),), signature=signatures and signatures % value)
+
+    def die(self, entry, cause):
+        self.now += MS
+        self.db.execute("UPDATE cache_entry SET died_ns = ?, death_cause = ? WHERE cache_entry_id = ?", (self.now, cause, entry))
+
+    def done(self, more=0, **rest):
+        """MORE calls had no lookup."""
+        self.insert("code_total", code_id=1, calls=self.calls + more, total_ns=self.now or 1, self_ns=1, raised=0)
+        self.db.execute("INSERT INTO meta VALUES ('frame_count', (SELECT COUNT(*) FROM frame))")
+        self.db.commit()
+        self.db.close()
+        return self.path
+
+
+@pytest.fixture
+def plant(tmp_path):
+    count = 0
+
+    def plant(*argv, **rest):
+        nonlocal count
+        count += 1
+        return Plant(tmp_path / f"p{count}.db", *argv, **rest)
+    return plant
+
+
+@pytest.fixture
+def run(dyntrace, tmp_path):
+    def run(*argv, text=True):
+        return subprocess.run([dyntrace, *map(str, argv)], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=tmp_path,
+                              encoding="utf-8" if text else None)
+    return run
+
+
+def golden(name, text):
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("DYNTRACE_RENEW"):
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert path.exists() and text == path.read_text(), f"{path} differs; DYNTRACE_RENEW=1 writes it anew"
+
+
+# ---- planted causes --------------------------------------------------------
+
+def size_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", [16, 18, 20, 22], "size[0] = %d", "x: float32[%d, 4]")
+    for i in range(5):
+        p.call("hit", p.entries[3][0])
+    for i in range(7):
+        p.call("limit", failed=[(e, g[0]) for e, _, g in p.entries], signature="x: float32[64, 4]")
+
+
+def size_source_changes(p):
+    p.sequence("EQUALS_MATCH", "L['x'].size()[1]", [4, 8, 12])
+
+
+def size_in_words(p):  # as torch says it
+    p.compile()
+    p.compile([dict(kind="TENSOR_MATCH", source="L['x']", text="tensor 'L['x']' size mismatch at index 2. expected 3, actual 5",
+                    expected="3", actual="5")])
+
+
+def shape_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", ["(2, 3)", "(2, 7)"])
+
+
+def stride_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", [4, 1], "stride[1] = %d")
+
+
+def rank_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", [1, 2, 3], "ndim %d")
+
+
+def dtype_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", ["float32", "float64"], "dtype %s")
+
+
+def device_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", ["cpu", "cuda:0"], "device %s")
+
+
+def grad_changes(p):
+    p.sequence("TENSOR_MATCH", "L['x']", ["False", "True"], "requires_grad %s")
+
+
+def number_changes(p):
+    p.sequence("EQUALS_MATCH", "L['n']", [1, 2, 3])
+
+
+def global_changes(p):
+    p.sequence("EQUALS_MATCH", "G['step']", [1, 2, 3])
+
+
+def attribute_counts(p):
+    p.sequence("EQUALS_MATCH", "L['self'].calls", [1, 2, 3])
+
+
+def string_changes(p):
+    p.sequence("EQUALS_MATCH", "L['mode']", ["'train'", "'eval'"])
+
+
+def type_changes(p):
+    p.sequence("TYPE_MATCH", "L['x']", ["int", "float"])
+
+
+def object_changes(p):
+    p.sequence("ID_MATCH", "L['cfg']", ["Config object at 0x1", "Config object at 0x2"])
+
+
+def length_changes(p):
+    p.sequence("LIST_LENGTH", "L['items']", [3, 4])
+
+
+def keys_change(p):
+    p.sequence("DICT_KEYS", "L['d']", ["{'a'}", "{'a', 'b'}"])
+
+
+def function_changes(p):
+    p.sequence("FUNCTION_MATCH", "L['fn']", ["function main.<locals>.<lambda> at 0x1", "function main.<locals>.<lambda> at 0x2"])
+
+
+def grad_mode_changes(p):
+    p.sequence("GLOBAL_STATE", "torch.is_grad_enabled()", ["True", "False"])
+
+
+def none_or_value(p):
+    p.sequence("NONE_MATCH", "L['mask']", ["None", "array"])
+
+
+def alias(p):
+    p.compile()
+    p.compile([dict(kind="NO_ALIASING", source="L['a'], L['b']", expected="different objects", actual="one object")])
+
+
+def opaque(p):
+    p.compile(guards=(("LAMBDA", "", "function(f_locals)"),))
+    p.compile([dict(kind="LAMBDA", source="", text="the guard returned False")])
+
+
+def other_backend(p):
+    p.compile(backend="a")
+    p.compile([dict(kind="BACKEND_MATCH", guard=None, text="the entry was compiled for another backend")], backend="b")
+
+
+def weakref_dead(p):
+    p.compile(guards=(("WEAKREF_ALIVE", "L['m']", "L['m'] is alive"),))
+    p.compile([dict(kind="WEAKREF_ALIVE", source="L['m']", expected="alive", actual="dead")])
+
+
+def entry_dies(p):
+    entry = p.compile(guards=(("ID_MATCH", "L['m']", "L['m'] is Model object at 0x1"),))
+    p.call("hit", entry)
+    p.die(entry, "L['m'] was collected: Model object at 0x1")
+    p.compile()
+
+
+def cache_reset(p):
+    for i in range(3):
+        p.die(p.compile(), "reset")
+    p.compile()
+
+
+def limit_reached(p):
+    p.sequence("EQUALS_MATCH", "L['mode']", ["'a'", "'b'"], signatures="mode: str %s")
+    for mode in "cdcdc":
+        p.call("limit", failed=[(e, g[0]) for e, _, g in p.entries], signature=f"mode: str '{mode}'")
+
+
+def run_only(p):
+    entry = p.compile(signature="x: int 1")
+    for i in range(4):
+        p.call("run_only", failed=[(entry, 1)], signature="x: str")
+
+
+def skipped(p):
+    p.compile(outcome="declined", reason="first call")
+    for i in range(3):
+        p.call("skip")
+
+
+def declined(p):
+    for i in range(3):
+        p.compile(outcome="declined", reason="Unsupported: generator")
+
+
+def disabled(p):
+    for i in range(3):
+        p.call("disabled")
+
+
+def guard_raises(p):
+    entry = p.compile(guards=(("LAMBDA", "L['x'].size", "x.size > 3"),))
+    p.call("guard_error", failed=[(entry, 1, "error")])
+
+
+def compiler_raises(p):
+    p.compile(outcome="error", reason="RuntimeError: no such operator")
+
+
+def never_asked(p):
+    pass
+
+
+PLANTED = [  # cause, the first remedy's name, words on the page
+    (size_changes, "dynamic dimension", ["dimension 0 of L['x']", "16, 18, 20, 22", "dynamic_sizes=[0]", "Raise recompile_limit to 5",
+                                         "7 calls ran as Python", "Reached at 10 ms"]),
+    (size_source_changes, "dynamic dimension", ["dimension 1 of L['x'] dynamic", "4, 8, 12"]),
+    (size_in_words, "dynamic dimension", ["dimension 2 of L['x'] dynamic", "3, 5"]),
+    (shape_changes, "dynamic dimension", ["dimension 1 of L['x'] dynamic", "(2, 3), (2, 7)"]),
+    (stride_changes, "dynamic stride", ["stride 1 was 4, 1"]),
+    (rank_changes, "one rank", ["it was 1, 2, 3"]),
+    (dtype_changes, "one dtype", ["L['x'] dtype was float64; 0/0 wanted float32"]),
+    (device_changes, "one device", ["it was cpu, cuda:0"]),
+    (grad_changes, "one grad mode", ["requires_grad for L['x']"]),
+    (number_changes, "hoist", ["L['n'] was 1, 2, 3"]),
+    (global_changes, "hoist", ["Set the global G['step'] once"]),
+    (attribute_counts, "hoist", ["L['self'].calls was 1, 2, 3"]),
+    (string_changes, "one value", ["'train', 'eval'"]),
+    (type_changes, "one type", ["L['x'] was float; 0/0 wanted int"]),
+    (object_changes, "one object", ["Make L['cfg'] once"]),
+    (length_changes, "one length", ["it was 3, 4"]),
+    (keys_change, "one set of keys", ["keys of L['d']"]),
+    (function_changes, "define once", ["Define the function L['fn'] once"]),
+    (grad_mode_changes, "global state", ["one global state"]),
+    (none_or_value, "one value", ["always or never"]),
+    (alias, "aliasing", ["clone() one of them"]),
+    (opaque, "name the guard", ["the guard returned False"]),
+    (other_backend, "backend", ["one backend object", "another backend asked"]),
+    (weakref_dead, "keep alive", ["Keep L['m'] alive"]),
+    (entry_dies, "keep alive", ["0/0 had died at 3 ms: L['m'] was collected", "died at 3 ms"]),
+    (cache_reset, "no reset", ["3 entries died"]),
+    (limit_reached, "one value", ["Raise recompile_limit to 4", "inputs of 3 calls: mode: str 'c'"]),
+    (run_only, "warm up", ["all 2 kinds of input", "inputs of 4 calls: x: str"]),
+    (skipped, "unskip", ["marked never to be compiled", "first at 2 ms, last at 4 ms"]),
+    (declined, "declined", ["Unsupported: generator"]),
+    (disabled, "turn on", ["callback is set per thread"]),
+    (guard_raises, "mend the guard", ["L['x'].size: x.size > 3", "raised 1 time: 0/0 LAMBDA"]),
+    (compiler_raises, "mend the compiler", ["RuntimeError: no such operator"]),
+    (never_asked, "turn on", ["no compiler was asked", "5 calls"]),
+]
+
+
+@pytest.mark.parametrize("cause, name, words", PLANTED, ids=[case[0].__name__ for case in PLANTED])
+def test_why_names_the_planted_cause(run, plant, cause, name, words):
+    p = plant()
+    cause(p)
+    if cause is never_asked:
+        for i in range(5):
+            p.insert("frame", frame_id=i + 1, thread_id=1, code_id=1, kind=0, outcome=0, start_ns=i * MS, end_ns=i * MS + 5, exit=0)
+    path = p.done(more=5 if cause is never_asked else 0)
+    done = run("why", "f", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in words:
+        assert text in done.stdout, done.stdout
+    assert done.stdout.count("\n") < 60  # about one screen
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert found["remedies"][0]["name"] == name, found["remedies"]
+    assert run("show", "f", path).returncode == 0
+    shown = json.loads(run("show", "f", path, "--json").stdout)
+    assert len(shown["compiles"]) == len(found["compiles"]) == shown["compile_count"]
+
+
+def test_every_outcome_is_told_with_its_first_moment(run, plant):
+    p = plant()
+    entry = p.compile()
+    for outcome in OUTCOMES[3:]:
+        p.call(outcome)
+    p.call("hit", entry)
+    path = p.done()
+    found = {row["outcome"]: row for row in json.loads(run("why", "f", path, "--json").stdout)["calls"]}
+    assert sorted(found) == sorted(OUTCOMES[1:])
+    assert found["limit"]["first_ns"] == 4 * MS and found["hit"]["entry"] == "0/0"
+    page = run("why", "f", path).stdout
+    assert all(outcome in page for outcome in OUTCOMES[1:])
+
+
+def test_calls_without_a_lookup_are_told_from_their_frames(run, plant):
+    p = plant()
+    p.compile(outcome="declined", reason="first call")
+    for i, outcome in enumerate([6, 4, 4, 0, 7]):  # the first is the one with a lookup
+        p.insert("frame", frame_id=i + 1, thread_id=1, code_id=1, kind=0, outcome=outcome, start_ns=(i + 1) * MS,
+                 end_ns=(i + 1) * MS + 5, exit=0)
+    path = p.done(more=5)
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert {row["outcome"]: row["calls"] for row in found["calls"]} == {"declined": 1, "skip": 2, "plain": 1, "disabled": 1}
+    assert (found["call_count"], found["calls_not_told_apart"]) == (6, 1)
+    assert "without a lookup" in run("why", "f", path).stdout
+
+
+# ---- whole pages -----------------------------------------------------------
+
+def rich(plant):
+    """A bit of everything that `show` shows."""
+    p = plant("Net.forward", "/src/app/net.py", 12)
+    two = (("TYPE_MATCH", "L['self']", "type(L['self']) is Net"), ("TENSOR_MATCH", "L['x']", "L['x'] is Tensor float32 size (16, 4)"))
+    p.compile(guards=two, signature="self: Net, x: float32[16, 4]", reason="first call")
+    p.compile([dict(guard=1, kind="TENSOR_MATCH", source="L['x']", expected="size[0] = 16", actual="size[0] = 18"),
+               dict(guard=0, kind="EQUALS_MATCH", source="L['flag']", expected="False", actual="True", how="rechecked")],
+              guards=two, signature="self: Net, x: float32[18, 4]", reason="no entry fitted")
+    for i in range(3):
+        p.call("hit", 2)
+    p.die(1, "reset")
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=14, offset=8, reason="call of print()",
+             user_stack="net.py:14 forward\nnet.py:90 main", resume_code_id=2)
+    p.insert("graph", graph_id=1, compile_id=2, name="__compiled_fn_1", node_count=2)
+    p.insert("graph_node", graph_id=1, ordinal=0, opcode="placeholder", name="x", target="x", args="()", kwargs="{}")
+    p.insert("graph_node", graph_id=1, ordinal=1, opcode="call_function", name="add", target="operator.add", args="(x, 1)",
+             kwargs="{'out': None}")
+    for kind in ("modified_bytecode", "original_bytecode", "guards"):
+        p.insert("listing", compile_id=2, kind=kind, text=f"  0 RESUME\n  2 {kind.upper()}\n")
+    return p.done()
+
+
+def test_pages(run, plant):
+    path = rich(plant)
+    for command in ("why", "show"):
+        done = run(command, "Net.forward", path)
+        assert (done.returncode, done.stderr) == (0, "")
+        golden(command, done.stdout)
+    p = plant()
+    size_changes(p)
+    path = p.done()
+    golden("why-sql", run("why", "f", path, "--sql").stdout)
+    golden("why-json", run("why", "f", path.name, "--json").stdout)
+
+
+def test_the_sql_answers(run, plant):
+    p = plant()
+    size_changes(p)
+    path = p.done()
+    found = json.loads(run("why", "f", path, "--json", "--sql").stdout)
+    assert len(found["sql"]) >= 7
+    db = sqlite3.connect(path)
+    rows = {query["title"]: db.execute(query["sql"]).fetchall() for query in found["sql"]}
+    grouped = rows["how its calls were decided, hits by entry"]
+    assert sum(row[2] for row in grouped) == sum(row["calls"] for row in found["calls"]) == 16
+    checks = rows["its entries' guards: how often tried, what failed, what it took"]
+    assert sum(row[3] for row in checks) == found["guards"]["checks"]
+    assert sum(row[4] for row in checks) == found["guards"]["check_ns"]
+    assert sorted(row[3] for row in checks if row[1] == "fail") == sorted(row["times"] for row in found["failed_guards"])
+
+
+def test_show_of_one_compile(run, plant):
+    path = rich(plant)
+    text = run("show", "0/0", path).stdout
+    assert "compile 0/0" in text and "compile 0/1" not in text
+    found = json.loads(run("show", "0/1", path, "--json").stdout)
+    one, = found["compiles"]
+    assert [guard["kind"] for guard in one["guards"]] == ["TYPE_MATCH", "TENSOR_MATCH"]
+    assert [listing["kind"] for listing in one["listings"]] == ["original_bytecode", "modified_bytecode", "guards"]
+    assert one["graphs"][0]["nodes"][1]["target"] == "operator.add" and one["graph_breaks"][0]["line"] == 14
+    assert "never compiled" in run("show", "main", path).stdout
+
+
+# ---- which function --------------------------------------------------------
+
+@pytest.fixture
+def crowd(tmp_path, plant):
+    p = plant("Net.forward", "/src/app/net.py", 12)
+    p.compile()
+    for code_id, (qualname, filename, line, kind) in enumerate([
+            ("Other.forward", "/src/app/net.py", 40, "function"), ("make.<locals>.inner", "/src/app/net.py", 60, "function"),
+            ("Net.forward", "/src/app/net.py", 12, "compiled"), ("forward", "/src/lib/net.py", 5, "function")], 10):
+        p.insert("code", code_id=code_id, process_id=1, filename=filename, qualname=qualname, first_line=line, kind=kind)
+    return p.done()
+
+
+@pytest.mark.parametrize("name, found", [
+    ("Net.forward", "Net.forward"), ("forward", "forward"), ("inner", "make.<locals>.inner"), ("app/net.py:40", "Other.forward"),
+    ("/src/app/net.py:12", "Net.forward"), ("app/net.py:45", "Other.forward"), ("Oth*", "Other.forward"), ("*inner", "make.<locals>.inner"),
+    ("0/0", "Net.forward"), ("main", "main"),
+])
+def test_names_that_are_one_function(run, crowd, name, found):
+    assert json.loads(run("why", name, crowd, "--json").stdout)["function"]["qualname"] == found
+    assert json.loads(run("show", crowd, name, "--json").stdout)["function"]["qualname"] == found
+
+
+def test_a_name_of_several_lists_them(run, crowd):
+    for command in ("why", "show"):
+        done = run(command, "*forward", crowd)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.splitlines()[2:] == ["calls\tcompiles\tentries\tfunction\tkind\twhere",
+                                                "1\t1\t1\tNet.forward\tfunction\t/src/app/net.py:12",
+                                                "\t0\t0\tOther.forward\tfunction\t/src/app/net.py:40",
+                                                "\t0\t0\tforward\tfunction\t/src/lib/net.py:5"]
+        found = json.loads(run(command, "*forward", crowd, "--json").stdout)
+        assert [row["function"] for row in found["matches"]] == ["Net.forward", "Other.forward", "forward"]
+
+
+def test_a_name_of_none_suggests(run, crowd):
+    for name, near in (("Net.forwrad", "Net.forward"), ("iner", "make.<locals>.inner"), ("FORWARD", "forward")):
+        done = run("why", name, crowd)
+        assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+        assert near in done.stderr.partition("nearest: ")[2]
+    done = run("why", "zzzzzzzz", crowd)
+    assert done.returncode == 2 and "nearest" not in done.stderr
+
+
+def test_the_same_function_in_several_processes_is_one(run, plant):
+    p = plant()
+    p.compile()
+    p.insert("process", process_id=2, pid=200)
+    p.insert("code", code_id=20, process_id=2, filename="/src/app.py", qualname="f", first_line=10, kind="function")
+    p.insert("code_total", code_id=20, calls=4, total_ns=5, self_ns=5, raised=0)
+    path = p.done()
+    text = run("why", "f", path).stdout
+    assert "2 code objects in 2 processes" in text and "5 calls" in text
+
+
+# ---- bad input -------------------------------------------------------------
+
+EVIL = "\x1b[31m\n\t\"evil'\\ \u202e\x9b\u2603" + "x" * 100000
+
+
+def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
+    p = plant(EVIL, "/src/\x1b]0;title\x07.py")
+    p.compile(guards=((EVIL, EVIL, EVIL),), signature=EVIL, backend=EVIL, reason=EVIL)
+    p.compile([dict(kind=EVIL, source=EVIL, expected=EVIL, actual=EVIL + "2", text=EVIL),
+               dict(kind="TENSOR_MATCH", source=EVIL, expected="(" + "9" * 5000, actual="size[" + "9" * 5000),
+               dict(kind="LAMBDA", source=None, text=EVIL)])
+    p.die(1, EVIL)
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=1, reason=EVIL, user_stack=EVIL)
+    p.insert("graph", graph_id=1, compile_id=2, name=EVIL, node_count=1)
+    p.insert("graph_node", graph_id=1, ordinal=0, opcode=EVIL, name=EVIL, target=EVIL, args=EVIL, kwargs=EVIL)
+    p.insert("listing", compile_id=2, kind=EVIL, text=EVIL)
+    p.db.execute("UPDATE cache_entry SET label = ?, death_cause = CAST(x'ff00fe' AS TEXT) WHERE cache_entry_id = 2", (EVIL,))
+    p.db.execute("INSERT INTO recompile_cause VALUES (2, 1, 9, 1, x'00ff', x'1b', x'1b5b', 7.5, x'ff', 'observed')")
+    path = p.done()
+    for argv in (["why", "app*"], ["why", "*"], ["why", "*evil*"], ["why", "*evil*", "--sql"], ["show", "*evil*"], ["show", "*evil*", "--full"]):
+        done = run(*argv, path, text=False)
+        assert done.returncode in (0, 1, 2), argv
+        text = (done.stdout + done.stderr).decode()
+        assert all(c == "\n" or c == "\t" and "\t0\t0\t" or c >= " " for c in text) and not set(text) & set("\x7f\x9b\u202e"), argv
+        assert len(text) < 60000 or "--full" in argv or argv[1] == "*"
+        if argv[0] == "show" or argv[1] == "*evil*":
+            assert done.returncode == 0
+    for command in ("why", "show"):
+        text = run(command, "*evil*", path, "--json").stdout
+        assert json.loads(text)["function"]["qualname"] == EVIL
+        assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_a_long_history_stays_on_one_screen(run, plant):
+    p = plant()
+    p.sequence("EQUALS_MATCH", "L['n']", list(range(100)))
+    path = p.done()
+    text = run("why", "f", path).stdout
+    assert text.count("\n") < 50 and "94 more; --json has them all" in text and max(map(len, text.splitlines())) < 500
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert found["histories"][0]["values"] == [str(i) for i in range(100)] and found["recompiles"] == 99
+    assert "(10 of 100 compiles" in run("show", "f", path).stdout
+    assert run("show", "f", path, "--full").stdout.count("\ncompile ") == 100
+
+
+def test_losses_are_said_first(run, plant):
+    p = plant()
+    p.insert("loss", process_id=1, at_ns=1, events=5, cause="ring full")
+    assert "LOSS" in run("why", "f", p.done()).stdout.splitlines()[2]
+
+
+def test_bad_usage_is_exit_2_in_one_line(run, plant):
+    path = plant().done()
+    for command in ("why", "show"):
+        for argv in ([], [""], ["f", path, "x"], ["f", path, "--nonsense"], ["f", "none.db"], ["nothing-like-it", path]):
+            done = run(command, *argv)
+            assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("dyntrace: "), argv
+            assert done.stderr.count("\n") == 1
+        assert run(command, "--help").stdout.startswith(f"usage: dyntrace {command}")
+
+
+def test_a_trace_without_the_tables(run, plant):
+    for change in ("DROP TABLE lookup", "DROP TABLE recompile_cause; CREATE VIEW recompile_cause AS SELECT 1"):
+        p = plant()
+        p.db.executescript("".join(f"DROP VIEW {name[0]};" for name in p.db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")))
+        p.db.executescript(change)
+        done = run("why", "f", p.done())
+        assert done.returncode == 2 and "has no table" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_empty_trace(run, tmp_path):
+    sqlite3.connect(tmp_path / "e.db").executescript(SCHEMA)
+    done = run("why", "f", "e.db")
+    assert done.returncode == 2 and "no such function" in done.stderr
+
+
+# ---- the named queries -----------------------------------------------------
+
+def test_queries_about_decisions(run, plant):
+    p = plant()
+    size_changes(p)
+    p.die(1, "reset")
+    path = p.done()
+
+    def rows(name):
+        return json.loads(run("sql", path, name, "--json").stdout)
+    cause, = rows("recompile-causes")
+    assert (cause["source"], cause["recompiles"], cause["decided"], cause["wanted"]) == ("L['x']", 3, 3, "size[0] = 16")
+    assert [(row["calls"], row["outcome"]) for row in rows("eager-calls")] == [(7, "limit")]
+    outcomes, = rows("call-outcomes")
+    assert (outcomes["lookups"], outcomes["hit"], outcomes["compiled"], outcomes["at_limit"]) == (16, 5, 4, 7)
+    assert [row["label"] for row in rows("cache-entries")][-1] == "0/3" and rows("cache-entries")[0]["death_cause"] == "reset"
+    assert rows("failing-guards")[0]["times"] == 10 and rows("guard-bill")[0]["checks"] == 12
+    assert [row["label"] for row in rows("compiles")] == ["0/0", "0/1", "0/2", "0/3"]
+    assert [(row["label"], row["later_compiles"]) for row in rows("dead-entries")] == [("0/0", 0)]
