@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -71,6 +71,15 @@ _dyntrace()
             COMPREPLY=($(compgen -W "--json --limit --help" -- "$cur"))
         else
             _dyntrace_files .db
+        fi
+        ;;
+    why | show)
+        if [[ $cur == -* && ${COMP_WORDS[1]} == why ]]; then
+            COMPREPLY=($(compgen -W "--sql --json --help" -- "$cur"))
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--full --json --help" -- "$cur"))
+        else
+            _dyntrace_files .db # a function's name cannot be known before the trace is
         fi
         ;;
     sql)
