@@ -420,7 +420,7 @@ static void guards_print(struct why *why)
         else if (g->kind) {
             prose_text(out, g->kind, 40);
             putc(' ', out);
-            prose_text(out, g->source ? g->source : g->expression, WIDTH);
+            prose_text(out, value_of(g->source) ? g->source : g->expression, WIDTH);
         } else
             fputs("(which guard is not recorded)", out);
         putc('\n', out);
