@@ -158,6 +158,7 @@ CREATE TABLE lookup(
     entries_checked INTEGER, -- entries whose guards were run
     signature_id    INTEGER  -- what the call's inputs were like; taken on misses
 );
+CREATE INDEX lookup_code ON lookup(code_id);
 
 
 -- One entry's guards, tried by one lookup. Guards run in order up to the first that fails, so this row says for
@@ -172,6 +173,7 @@ CREATE TABLE guard_check(
     guards_run      INTEGER, -- how many ran, the failed one included
     duration_ns     INTEGER  -- of all of them together
 );
+CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code
 
 
 -- Compiled code for one code object, valid while its guards pass.

@@ -184,6 +184,8 @@ struct recorder *recorder_open(const char *path, const char **error)
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
         sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096;"
+                            /* Lookups may come a million a second; their indexes are in the other file. */
+                            "DROP INDEX IF EXISTS lookup_code; DROP INDEX IF EXISTS guard_check_lookup;"
                             "CREATE TABLE IF NOT EXISTS late_entry(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER)", NULL, NULL, NULL) != SQLITE_OK)
         goto err;
     for (int i = 0; i < STATEMENTS; i++)
