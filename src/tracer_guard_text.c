@@ -171,8 +171,8 @@ static PyObject *text_of(PyObject *value, int depth)
     }
     if ((PyBytes_CheckExact(value) || PyByteArray_CheckExact(value)) && Py_SIZE(value) > GUARD_TEXT)
         return PyUnicode_FromFormat("%s of length %zd", type->tp_name, Py_SIZE(value));
-    if (PyLong_CheckExact(value) && _PyLong_NumBits(value) > 512) /* its decimal digits take long, or are refused */
-        return PyUnicode_FromFormat("an int of %zu bits", _PyLong_NumBits(value));
+    if (PyLong_CheckExact(value) && (size_t)_PyLong_NumBits(value) > 512) /* its decimal digits take long, or are refused */
+        return PyUnicode_FromFormat("an int of %zu bits", (size_t)_PyLong_NumBits(value));
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value))
         return container_text(value, depth);
     if ((PyAnySet_CheckExact(value)) && PySet_GET_SIZE(value) > ITEMS)
