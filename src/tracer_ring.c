@@ -24,6 +24,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ enum {
     WAIT_MS = 20,            /* between looks whether the collector lives */
     STALL_MS = 10,           /* a wait longer than this is a row */
     ARGV_MAX = 64 << 10,
+    RESERVE_STEP = 2 << 20,  /* bytes of a ring that get memory at a time */
 };
 
 #define P tracer_process
@@ -66,6 +68,14 @@ static int reserve(int fd, off_t at, off_t bytes)
     return error;
 }
 
+/* Is there room for BYTES now? What is reserved later should not come as a surprise. */
+static bool has_free(int fd, size_t bytes)
+{
+    struct statvfs status;
+
+    return fstatvfs(fd, &status) || (uint64_t)status.f_bavail * status.f_frsize >= bytes;
+}
+
 static void *map_extent(int fd, uint64_t at, size_t bytes)
 {
     void *mapped;
@@ -85,8 +95,9 @@ static void *map_extent(int fd, uint64_t at, size_t bytes)
     return mapped;
 }
 
-/* BYTES (whole pages) more of the process's file, zeroed. NULL: no room. */
-static void *extent_new(size_t bytes, uint64_t *offset)
+/* BYTES (whole pages) more of the process's file, zeroed, RESERVED of them with
+ * memory. NULL: no room. */
+static void *extent_new(size_t bytes, size_t reserved, uint64_t *offset)
 {
     uint64_t at = atomic_load_explicit(&P.file->file_bytes, memory_order_relaxed);
     void *mapped = NULL;
@@ -94,7 +105,8 @@ static void *extent_new(size_t bytes, uint64_t *offset)
 
     if (fd < 0)
         return NULL;
-    if (reserve(fd, (off_t)at, (off_t)bytes) == 0)
+    if (has_free(fd, bytes) && reserve(fd, (off_t)at, (off_t)reserved) == 0 &&
+        (reserved == bytes || ftruncate(fd, (off_t)(at + bytes)) == 0))
         mapped = map_extent(fd, at, bytes);
     close(fd);
     if (!mapped)
@@ -108,7 +120,7 @@ static void *extent_new(size_t bytes, uint64_t *offset)
 
 static struct facts *facts_new(size_t bytes, uint64_t *offset)
 {
-    struct facts *chunk = extent_new(bytes, offset);
+    struct facts *chunk = extent_new(bytes, bytes, offset);
 
     if (chunk)
         chunk->bytes = bytes - sizeof *chunk;
@@ -269,15 +281,18 @@ static struct ring *ring_new(void)
     if (n == RING_MAX)
         return NULL;
     if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
-        bytes /= 2;
+        bytes /= 4;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
-    while (!(ring = extent_new(RING_HEADER + bytes, &offset)) && bytes > RING_SMALLEST)
+    while (!(ring = extent_new(RING_HEADER + bytes, RING_HEADER + (bytes < RESERVE_STEP ? bytes : RESERVE_STEP), &offset)) &&
+           bytes > RING_SMALLEST)
         bytes /= 2;
     if (!ring)
         return NULL;
     ring_bytes_used += bytes;
     ring->words = bytes / sizeof(uint64_t);
+    ring->reserved = (bytes < RESERVE_STEP ? bytes : RESERVE_STEP) / sizeof(uint64_t);
+    ring->offset = offset;
     P.file->ring_off[n] = offset;
     atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
     return ring;
@@ -335,6 +350,23 @@ static bool collector_lives(void)
     return lives;
 }
 
+/* Memory for the next part of the ring. False: the filesystem is full. */
+static bool reserve_more(struct ring *ring)
+{
+    uint64_t bytes = (ring->words - ring->reserved) * sizeof(uint64_t);
+    int fd = open(P.file_path, O_RDWR | O_CLOEXEC), error = EMFILE;
+
+    if (bytes > RESERVE_STEP)
+        bytes = RESERVE_STEP;
+    if (fd >= 0) {
+        error = reserve(fd, (off_t)(ring->offset + RING_HEADER + ring->reserved * sizeof(uint64_t)), (off_t)bytes);
+        close(fd);
+    }
+    if (!error)
+        ring->reserved += bytes / sizeof(uint64_t);
+    return !error;
+}
+
 /* Look at tail again. True when a control word and an event fit. */
 static bool has_room(struct tracer *t)
 {
@@ -342,6 +374,12 @@ static bool has_room(struct tracer *t)
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 
     t->limit = tail + t->mask + 1 - RING_MARGIN;
+    if (t->ring->reserved <= t->mask) { /* its first time round */
+        if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_more(t->ring))
+            t->limit = 0;
+        else if (t->limit > t->ring->reserved - RING_MARGIN)
+            t->limit = t->ring->reserved - RING_MARGIN;
+    }
     return t->head < t->limit;
 }
 
@@ -357,6 +395,8 @@ static bool wait_for_collector(struct tracer *t, uint64_t *now)
         atomic_store(&t->ring->waiting, 1);
         if (has_room(t))
             break;
+        if (!t->limit) /* no memory */
+            return false;
         if (syscall(SYS_futex, &t->ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0) && errno == ETIMEDOUT &&
             !has_room(t) && !collector_lives())
             return false;
