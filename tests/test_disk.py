@@ -240,7 +240,8 @@ def test_truncated_ring(dyntrace, python, tmp_path, left):
 
 def ring_offsets(path):
     """Where the rings lie in a process file (src/ring.h)."""
-    head = path.read_bytes()[:20000]
+    with open(path, "rb") as file:
+        head = file.read(20000)
     at = struct.calcsize("8s 4I Q Q 64s I I Q Q I I I I Q Q")
     assert head.startswith(b"DYNPROC")
     return [off for off in struct.unpack_from("16Q", head, at) if off]
@@ -262,7 +263,7 @@ def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
                 if "words" in what:
                     file.seek(at + 4096 + 8 * random.randrange(1 << 18))
                     file.write(random.randbytes(8 * random.randrange(1, 200)))
-                if "head" in what and random.random() < 0.3:
+                if "head" in what and random.random() < 0.01:
                     file.seek(at)
                     file.write(struct.pack("<Q", random.choice([0, 1, 2**63, 2**64 - 1, random.randrange(2**22)])))
         assert work.wait() == 5, work.err
