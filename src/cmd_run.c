@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "collector.h"
 #include "command.h"
 #include "json.h"
+#include "launch.h"
 #include "recorder_sqlite.h"
 #include "recover.h"
 #include "say.h"
@@ -383,26 +383,6 @@ static int frames_file_free(const char *trace, const char *frames)
 
 /* ---- running ---- */
 
-/* The program's standard input and output and what else was handed to it are its
- * own: whoever is at the other end must see them closed when it closes them. We
- * only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
-static void descriptors_let_go(void)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
-    DIR *directory = opendir("/proc/self/fd");
-    struct dirent *entry;
-
-    dup2(null, 0);
-    dup2(null, 1);
-    while (directory && (entry = readdir(directory)))
-        if ((fd = atoi(entry->d_name)) > 2 && fd != dirfd(directory) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
-            close(fd);
-    if (directory)
-        closedir(directory);
-    if (null >= 0)
-        close(null);
-}
-
 static volatile pid_t command_pid;
 static volatile sig_atomic_t interrupted;
 
@@ -434,7 +414,7 @@ static void witness_start(void)
             sigaddset(&set, passed_on[i]);
         sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        descriptors_let_go();
+        launch_let_go();
         close(ends[0]);
         for (;;) {
             int number = sigwaitinfo(&set, &info);
@@ -550,7 +530,7 @@ static int command_fork(const struct session *session, const struct target *t, i
     command_pid = pid;
     signals_catch();
     witness_start();
-    descriptors_let_go();
+    launch_let_go();
     if (pid > 0)
         while (read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
             ;
@@ -629,81 +609,13 @@ static char *json_command(int argc, char **argv)
     return made;
 }
 
-/* Fork the collector; it lives in a session of its own. 0 with the pipes' ends. */
-static int collector_start(struct session *session, const char *argv, uint32_t first, uint32_t root, int *orders,
-                           int *result)
+/* Wait until the trace is whole; a Ctrl-C stops waiting for stragglers. */
+static bool wait_for_trace(int orders, int result, struct collector_result *said)
 {
-    int down[2] = {-1, -1}, up[2] = {-1, -1};
-    pid_t pid = -1;
-    char ready = 0;
-
-    if (pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0) {
-        fflush(NULL);
-        pid = fork();
-    }
-    if (pid == 0) {
-        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
-        setsid();
-        setpriority(PRIO_PROCESS, 0, -10); /* the program waits for us; refused unless root */
-        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-            signal(ignored[i], SIG_IGN);
-        descriptors_let_go();
-        if (chdir("/")) {
-            /* Only so that no filesystem is kept busy. */
-        }
-        close(down[1]);
-        close(up[0]);
-        _exit(collector_run(session, down[0], up[1], argv, first, root));
-    }
-    close(down[0]);
-    close(up[1]);
-    close(session->lock); /* the collector holds it now */
-    session->lock = -1;
-    *orders = down[1];
-    *result = up[0];
-    if (pid < 0) {
-        say_error("cannot start the collector: %s", strerror(errno));
-        return -1;
-    }
-    while (read(*result, &ready, 1) < 0 && errno == EINTR)
-        ;
-    if (ready == 'R')
-        return 0;
-    struct collector_result said = {0};
-    if (ready == 'E' && read(*result, &said, sizeof said) == sizeof said)
-        say_error("%s", said.error);
-    else
-        say_error("the collector died at once; nothing was run");
-    return -1;
-}
-
-/* Wait until the trace is whole. A Ctrl-C stops waiting for stragglers. False:
- * the collector was killed. */
-static bool collector_wait(int orders, int result, struct collector_result *said)
-{
-    size_t used = 0;
-
     witness_stop();
     interrupted = 0;
     command_pid = 0;
-    for (;;) {
-        struct pollfd fd = {result, POLLIN, 0};
-        ssize_t got;
-        if (interrupted) {
-            struct collector_order order = {.what = ORDER_STOP};
-            interrupted = 0;
-            if (write(orders, &order, sizeof order) != sizeof order)
-                return false;
-        }
-        if (poll(&fd, 1, 200) <= 0)
-            continue;
-        got = read(result, (char *)said + used, sizeof *said - used);
-        if (got <= 0)
-            return false;
-        used += (size_t)got;
-        if (used == sizeof *said)
-            return true;
-    }
+    return launch_wait(orders, result, &interrupted, said);
 }
 
 /* What the user should know at the end. */
@@ -762,20 +674,20 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     probe.pid = -1;
     if (untraced)
         goto done;
-    if (collector_start(&session, command, first, root, &orders, &result))
+    if (launch_collector(&session, command, first, root, &orders, &result))
         goto done;
     if (command_fork(&session, t, orders)) {
         status = 126;
         close(orders);
         orders = -1;
-        collector_wait(-1, result, said);
+        launch_wait(-1, result, NULL, said);
         goto done;
     }
     made = false;
     pid = command_pid;
     order.status = command_wait();
     status = exit_status(order.status);
-    if (write(orders, &order, sizeof order) != sizeof order || !collector_wait(orders, result, said)) {
+    if (write(orders, &order, sizeof order) != sizeof order || !wait_for_trace(orders, result, said)) {
         bool busy;
         char directory[sizeof session.directory];
         memcpy(directory, session.directory, sizeof directory);

@@ -49,6 +49,7 @@ struct run {
     uint64_t last_commit;            /* CLOCK_MONOTONIC */
     pid_t command;
     bool ended, stop, said;
+    bool done;                       /* processes that live on are no loss */
     int status;
     uint64_t ended_ns;               /* CLOCK_MONOTONIC */
     struct pending {                 /* files whose header is not whole yet */
@@ -424,6 +425,10 @@ static void orders_take(struct run *run)
             run->ended_ns = clock_monotonic_ns();
         } else if (order.what == ORDER_STOP) {
             run->stop = true;
+        } else if (order.what == ORDER_DONE) {
+            run->stop = run->ended = run->done = true;
+            run->status = -1;
+            run->ended_ns = clock_monotonic_ns();
         }
     }
     if (got == 0 && !run->ended) { /* the parent is gone; the command may go on */
@@ -568,7 +573,7 @@ static void finish(struct run *run, struct collector_result *result)
         if (t->row.ended)
             continue;
         guarded_drain(t, &fullest);
-        if (!c->resumed) {
+        if (!c->resumed && !run->done) {
             snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
             collector_loss(c, t->row.process_id, 0, now, 0, cause);
             result->still_running++;

@@ -11,8 +11,9 @@
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
  *     state, window       the collector's own, so that its death loses nothing
  *
- * A process's file grows by extents, each reserved (fallocate) before it is
- * touched, so that a full filesystem is an error code and never SIGBUS:
+ * A process's file grows by extents. Memory is reserved (fallocate) before it is
+ * touched, so that a full filesystem is an error code and never SIGBUS; a ring's
+ * in steps, as its writer gets there for the first time:
  *
  *     0            struct process_file
  *     facts_off    struct facts  -> next chunk -> ...     names of code objects
@@ -109,6 +110,8 @@ struct ring {
     /* written by the producer */
     _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
     _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
+    uint64_t reserved;                         /* words of it that have memory, from its start */
+    uint64_t offset;                           /* of this struct in the file */
     uint64_t lost;                             /* events not written: the collector was gone */
     uint64_t waits, wait_ns;                   /* times it found the ring full, and what that took */
     /* written by the collector, except that a waiting producer sets `waiting` */

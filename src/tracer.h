@@ -71,6 +71,7 @@ struct tracer {
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;
+    struct tracer *next_tracer;   /* all threads'; tracer_ring.c's lock */
 };
 
 /* The whole process. */
@@ -102,6 +103,7 @@ void tracer_record(bool on);
 
 /* tracer_ring.c. All are slow paths; they keep the pending exception. */
 int tracer_open_session(const char *directory);  /* 0, or -1: not recording */
+void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
 struct tracer *tracer_attach(compat_frame *frame);
 static inline struct tracer *tracer_here(void)

@@ -107,7 +107,7 @@ void decision_begin(struct decision *d, bool on);
 void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
                   uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */
-void decision_missed(struct decision *d, PyCodeObject *code, PyObject *locals);
+void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);
 /* The callback is asked, and has answered with ENTRY, or nothing (OUTCOME says why). */
 void decision_ask(struct decision *d);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);

@@ -348,7 +348,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (!locals_of(frame, &locals))
         goto err;
-    decision_missed(&decision, code, locals);
+    decision_missed(&decision, frame, locals);
     if (callback == Py_False || state->action == ACTION_RUN_ONLY) {
         outcome = OUTCOME_RUN_ONLY;
         goto run;

@@ -253,9 +253,10 @@ void decision_add(struct decision *d, struct cache_entry *entry, enum ring_resul
                                                    (struct cache_entry *)Py_NewRef((PyObject *)entry)};
 }
 
-void decision_missed(struct decision *d, PyCodeObject *code, PyObject *locals)
+void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
-    (void)code;
+    struct guard_values values = {.frame = frame};
+
     if (!d->on)
         return;
     d->signature = signature_of(locals);
@@ -263,7 +264,7 @@ void decision_missed(struct decision *d, PyCodeObject *code, PyObject *locals)
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         struct cache_entry *entry = d->check[i].object;
         PyObject *found = d->check[i].result == RESULT_FAIL && entry->tree && entry->check
-                              ? guard_tree_explain(entry->guard, locals) : NULL;
+                              ? guard_tree_explain_values(entry->guard, &values) : NULL;
         PyErr_Clear();
         if (PyList_Append(d->causes, found ? found : Py_None))
             PyErr_Clear();

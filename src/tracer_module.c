@@ -13,17 +13,19 @@
 
 #define P tracer_process
 
-PyDoc_STRVAR(start_doc, "_start(session, standard_library) -> bool\n\n"
+PyDoc_STRVAR(start_doc, "_start(session, standard_library, follow=True) -> bool\n\n"
              "Join the recording session in directory SESSION and install the frame hook.\n"
              "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
+             "With FOLLOW the programs that this one starts join too.\n"
              "False: nothing is recorded in this process.");
 
 static PyObject *start(PyObject *module, PyObject *args)
 {
     const char *session, *library;
+    int follow = 1;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "ss:_start", &session, &library))
+    if (!PyArg_ParseTuple(args, "ss|p:_start", &session, &library, &follow))
         return NULL;
     if (P.session)
         Py_RETURN_TRUE;
@@ -33,12 +35,30 @@ static PyObject *start(PyObject *module, PyObject *args)
         PyErr_Clear();
         Py_RETURN_FALSE;
     }
-    tracer_follow_children();
+    if (follow)
+        tracer_follow_children();
     if (P.session->frames != SESSION_NONE) {
         tracer_fix_all_types();
         tracer_record(true);
     }
     Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(stop_doc, "_stop()\n\nLeave the session. Another may be joined later.");
+
+static PyObject *stop(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    tracer_close_session();
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(active_doc, "_active() -> bool\n\nIs this process being recorded?");
+
+static PyObject *active(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyBool_FromLong(P.session != NULL);
 }
 
 PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume().");
@@ -113,6 +133,8 @@ static PyObject *cost(PyObject *module, PyObject *function)
 
 static PyMethodDef methods[] = {
     {"_start", start, METH_VARARGS, start_doc},
+    {"_stop", stop, METH_NOARGS, stop_doc},
+    {"_active", active, METH_NOARGS, active_doc},
     {"pause", pause_recording, METH_NOARGS, pause_doc},
     {"resume", resume_recording, METH_NOARGS, resume_doc},
     {"_owner", owner, METH_NOARGS, owner_doc},

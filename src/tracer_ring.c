@@ -24,6 +24,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ enum {
     WAIT_MS = 20,            /* between looks whether the collector lives */
     STALL_MS = 10,           /* a wait longer than this is a row */
     ARGV_MAX = 64 << 10,
+    RESERVE_STEP = 2 << 20,  /* bytes of a ring that get memory at a time */
 };
 
 #define P tracer_process
@@ -45,6 +47,8 @@ static struct mapping {
 } *mappings;
 static size_t mapping_count, mapping_room;
 static struct facts *facts; /* the chunk being filled */
+static struct facts **chunks; /* all of them, in order; owned (the array) */
+static size_t chunk_count;
 static uint64_t ring_bytes_used;
 
 /* Rings whose thread has ended. Thread exit does not hold the GIL. */
@@ -67,6 +71,14 @@ static int reserve(int fd, off_t at, off_t bytes)
     return error;
 }
 
+/* Is there room for BYTES now? What is reserved later should not come as a surprise. */
+static bool has_free(int fd, size_t bytes)
+{
+    struct statvfs status;
+
+    return fstatvfs(fd, &status) || (uint64_t)status.f_bavail * status.f_frsize >= bytes;
+}
+
 static void *map_extent(int fd, uint64_t at, size_t bytes)
 {
     void *mapped;
@@ -86,8 +98,9 @@ static void *map_extent(int fd, uint64_t at, size_t bytes)
     return mapped;
 }
 
-/* BYTES (whole pages) more of the process's file, zeroed. NULL: no room. */
-static void *extent_new(size_t bytes, uint64_t *offset)
+/* BYTES (whole pages) more of the process's file, zeroed, RESERVED of them with
+ * memory. NULL: no room. */
+static void *extent_new(size_t bytes, size_t reserved, uint64_t *offset)
 {
     uint64_t at = atomic_load_explicit(&P.file->file_bytes, memory_order_relaxed);
     void *mapped = NULL;
@@ -95,7 +108,8 @@ static void *extent_new(size_t bytes, uint64_t *offset)
 
     if (fd < 0)
         return NULL;
-    if (reserve(fd, (off_t)at, (off_t)bytes) == 0)
+    if (has_free(fd, bytes) && reserve(fd, (off_t)at, (off_t)reserved) == 0 &&
+        (reserved == bytes || ftruncate(fd, (off_t)(at + bytes)) == 0))
         mapped = map_extent(fd, at, bytes);
     close(fd);
     if (!mapped)
@@ -107,12 +121,25 @@ static void *extent_new(size_t bytes, uint64_t *offset)
 
 /* ---- facts ---- */
 
+/* A closed session's names are needed again by the next (tracer_close_session). */
+static void chunk_note(struct facts *chunk)
+{
+    struct facts **more = realloc(chunks, (chunk_count + 1) * sizeof *more);
+
+    if (!more)
+        return;
+    chunks = more;
+    chunks[chunk_count++] = chunk;
+}
+
 static struct facts *facts_new(size_t bytes, uint64_t *offset)
 {
-    struct facts *chunk = extent_new(bytes, offset);
+    struct facts *chunk = extent_new(bytes, bytes, offset);
 
-    if (chunk)
+    if (chunk) {
         chunk->bytes = bytes - sizeof *chunk;
+        chunk_note(chunk);
+    }
     return chunk;
 }
 
@@ -235,7 +262,9 @@ static int file_make(const char *directory, uint64_t started, const char *parent
     file->mode = P.session->frames;
     file->facts_off = HEADER_BYTES;
     atomic_store(&file->file_bytes, HEADER_BYTES + FIRST_FACTS);
+    chunk_count = 0;
     facts = (struct facts *)((char *)file + HEADER_BYTES);
+    chunk_note(facts);
     facts->bytes = FIRST_FACTS - sizeof *facts;
     P.file = file;
     ring_bytes_used = 0;
@@ -275,15 +304,18 @@ static struct ring *ring_new(void)
     if (n == RING_MAX)
         return NULL;
     if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
-        bytes /= 2;
+        bytes /= 4;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
-    while (!(ring = extent_new(RING_HEADER + bytes, &offset)) && bytes > RING_SMALLEST)
+    while (!(ring = extent_new(RING_HEADER + bytes, RING_HEADER + (bytes < RESERVE_STEP ? bytes : RESERVE_STEP), &offset)) &&
+           bytes > RING_SMALLEST)
         bytes /= 2;
     if (!ring)
         return NULL;
     ring_bytes_used += bytes;
     ring->words = bytes / sizeof(uint64_t);
+    ring->reserved = (bytes < RESERVE_STEP ? bytes : RESERVE_STEP) / sizeof(uint64_t);
+    ring->offset = offset;
     P.file->ring_off[n] = offset;
     atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
     return ring;
@@ -341,6 +373,23 @@ static bool collector_lives(void)
     return lives;
 }
 
+/* Memory for the next part of the ring. False: the filesystem is full. */
+static bool reserve_more(struct ring *ring)
+{
+    uint64_t bytes = (ring->words - ring->reserved) * sizeof(uint64_t);
+    int fd = open(P.file_path, O_RDWR | O_CLOEXEC), error = EMFILE;
+
+    if (bytes > RESERVE_STEP)
+        bytes = RESERVE_STEP;
+    if (fd >= 0) {
+        error = reserve(fd, (off_t)(ring->offset + RING_HEADER + ring->reserved * sizeof(uint64_t)), (off_t)bytes);
+        close(fd);
+    }
+    if (!error)
+        ring->reserved += bytes / sizeof(uint64_t);
+    return !error;
+}
+
 /* Look at tail again. True when a control word and an event fit. */
 static bool has_room(struct tracer *t)
 {
@@ -348,6 +397,12 @@ static bool has_room(struct tracer *t)
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 
     t->limit = tail + t->mask + 1 - RING_MARGIN;
+    if (t->ring->reserved <= t->mask) { /* its first time round */
+        if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_more(t->ring))
+            t->limit = 0;
+        else if (t->limit > t->ring->reserved - RING_MARGIN)
+            t->limit = t->ring->reserved - RING_MARGIN;
+    }
     return t->head < t->limit;
 }
 
@@ -363,6 +418,8 @@ static bool wait_for_collector(struct tracer *t, uint64_t *now)
         atomic_store(&t->ring->waiting, 1);
         if (has_room(t))
             break;
+        if (!t->limit) /* no memory */
+            return false;
         if (syscall(SYS_futex, &t->ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0) && errno == ETIMEDOUT &&
             !has_room(t) && !collector_lives())
             return false;
@@ -446,16 +503,21 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     return !t->gone;
 }
 
+static struct tracer *all_tracers; /* under free_lock */
+
 static void thread_ended(void *value)
 {
-    struct tracer *t = value;
+    struct tracer *t = value, **link = &all_tracers;
 
     tracer_thread = NULL;
-    if (t->ring) {
-        pthread_mutex_lock(&free_lock);
+    pthread_mutex_lock(&free_lock);
+    if (t->ring)
         free_rings[free_ring_count++] = t->ring;
-        pthread_mutex_unlock(&free_lock);
-    }
+    while (*link && *link != t)
+        link = &(*link)->next_tracer;
+    if (*link)
+        *link = t->next_tracer;
+    pthread_mutex_unlock(&free_lock);
     tracer_stack_release(t);
     free(t);
 }
@@ -472,6 +534,10 @@ struct tracer *tracer_attach(compat_frame *frame)
         memset(t, 0, sizeof *t);
         t->stack_low = tracer_stack_low();
         tracer_thread = t;
+        pthread_mutex_lock(&free_lock);
+        t->next_tracer = all_tracers;
+        all_tracers = t;
+        pthread_mutex_unlock(&free_lock);
         if (thread_key_made || (thread_key_made = !pthread_key_create(&thread_key, thread_ended)))
             pthread_setspecific(thread_key, t);
         if (P.session)
@@ -485,7 +551,7 @@ struct tracer *tracer_attach(compat_frame *frame)
 bool tracer_room(struct tracer *t, uint64_t *now)
 {
     int saved_errno = errno;
-    bool room = !t->gone;
+    bool room = P.session && !t->gone;
 
     if (room && !t->ring) { /* the first event after a fork, or of a thread older than the session */
         room = ring_attach(t, NULL);
@@ -500,7 +566,7 @@ bool tracer_room(struct tracer *t, uint64_t *now)
         tracer_put(t, *now);
         t->epoch = *now;
     }
-    if (!room) {
+    if (!room && P.session) {
         if (t->ring)
             t->ring->lost++;
         if (P.recording && atomic_load_explicit(&P.session->closed, memory_order_relaxed))
@@ -532,6 +598,9 @@ static void forked(void)
     P.threads = 0;
     free_ring_count = 0;
     pthread_mutex_init(&free_lock, NULL);
+    all_tracers = t;
+    if (t)
+        t->next_tracer = NULL;
     file_open(parent);
     if (t) {
         t->ring = NULL;
@@ -543,6 +612,76 @@ static void forked(void)
 }
 
 /* ---- session ---- */
+
+/* Names that this session's words may use although an earlier session got their
+ * facts: code objects keep their ids. */
+static char *kept;
+static size_t kept_bytes;
+
+static bool is_kept(const struct fact *fact)
+{
+    return fact->kind == FACT_CODE || fact->kind == FACT_ENTRY || fact->kind == FACT_GUARD || fact->kind == FACT_SIGNATURE;
+}
+
+static void facts_keep(void)
+{
+    free(kept);
+    kept = NULL;
+    kept_bytes = 0;
+    for (size_t i = 0; i < chunk_count; i++) {
+        uint64_t used = atomic_load_explicit(&chunks[i]->used, memory_order_relaxed);
+        for (uint64_t at = 0; at < used; ) {
+            const struct fact *fact = (const struct fact *)(chunks[i]->data + at);
+            char *more = is_kept(fact) ? realloc(kept, kept_bytes + fact->bytes) : NULL;
+            if (more) {
+                kept = more;
+                memcpy(kept + kept_bytes, fact, fact->bytes);
+                kept_bytes += fact->bytes;
+            }
+            at += fact->bytes;
+        }
+    }
+}
+
+static void facts_again(void)
+{
+    for (size_t at = 0; at < kept_bytes; at += ((struct fact *)(kept + at))->bytes) {
+        const struct fact *fact = (const struct fact *)(kept + at);
+        tracer_fact((enum fact_kind)fact->kind, fact->id, fact->number, fact->text, fact->text_bytes[0],
+                    fact->text + fact->text_bytes[0], fact->text_bytes[1]);
+    }
+}
+
+/* The GIL is held, so no other thread is writing; those in the middle of a frame
+ * find no ring at its end. */
+void tracer_close_session(void)
+{
+    if (!P.session)
+        return;
+    tracer_record(false);
+    if (P.file)
+        facts_keep();
+    pthread_mutex_lock(&free_lock);
+    for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
+        t->ring = NULL;
+        t->words = NULL;
+        t->head = t->limit = 0;
+        t->gone = false;
+    }
+    free_ring_count = 0;
+    pthread_mutex_unlock(&free_lock);
+    for (size_t i = 0; i < mapping_count; i++)
+        munmap(mappings[i].at, mappings[i].bytes);
+    mapping_count = 0;
+    facts = NULL;
+    chunk_count = 0;
+    P.file = NULL;
+    munmap((void *)P.session, P.session->bytes);
+    P.session = NULL;
+    P.threads = 0;
+}
+
+static bool fork_watched;
 
 int tracer_open_session(const char *directory)
 {
@@ -572,13 +711,17 @@ int tracer_open_session(const char *directory)
     }
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
-    if (pthread_atfork(NULL, NULL, forked)) {
+    if (!fork_watched && pthread_atfork(NULL, NULL, forked)) {
         P.session = NULL;
         return -1;
     }
+    fork_watched = true;
     file_open("");
-    if (!P.file)
+    if (!P.file) {
+        P.session = NULL;
         return -1;
+    }
     facts_of_process();
+    facts_again();
     return 0;
 }

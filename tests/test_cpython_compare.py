@@ -2,6 +2,7 @@
 import argparse
 import importlib.util
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ class Scripted(compare.Comparison):
     def __init__(self, plain, traced, reruns=2, strict=False):
         self.options = argparse.Namespace(baseline_only=False, reruns=reruns, strict=strict)
         self.plain, self.traced, self.real, self.flaky, self.any_hook = [], [], {}, {}, {}
+        self.left_out = None
         self.plays = {"plain": iter(plain), "traced": iter(traced)}
 
     def run_plain(self):
@@ -118,3 +120,13 @@ def test_children_are_followed_through_pythonhome(tmp_path, monkeypatch, home):
     seen = tmp_path / "seen"
     compare.run_module(["sh", "-c", f"echo \"$PYTHONHOME\" >{seen}"], "test_m", 60, home)
     assert seen.read_text() == f"{home or ''}\n"
+
+
+@pytest.mark.parametrize("answer, left_out", [("print(True)", "test_t"), ("print(False)", None), ("raise SystemExit(1)", None)])
+def test_a_test_that_hangs_by_itself_is_left_out(monkeypatch, answer, left_out):
+    monkeypatch.setattr(compare, "HANGS", {"test_m": ("test_t", answer, "why")})
+    interpreter = compare.Interpreter(sys.executable, None)
+    options = argparse.Namespace(fresh=False, use="cpu")
+    found = compare.Comparison(interpreter, "test_m", options)
+    assert found.words() == ("-u cpu -i test_t test_m" if left_out else "-u cpu test_m")
+    assert compare.Comparison(interpreter, "test_n", options).words() == "-u cpu test_n"

@@ -5,11 +5,14 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.eval_frame   set_eval_frame and what goes with it, as in torch._C._dynamo.eval_frame
     dyntrace.types        what callbacks get and return
     dyntrace.bytecode     questions about code objects
+    dyntrace.record       record("trace.db"): a context manager that records the process it runs in
+    dyntrace.guards       native guards
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 """
 from ._native import native as _native
+from .record import record
 
-__all__ = ["reset"]
+__all__ = ["record", "reset"]
 
 
 def reset():

@@ -1,0 +1,50 @@
+"""Record from inside a program or a notebook.
+
+Runs in: the traced process. The trace is written by another one, `dyntrace collect`, which this module starts.
+"""
+import contextlib
+import os
+import shutil
+import subprocess
+
+from ._native import native as _native
+
+
+def _program():
+    """The `dyntrace` that belongs to this package: beside the library (in place), in bin/ (installed), or on PATH."""
+    library = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for path in (os.path.join(library, os.pardir, "dyntrace"), os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace")):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    return shutil.which("dyntrace")
+
+
+@contextlib.contextmanager
+def record(path, *, force=False):
+    """Record every frame that this process evaluates inside the `with` block into the trace PATH.
+
+    All threads are recorded, and forked children; programs that are started are not. Frames that were already running
+    when the block began are not in the trace. FORCE replaces an existing file. Yields PATH.
+
+    RuntimeError: the process is being recorded already, or no trace could be made; the message says why.
+    """
+    if _native._active():
+        raise RuntimeError("this process is being recorded already (by `dyntrace run`, or by another record())")
+    program = _program()
+    if program is None:
+        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH")
+    command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid())] + (["--force"] if force else [])
+    # A session of its own: Ctrl-C in a terminal is the program's affair.
+    collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 start_new_session=True)
+    session = os.fsdecode(collector.stdout.readline()).rstrip("\n")
+    if not session or not _native._start(session, os.path.dirname(os.__file__), False):
+        _, errors = collector.communicate()
+        raise RuntimeError(os.fsdecode(errors).strip() or "the recording could not be started")
+    try:
+        yield path
+    finally:
+        _native._stop()
+        said, errors = collector.communicate()
+        if collector.returncode and not said.startswith(b"done"):
+            raise RuntimeError(os.fsdecode(errors).strip() or "the recording could not be finished")

@@ -1,0 +1,104 @@
+/* cmd_collect.c -- `dyntrace collect`: the collector for a program that records itself.
+ *
+ * Runs in: the command line. Started by dyntrace.record() (python/dyntrace/record.py):
+ *
+ *     dyntrace collect -o FILE [--force] --pid PID
+ *     prints the session's directory; the program joins it
+ *     reads standard input: its end is the end of the recording
+ *     prints "done FRAMES" when the trace is whole */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "launch.h"
+#include "recorder_sqlite.h"
+#include "say.h"
+
+static const char usage[] =
+    "usage: dyntrace collect -o FILE [--force] --pid PID\n\n"
+    "Collects what process PID records of itself, until standard input ends. For dyntrace.record().\n";
+
+static int collect(struct session *session, long pid, uint32_t first, uint32_t root)
+{
+    struct collector_order began = {.what = ORDER_BEGAN, .pid = (int32_t)pid}, done = {.what = ORDER_DONE};
+    struct collector_result *said = calloc(1, sizeof *said);
+    int orders = -1, result = -1, status = 1;
+    char byte;
+    ssize_t got;
+
+    if (!said || launch_collector(session, "[\"dyntrace.record\"]", first, root, &orders, &result))
+        goto done;
+    if (write(orders, &began, sizeof began) != sizeof began)
+        goto done;
+    printf("%s\n", session->directory);
+    fflush(stdout);
+    while ((got = read(0, &byte, 1)) > 0 || (got < 0 && errno == EINTR))
+        ;
+    if (write(orders, &done, sizeof done) != sizeof done || !launch_wait(orders, result, NULL, said)) {
+        say_error("the collector was killed; `dyntrace fsck --recover %s` finishes the trace", session->trace);
+        session->directory[0] = 0; /* keep it for that */
+    } else if (said->error[0]) {
+        say_error("%s", said->error);
+    } else {
+        printf("done %llu\n", (unsigned long long)said->frames);
+        status = 0;
+    }
+done:
+    free(said);
+    if (orders >= 0)
+        close(orders);
+    if (result >= 0)
+        close(result);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct session_options options = {.frames = SESSION_ALL};
+    struct session session = {.lock = -1};
+    const char *file = NULL;
+    char path[PATH_MAX], here[PATH_MAX / 2];
+    bool force = false;
+    long pid = 0;
+    uint32_t first, root;
+    int status = 2;
+
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-o") && i + 1 < argc)
+            file = argv[++i];
+        else if (!strcmp(argv[i], "--pid") && i + 1 < argc)
+            pid = strtol(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--force"))
+            force = true;
+        else {
+            say_error("collect: %s: not understood; `dyntrace collect --help` tells more", argv[i]);
+            return 2;
+        }
+    }
+    if (!file || pid <= 0) {
+        say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
+        return 2;
+    }
+    if (!getcwd(here, sizeof here) ||
+        snprintf(path, sizeof path, "%s%s%s", *file == '/' ? "" : here, *file == '/' ? "" : "/", file) >= (int)sizeof path) {
+        say_error("%s: the path is too long", file);
+        return 2;
+    }
+    if (session_create(&session, path, &options))
+        return 2;
+    if (access(session.frames, F_OK) == 0)
+        say_error("%s: another recording writes this trace (%s is there)", path, session.frames);
+    else if (recorder_create(path, session.frames, force, &first, &root) == 0)
+        status = collect(&session, pid, first, root);
+    session_remove(&session);
+    session_close(&session);
+    return status;
+}
+
+const struct command command_collect = {
+    .name = "collect", .summary = "the other half of dyntrace.record()", .usage = usage, .run = run,
+};
