@@ -6,7 +6,6 @@ The programs are unittest scripts that need nothing but the package; run one by 
 """
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +37,24 @@ def test_rules(run):
 
 def test_every_shape_of_function(run):
     assert "\nOK" in run("shim_shapes.py")[1]
+
+
+def test_bad_input(run):
+    assert "\nOK" in run("shim_bad.py")[1]
+
+
+def test_random_programs(run):
+    """2000 each in test_shim_torture.py."""
+    out, err, _ = run("shim_random.py", "0", "150")
+    assert out.startswith("150 programs, ")
+
+
+def test_threads(run):
+    out, err, _ = run("shim_threads.py", "2")
+    assert out.startswith("4 threads, ")
+    assert err == ""
+
+
+def test_leaks(run):
+    out, err, _ = run("shim_leaks.py", "20000")
+    assert "LEAKS" not in out and out.count(" ok") >= 18
