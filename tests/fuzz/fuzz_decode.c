@@ -19,6 +19,25 @@ static uint32_t host_thread(void *context, uint32_t local)
     (void)context;
     return local % 100 + 1;
 }
+static void host_decision(void *context, const struct decode_decision *decision)
+{
+    (void)context;
+    for (uint32_t i = 0; i < decision->count; i++) /* all of it can be read */
+        if (decision->checks[i].guards_run > 0xfffff)
+            abort();
+}
+
+static uint32_t host_entry(void *context, uint32_t local)
+{
+    (void)context;
+    return local < 1000 ? local + 1 : 0;
+}
+
+static void host_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
+{
+    (void)context, (void)frame_id, (void)cache_entry_id;
+}
+
 static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
     (void)context, (void)thread_id, (void)at_ns, (void)events, (void)cause;
@@ -38,7 +57,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
 {
     struct decode_session session = {.pages = &f.pages, .start_clock = 1000, .ns_per_tick_32 = UINT64_C(1) << 31};
     struct decode_codes codes = {0};
-    const struct decode_host host = {NULL, &codes, host_code, host_thread, host_loss};
+    const struct decode_host host = {NULL, &codes, host_code, host_thread, host_decision, host_entry, host_late_entry, host_loss};
     struct decoder decoder;
     size_t count = bytes ? (bytes - 1) / 8 : 0, at = 0, batch;
     uint64_t *words;

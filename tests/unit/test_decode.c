@@ -79,6 +79,25 @@ static uint32_t host_thread(void *context, uint32_t local)
     host_called();
     return local + 1;
 }
+static void host_decision(void *context, const struct decode_decision *decision)
+{
+    (void)context;
+    for (uint32_t i = 0; i < decision->count; i++) /* all of it can be read */
+        if (decision->checks[i].guards_run > 0xfffff)
+            abort();
+}
+
+static uint32_t host_entry(void *context, uint32_t local)
+{
+    (void)context;
+    return local < 1000 ? local + 1 : 0;
+}
+
+static void host_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
+{
+    (void)context, (void)frame_id, (void)cache_entry_id;
+}
+
 static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
     struct recording *r = context;
@@ -99,7 +118,8 @@ static struct decode_session session_of(struct recording *r, uint64_t min_durati
 
 static void decoder_open(struct recording *r)
 {
-    decode_open(&r->decoder, &r->session, (struct decode_host){r, &r->codes, host_code, host_thread, host_loss}, r->place);
+    decode_open(&r->decoder, &r->session, (struct decode_host){r, &r->codes, host_code, host_thread, host_decision, host_entry, host_late_entry,
+                                                                 host_loss}, r->place);
 }
 
 static struct recording *recording_open(uint64_t min_duration_ns)
@@ -482,7 +502,7 @@ static void test_not_ours(void)
         uint64_t next;
     } cases[] = {
         {RING_WORD(RING_CALL, 1, 1000), "ring: it begins without a thread", 0},
-        {RING_CONTROL_WORD(4, 2, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_OUTCOME + 1, 2, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(31, 2, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(CONTROL_EPOCH, 1, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(CONTROL_EPOCH, 0, 0), "ring: it holds a word", 0},
