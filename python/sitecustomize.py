@@ -13,15 +13,24 @@ import sys
 
 def _package(directory):
     """The package dyntrace, for programs that use it; nothing of it is read before they do."""
+    import _thread
+
     package = type(sys)("dyntrace")
     package.__path__ = [directory]
     package.__file__ = os.path.join(directory, "__init__.py")
 
+    lock = _thread.RLock()
+    state = []
+
     def load(name):
-        del package.__getattr__
-        with open(package.__file__, encoding="utf-8") as source:
-            exec(compile(source.read(), package.__file__, "exec"), package.__dict__)
-        return getattr(package, name)
+        with lock:
+            if not state:
+                state.append("loading")  # an attribute that the package itself lacks ends here
+                with open(package.__file__, encoding="utf-8") as source:
+                    exec(compile(source.read(), package.__file__, "exec"), package.__dict__)
+        if name in package.__dict__:
+            return package.__dict__[name]
+        raise AttributeError("module 'dyntrace' has no attribute %r" % name)
 
     package.__package__ = "dyntrace"
     package.__getattr__ = load
