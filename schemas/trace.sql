@@ -204,6 +204,16 @@ CREATE TABLE guard(
 CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
 
 
+-- The order in which an entry's guards are tried, from a moment on: guards that fail move forward within their
+-- level. An entry without a row tries them by ordinal.
+CREATE TABLE guard_order(
+    cache_entry_id INTEGER, -- whose guards
+    from_ns        INTEGER, -- for lookups that start then or later
+    ordinals       TEXT     -- guard.ordinal in the order tried, a JSON array
+);
+CREATE INDEX guard_order_entry ON guard_order(cache_entry_id, from_ns);
+
+
 -- The compiler ran for a frame.
 CREATE TABLE compile(
     compile_id     INTEGER PRIMARY KEY,

@@ -104,8 +104,12 @@ SELECT k.guard_check_id, k.lookup_id, k.position, k.cache_entry_id, g.guard_id, 
        CASE WHEN g.guard_id = k.failed_guard_id THEN k.result ELSE 'pass' END AS result,
        k.duration_ns * 1.0 / NULLIF(k.guards_run, 0) AS share_ns
 FROM guard_check k
+JOIN lookup l ON l.lookup_id = k.lookup_id
 JOIN guard g ON g.cache_entry_id = k.cache_entry_id
-            AND (g.ordinal < k.guards_run OR g.guard_id = k.failed_guard_id);
+LEFT JOIN guard_order o ON o.rowid = (SELECT w.rowid FROM guard_order w WHERE w.cache_entry_id = k.cache_entry_id
+                                      AND w.from_ns <= l.start_ns ORDER BY w.from_ns DESC, w.rowid DESC LIMIT 1)
+WHERE g.guard_id = k.failed_guard_id
+   OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
 
 -- guard_bill: what guards cost over the whole run, by kind and source, dearest first. The time is an estimate,

@@ -20,7 +20,7 @@
 
 enum statement {
     PROCESS, THREAD, CODE, TOTAL, LOSS, META,
-    ENTRY, ENTRY_DIED, GUARD, COMPILE, COMPILE_FRAME, COMPILE_ENTRY, ENTRY_COMPILE, CAUSE, SIGNATURE, LOOKUP, CHECK, LATE_ENTRY,
+    ENTRY, ENTRY_DIED, GUARD, GUARD_ORDER, COMPILE, COMPILE_FRAME, COMPILE_ENTRY, ENTRY_COMPILE, CAUSE, SIGNATURE, LOOKUP, CHECK, LATE_ENTRY,
     STATEMENTS
 };
 
@@ -44,6 +44,7 @@ static const char *const statement_sql[STATEMENTS] = {
               " ON CONFLICT(cache_entry_id) DO NOTHING",
     [ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1",
     [GUARD] = "INSERT OR REPLACE INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression) VALUES (?, ?, ?, ?, ?, ?)",
+    [GUARD_ORDER] = "INSERT INTO guard_order(cache_entry_id, from_ns, ordinals) VALUES (?, ?, ?)",
     /* A compilation is told in parts, which come in any order. */
     [COMPILE] = "INSERT INTO compile(compile_id, code_id, label, outcome, reason, start_ns, end_ns) VALUES (?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(compile_id) DO UPDATE SET code_id = excluded.code_id, label = excluded.label,"
@@ -401,6 +402,16 @@ void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, ui
     run(r, s);
 }
 
+void recorder_guard_order(struct recorder *r, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals)
+{
+    sqlite3_stmt *s = begin(r, GUARD_ORDER);
+
+    sqlite3_bind_int64(s, 1, entry_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)from_ns);
+    bind_recorder_text(s, 3, ordinals);
+    run(r, s);
+}
+
 void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id, struct recorder_text label,
                       struct recorder_text outcome, struct recorder_text reason, uint64_t start_ns, uint64_t end_ns)
 {
@@ -578,7 +589,8 @@ int recorder_mend(const char *path, uint64_t *frames)
 /* ---- the end ---- */
 
 static const char *const copied_tables[] = {
-    "meta", "process", "thread", "code", "code_total", "loss", "lookup", "guard_check", "cache_entry", "guard", "compile",
+    "meta", "process", "thread", "code", "code_total", "loss", "lookup", "guard_check", "cache_entry", "guard", "guard_order",
+    "compile",
     "recompile_cause", "signature",
 };
 

@@ -68,6 +68,7 @@ void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, str
 void recorder_entry_died(struct recorder *r, uint32_t entry_id, uint64_t died_ns, struct recorder_text cause);
 void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, uint32_t ordinal, struct recorder_text kind,
                     struct recorder_text source, struct recorder_text expression);
+void recorder_guard_order(struct recorder *r, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals);
 void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id, struct recorder_text label,
                       struct recorder_text outcome, struct recorder_text reason, uint64_t start_ns, uint64_t end_ns);
 /* The compile was of this frame. */

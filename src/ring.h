@@ -136,6 +136,7 @@ enum fact_kind {
     FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
     FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, 0 observed or 1 re-checked;
                         text = kind \0 source \0 expected, actual \0 words */
+    FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
     FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
     FACT_SIGNATURE,  /* id = signature id; text */
 };

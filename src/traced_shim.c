@@ -124,6 +124,11 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
     case FACT_CAUSE:
         take_cause(t, fact, shared->text);
         break;
+    case FACT_ORDER:
+        entry = entry_at(t, fact->id);
+        if (entry)
+            recorder_guard_order(c->recorder, entry->entry_id, decode_ns(&c->decode, fact->number[0]), first);
+        break;
     case FACT_DEATH:
         entry = entry_at(t, fact->id);
         if (entry)

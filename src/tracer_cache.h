@@ -43,6 +43,7 @@ struct cache_entry {
     unsigned long hits;
     uint32_t id;                /* in the trace; ENTRY_UNRECORDED: it is not there */
     uint32_t guards;            /* leaves of the tree; 1 for any other callable */
+    uint32_t moves;             /* changes of its guards' order that are told */
     bool tree;                  /* `guard` is a GuardTree: checked without a call */
     bool dead;                  /* its death is told */
 };
@@ -116,6 +117,8 @@ void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, 
 void decision_outcome(struct tracer *t, enum outcome outcome);
 void decision_end(struct decision *d);
 void decision_entry_born(struct cache_entry *entry, struct code_state *state);
+/* ENTRY's guards are tried in another order from now on. */
+void decision_entry_order(struct cache_entry *entry, uint64_t clock);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
 /* tracer_replace.c: run ENTRY's code in place of FRAME, which has not started,

@@ -168,6 +168,8 @@ static int look_up(struct code_state *state, compat_frame *frame, PyObject **loc
         outcome = check_entry(entry, frame, locals);
         decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
                      outcome.guards_run, outcome.failed, d->on ? tracer_now(tracer_process.monotonic) - began : 0);
+        if (d->on && entry->tree && guard_tree_moves(entry->guard) != entry->moves)
+            decision_entry_order(entry, tracer_now(tracer_process.monotonic));
         if (outcome.result == GUARD_PASS && entry->check) {
             cache_entry_touch(entry);
             *found = entry;

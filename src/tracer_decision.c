@@ -152,6 +152,8 @@ void decision_entry_born(struct cache_entry *entry, struct code_state *state)
         PyObject *leaf = PyList_GET_ITEM(leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2));
     }
+    if (leaves)
+        decision_entry_order(entry, 0);
     if (!leaves) {
         PyObject *kind = PyUnicode_FromString("LAMBDA"), *none = PyUnicode_FromString("");
         PyObject *words = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(entry->guard)->tp_name);
@@ -163,6 +165,26 @@ void decision_entry_born(struct cache_entry *entry, struct code_state *state)
     }
 done:
     Py_XDECREF(leaves);
+    PyErr_Clear();
+}
+
+void decision_entry_order(struct cache_entry *entry, uint64_t clock)
+{
+    PyObject *order, *words = NULL;
+    struct text text = {.used = 0};
+
+    entry->moves = guard_tree_moves(entry->guard);
+    if (entry->id == ENTRY_UNRECORDED)
+        return;
+    order = guard_tree_order(entry->guard);
+    if (order)
+        words = PyObject_Repr(order); /* a list of ints: JSON */
+    if (words && PyUnicode_GET_LENGTH(words) < TEXT_MAX) {
+        text_unicode(&text, words, TEXT_MAX);
+        tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, text.bytes, text.used, "", 0);
+    }
+    Py_XDECREF(order);
+    Py_XDECREF(words);
     PyErr_Clear();
 }
 

@@ -620,7 +620,8 @@ static size_t kept_bytes;
 
 static bool is_kept(const struct fact *fact)
 {
-    return fact->kind == FACT_CODE || fact->kind == FACT_ENTRY || fact->kind == FACT_GUARD || fact->kind == FACT_SIGNATURE;
+    return fact->kind == FACT_CODE || fact->kind == FACT_ENTRY || fact->kind == FACT_GUARD || fact->kind == FACT_ORDER ||
+           fact->kind == FACT_SIGNATURE;
 }
 
 static void facts_keep(void)

@@ -31,9 +31,10 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
 
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
+    if (unlikely(mark & CODE_SKIP))
+        return record_evaluate(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    if (unlikely(mark & CODE_SKIP) ||
-        !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
+    if (!record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
                       throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic, limit_depth))
         return record_evaluate(t, ts, frame, throwflag);
     result = record_evaluate(t, ts, frame, throwflag);
