@@ -40,7 +40,7 @@
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
-enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64 };
+enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10 };
 
 struct run {
     struct collector c;
@@ -128,8 +128,6 @@ uint32_t collector_process_id(struct collector *c, uint32_t pid)
     while (*link != command)
         link = &(*link)->next;
     *link = command->next;
-    if (command->pidfd >= 0)
-        close(command->pidfd);
     traced_free(command);
     c->command = NULL;
     return id;
@@ -184,7 +182,8 @@ static void process_ended(struct run *run, struct traced *t, uint64_t end_ns)
     traced_say(t);
 }
 
-/* How it ended, when the kernel tells anybody who watched (Linux 6.15). */
+/* How it ended: the kernel tells anybody who watched (Linux 6.15), once its
+ * parent has taken notice of the death, which may be a while later. */
 static void exit_status(struct traced *t)
 {
     struct {
@@ -193,22 +192,33 @@ static void exit_status(struct traced *t)
         int32_t exit_code;
         uint32_t coredump[2];
     } info = {.mask = 1 << 3};
+    bool told;
 
-    if (t->row.has_status || t->pidfd < 0)
+    if (t->pidfd < 0)
         return;
-    /* The status is there once its parent has taken notice of the death. */
-    for (int i = 0; i < 5; i++) {
-        if (ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info))
-            return;
-        if (info.mask & 1 << 3) {
-            t->row.has_status = true;
-            t->row.exit_signal = WIFSIGNALED(info.exit_code) ? WTERMSIG(info.exit_code) : 0;
-            t->row.exit_code = WIFEXITED(info.exit_code) ? WEXITSTATUS(info.exit_code) : 0;
-            return;
-        }
-        info.mask = 1 << 3;
-        usleep(200);
+    told = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
+    if (told && !(info.mask & 1 << 3))
+        return;
+    if (told && !t->row.has_status) {
+        t->row.has_status = t->changed = true;
+        t->row.exit_signal = WIFSIGNALED(info.exit_code) ? WTERMSIG(info.exit_code) : 0;
+        t->row.exit_code = WIFEXITED(info.exit_code) ? WEXITSTATUS(info.exit_code) : 0;
     }
+    close(t->pidfd);
+    t->pidfd = -1;
+}
+
+/* Ask again for those whose parents were slow. True: some are still missing. */
+static bool exit_statuses(struct collector *c)
+{
+    bool missing = false;
+
+    for (struct traced *t = c->traced; t; t = t->next)
+        if (t->row.ended && t->pidfd >= 0) {
+            exit_status(t);
+            missing |= t->pidfd >= 0;
+        }
+    return missing;
 }
 
 static void command_status(struct run *run, struct traced *t)
@@ -399,6 +409,7 @@ static void commit_sometimes(struct run *run, bool now)
 
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
+    exit_statuses(c);
     for (struct traced *t = c->traced; t; t = t->next)
         traced_say(t);
     if (!c->resumed)
@@ -584,6 +595,8 @@ static void finish(struct run *run, struct collector_result *result)
         }
         guarded = 0;
     }
+    for (int i = 0; i < STATUS_TRIES && exit_statuses(c); i++)
+        usleep(1000);
     frames = frame_pages_finish(&c->pages);
     say_disk_full(c, result->error, sizeof result->error);
     result->has_loss_of_frames = c->pages.lost > 0;

@@ -487,9 +487,7 @@ void traced_finish(struct traced *t)
     t->file = NULL;
     if (t->fd >= 0)
         close(t->fd);
-    if (t->pidfd >= 0)
-        close(t->pidfd);
-    t->fd = t->pidfd = -1;
+    t->fd = -1;
 }
 
 void traced_free(struct traced *t)
@@ -498,6 +496,8 @@ void traced_free(struct traced *t)
         munmap(t->file, HEADER_BYTES);
     if (t->fd >= 0)
         close(t->fd);
+    if (t->pidfd >= 0)
+        close(t->pidfd);
     free(t->codes.id);
     free(t->threads);
     free(t->compiles);

@@ -49,7 +49,7 @@ struct traced {
     struct recorder_process row;
     uint32_t parent_pid;
     uint64_t started;             /* /proc start time: tells pids apart */
-    int pidfd;                    /* owned, -1: already gone or not known */
+    int pidfd;                    /* owned; kept until it has told the exit status; -1: gone, or not known */
     bool changed;                 /* the row must be said again */
     bool drained;                 /* ended, and everything was taken */
     bool broken;
