@@ -247,6 +247,13 @@ def time_calls(options):
     return report_modes(modes, compiler, options)
 
 
+def skip_in_torch(module, code):
+    if hasattr(module, "skip_code"):
+        module.skip_code(code)
+    else:  # torch >= 2.7 or so
+        module.set_code_exec_strategy(code, module._FrameExecStrategy(module._FrameAction.SKIP, module._FrameAction.DEFAULT))
+
+
 def time_torch(options):
     import torch
     import torch._dynamo
@@ -260,7 +267,7 @@ def time_torch(options):
     for mode in (bare, wrapped):
         mode.optimized = torch.compile(mode.function, backend="eager")
         mode.optimized(*tensors)
-        torch_eval_frame.skip_code(mode.loop.__code__)
+        skip_in_torch(torch_eval_frame, mode.loop.__code__)
     switch.torch = torch_eval_frame.set_eval_frame, torch._dynamo.optimize("eager").callback
     wrapped.function = wrapped.optimized
     take_turns(modes + [bare, wrapped], switch, options.rounds, options.times)

@@ -62,6 +62,18 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
 #endif
 }
 
+/* The function that the frame is a call of, borrowed. */
+static inline PyFunctionObject *compat_function(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030c0000
+    return (PyFunctionObject *)frame->f_funcobj;
+#else
+    return frame->f_func;
+#endif
+}
+
 /* Make a frame that has not started one of CODE, which has the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
@@ -86,6 +98,21 @@ static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
     Py_DECREF(old);
 }
 
+/* Make it a call of FUNCTION, which has the same closure and globals. */
+static inline void compat_set_function(compat_frame *frame, PyFunctionObject *function)
+{
+    PyObject *old = (PyObject *)compat_function(frame);
+
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->f_funcobj = PyStackRef_FromPyObjectNew(function);
+#elif PY_VERSION_HEX >= 0x030c0000
+    frame->f_funcobj = Py_NewRef((PyObject *)function);
+#else
+    frame->f_func = (PyFunctionObject *)Py_NewRef((PyObject *)function);
+#endif
+    Py_DECREF(old);
+}
+
 /* Let go of local number I, which somebody else holds too. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
@@ -95,18 +122,6 @@ static inline void compat_drop_local(compat_frame *frame, int i)
     PyStackRef_XCLOSE(old);
 #else
     Py_CLEAR(frame->localsplus[i]);
-#endif
-}
-
-/* The function that the frame is a call of, borrowed. */
-static inline PyFunctionObject *compat_function(compat_frame *frame)
-{
-#if PY_VERSION_HEX >= 0x030e0000
-    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
-#elif PY_VERSION_HEX >= 0x030c0000
-    return (PyFunctionObject *)frame->f_funcobj;
-#else
-    return frame->f_func;
 #endif
 }
 

@@ -13,8 +13,11 @@
  *     flat code:              co_argcount 3, no flags for * and **
  *     vectorcall(flat_f, localsplus, 3)
  *
- * The old frame was never linked into the thread's stack, so depth, tracebacks
- * and sys._getframe() are as if the original had run. Then it is disposed of.
+ * When the new frame is about to start, the flat code and the function made of it
+ * have done their work: it becomes a frame of the callback's code and the original
+ * function, and the old one lets go of the arguments. The old frame was never
+ * linked into the thread's stack, so depth, tracebacks and sys._getframe() are as
+ * if the original had run. Then it is disposed of.
  * Class bodies, modules and exec() have their namespace in the frame instead
  * and take another road (PyEval_EvalCodeEx). */
 #include <string.h>
@@ -161,6 +164,10 @@ void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
         compat_drop_local(t->replaced, i);
+    /* Nobody sees the function that was made. But a generator's frame is laid out
+     * by its function's code. */
+    if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
+        compat_set_function(frame, compat_function(t->replaced));
 }
 
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry)

@@ -18,7 +18,15 @@ MODULES = """test_generators test_coroutines test_exceptions test_scope test_fun
     test_super test_with test_raise test_asyncgen test_genexps test_class test_descr test_decorators test_dataclasses
     test_enum test_keywordonlyarg test_positional_only_arg test_named_expressions test_call test_yield_from test_closure
     test_funcattrs test_property test_listcomps test_patma test_weakref test_gc test_inspect test_sys_settrace
-    test_exception_group test_except_star test_frame test_code test_types""".split()
+    test_exception_group test_except_star test_frame test_types""".split()
+
+# Not test_code: it registers a ctypes function for CPython to call when code objects die, which CPython does, for any
+# code object with data of any extension in it, after ctypes is gone.
+
+# Differences that replacing makes, each with its reason.
+KNOWN = {
+    "test_slots (test.test_descr.ClassPropertiesAndMethods.test_slots)": "counts all objects; a new entry has some",
+}
 
 pytestmark = [pytest.mark.slow,
               pytest.mark.skipif(not os.environ.get("SHIM_TORTURE"), reason="set SHIM_TORTURE, or make shim-torture")]
@@ -38,7 +46,7 @@ def test_cpython(python, module):
     if here.returncode:
         pytest.skip(f"no test.{module} here")
     declined, replaced = (cpython(python, mode, module) for mode in ("declined", "replaced"))
-    assert replaced["bad"] == declined["bad"]
+    assert set(replaced["bad"]) - set(KNOWN) == set(declined["bad"]) - set(KNOWN)
     assert replaced["ran"] == declined["ran"]
     assert replaced["replaced"] > 10 and declined["replaced"] == 0
 
