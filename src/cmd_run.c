@@ -680,7 +680,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         status = 126;
         close(orders);
         orders = -1;
-        launch_wait(-1, result, NULL, said);
+        wait_for_trace(-1, result, said);
         goto done;
     }
     made = false;

@@ -242,7 +242,7 @@ def ring_offsets(path):
     """Where the rings lie in a process file (src/ring.h)."""
     with open(path, "rb") as file:
         head = file.read(20000)
-    at = struct.calcsize("8s 4I Q Q 64s I I Q Q I I I I Q Q")
+    at = struct.calcsize("8s 4I Q Q 64s I I I I I Q Q I I I I Q Q")
     assert head.startswith(b"DYNPROC")
     return [off for off in struct.unpack_from("16Q", head, at) if off]
 
