@@ -133,7 +133,7 @@ install: all
 	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/python/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace)
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
-	$(INSTALL) -m 644 README.md LICENSE docs/internals.md $(DOCDIR)
+	$(INSTALL) -m 644 README.md LICENSE docs/internals.md docs/shim.md $(DOCDIR)
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
 
@@ -195,6 +195,10 @@ bench: all
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
+# CPython's test modules with every frame of the test files replaced by a copy.
+shim-torture: all
+	SHIM_TORTURE=1 DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_shim_torture.py
+
 clean:
 	rm -rf $(BUILD)
 
@@ -207,12 +211,13 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
+	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make bench           the README's table; wants a quiet machine; BENCH=--quick"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests clean help
+        fuzz fuzz-build bench cpython-tests shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -138,13 +138,14 @@ Py_ssize_t code_state_valid(const struct code_state *state)
 
 /* ---- entries ---- */
 
-/* The attribute NAME of GUARDED, or NULL without an exception. New reference. */
+/* The attribute NAME of GUARDED. New reference; NULL: it is missing or None, or,
+ * with an exception, could not be had. */
 static PyObject *optional(PyObject *guarded, const char *name)
 {
     PyObject *key = PyUnicode_InternFromString(name), *value = NULL;
 
     if (key && compat_optional_attribute(guarded, key, &value) < 0)
-        PyErr_Clear();
+        value = NULL; /* its exception is the callback's */
     Py_XDECREF(key);
     if (value == Py_None)
         Py_CLEAR(value);
@@ -177,18 +178,23 @@ static bool fits(PyCodeObject *code, PyCodeObject *original)
 struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded, PyObject *backend,
                                     PyCodeObject *original)
 {
-    PyObject *code = optional(guarded, "code"), *guard = optional(guarded, "check_fn");
-    PyObject *check = NULL;
+    PyObject *code = optional(guarded, "code"), *guard = NULL, *check = NULL;
     struct cache_entry *entry = NULL;
 
-    if (!guard)
+    if (!PyErr_Occurred())
+        guard = optional(guarded, "check_fn");
+    if (!guard && !PyErr_Occurred())
         guard = optional(guarded, "guard_manager");
+    if (PyErr_Occurred())
+        goto err;
     if (!code || !PyCode_Check(code)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a %s, which has no code object: "
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
         goto err;
     }
     check = guard ? optional(guard, "check") : NULL;
+    if (PyErr_Occurred())
+        goto err;
     if (!check && guard)
         check = Py_NewRef(guard);
     if (!check || !PyCallable_Check(check)) {
@@ -219,7 +225,12 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
     entry->backend = Py_NewRef(backend);
     entry->tree = PyObject_TypeCheck(guard, &guard_tree_type);
     entry->annotation = optional(guarded, "trace_annotation");
-    entry->compile_id = optional(guarded, "compile_id");
+    if (!PyErr_Occurred())
+        entry->compile_id = optional(guarded, "compile_id");
+    if (PyErr_Occurred()) {
+        Py_CLEAR(entry);
+        goto err;
+    }
     if (!state->number)
         state->number = ++states_compiled;
     if (!entry->compile_id)

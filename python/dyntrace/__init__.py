@@ -9,10 +9,11 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.guards       native guards
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 """
+from . import config
 from ._native import native as _native
 from .record import record
 
-__all__ = ["record", "reset"]
+__all__ = ["config", "record", "reset"]
 
 
 def reset():

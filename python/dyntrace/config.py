@@ -12,6 +12,11 @@ from ._native import native as _native
 
 
 class _Config(types.ModuleType):
+    def __setattr__(self, name, value):
+        if not isinstance(getattr(type(self), name, None), property) and not name.startswith("__"):
+            raise AttributeError("dyntrace.config has no setting %r: recompile_limit, accumulated_recompile_limit" % name)
+        super().__setattr__(name, value)
+
     @property
     def recompile_limit(self):
         return _native._get_limits()[0]

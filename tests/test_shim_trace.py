@@ -1,0 +1,72 @@
+"""What the trace says of decisions equals, exactly, what the callback and the guards of the program counted."""
+import json
+import sqlite3
+import subprocess
+
+import pytest
+
+QUERIES = {
+    "calls": "SELECT count(*) FROM frames WHERE qualname = 'compiled'",
+    "declined calls": "SELECT count(*) FROM frames WHERE qualname = 'declined'",
+    "guard pass": "SELECT count(*) FROM guard_check WHERE result = 'pass'",
+    "guard fail": "SELECT count(*) FROM guard_check WHERE result = 'fail'",
+    "compiles": "SELECT count(*) FROM compile JOIN code USING (code_id) WHERE qualname = 'compiled'",
+    "declines": "SELECT count(*) FROM call_ledger WHERE qualname = 'declined' AND outcome = 'declined'",
+}
+
+
+@pytest.fixture
+def trace(dyntrace, python, tmp_path, request):
+    path = tmp_path / "t.db"
+    program = request.path.parent / "programs" / "shim_counts.py"
+    done = subprocess.run([dyntrace, "run", "-o", path, "--python", python, program], capture_output=True, text=True, check=True)
+    assert subprocess.run([dyntrace, "fsck", path]).returncode == 0
+    return sqlite3.connect(path), json.loads(done.stdout)
+
+
+def test_counts(trace):
+    db, counted = trace
+    found = {what: db.execute(query).fetchone()[0] for what, query in QUERIES.items()}
+    assert found == {what: counted[what] for what in QUERIES}
+
+
+def test_outcomes_add_up(trace):
+    db, counted = trace
+    one = lambda query: db.execute(query).fetchone()[0]
+    assert one("SELECT count(*) FROM frames WHERE qualname = 'compiled' AND outcome = 'hit'") == counted["guard pass"]
+    assert one("SELECT count(*) FROM frames WHERE qualname = 'compiled' AND outcome = 'compiled'") == counted["compiles"] == 8
+    limited = counted["calls"] - counted["guard pass"] - counted["compiles"]
+    assert one("SELECT count(*) FROM frames WHERE qualname = 'compiled' AND outcome = 'limit'") == limited > 0
+    assert one("SELECT count(*) FROM frames WHERE qualname = 'declined' AND outcome = 'skip'") == counted["declined calls"] - 1
+    assert one("SELECT sum(hit) FROM cache_entries") == counted["guard pass"]
+    # every entry that a compilation found wanting is a cause, and the frame names the entry that ran
+    assert one("SELECT count(*) FROM recompile_cause") == sum(range(8))
+    assert one("SELECT count(*) FROM frame WHERE cache_entry_id IS NOT NULL") == counted["guard pass"] + counted["compiles"]
+
+
+def test_entries_die_with_the_program_s_reset(dyntrace, python, tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text("""
+import dyntrace
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import GuardTree, ID_MATCH, L
+from dyntrace.types import GuardedCode
+
+class Thing: pass
+def f(x): return 1
+thing = Thing()
+def callback(frame, entry, state):
+    if frame.f_code is f.__code__:
+        return GuardedCode(frame.f_code.replace(), GuardTree([ID_MATCH(L["x"], frame.f_locals["x"])]))
+set_eval_frame(callback)
+f(thing); f(thing)
+thing = None          # the entry dies with it
+thing = Thing(); f(thing)
+set_eval_frame(None)
+dyntrace.reset()
+""")
+    path = tmp_path / "t.db"
+    subprocess.run([dyntrace, "run", "-o", path, "--python", python, program], check=True)
+    rows = sqlite3.connect(path).execute("SELECT hit, death_cause FROM cache_entries ORDER BY born_ns").fetchall()
+    assert [hits for hits, _ in rows] == [1, 0]
+    assert "L['x']" in rows[0][1] and rows[1][1] == "reset"
