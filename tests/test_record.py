@@ -1,0 +1,85 @@
+"""dyntrace.record(): a program records itself."""
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys, threading, dyntrace
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+def outside(): return 1
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        fib(2)
+        stop.wait(0.001)
+thread = threading.Thread(target=spin, name="spinner"); thread.start()
+outside()
+for k in range(3):
+    with dyntrace.record("%d.db" % k) as path:
+        fib(10)
+        if k == 1:
+            pid = os.fork()
+            if not pid:
+                fib(5)
+                os._exit(7)
+            os.waitpid(pid, 0)
+        if k == 2:
+            stop.wait(0.1)
+outside()
+try:
+    with dyntrace.record("4.db"):
+        raise KeyError("mine")
+except KeyError as error:
+    print("still", error)
+stop.set(); thread.join()
+try:
+    with dyntrace.record("0.db"): print("never")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def here(dyntrace, python, tmp_path):
+    library = Path(dyntrace).parent / "lib" / "python"
+    environment = dict(os.environ, PYTHONPATH=str(library))
+
+    def run(*command):
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    return run
+
+
+def query(path, sql):
+    return sqlite3.connect(path).execute(sql).fetchall()
+
+
+def test_record(here, dyntrace, python, tmp_path):
+    done = here(python, "-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("still 'mine'\n")
+    assert "0.db: the file is there already" in done.stdout
+    for name in ("0.db", "1.db", "2.db", "4.db"):
+        assert here(dyntrace, "fsck", name).returncode == 0
+        assert query(tmp_path / name, "SELECT * FROM loss") == []
+        assert query(tmp_path / name, "SELECT count(*) FROM frames WHERE qualname = 'outside'") == [(0,)]
+    fib = "SELECT count(*) FROM frames JOIN thread USING (thread_id) WHERE qualname = 'fib' AND name = 'MainThread'"
+    assert query(tmp_path / "0.db", fib) == [(177,)]
+    assert query(tmp_path / "1.db", fib) == [(177 + 15,)]  # and fib(5) of the forked child
+    assert query(tmp_path / "1.db", "SELECT exit_code FROM process WHERE parent_process_id IS NOT NULL") in ([(7,)], [(None,)])
+    assert query(tmp_path / "2.db", "SELECT count(*) > 0 FROM frames JOIN thread USING (thread_id)"
+                 " WHERE qualname = 'fib' AND name IS NOT 'MainThread'") == [(1,)]
+
+
+def test_not_twice(here, dyntrace, python, tmp_path):
+    code = "import dyntrace\ntry:\n  with dyntrace.record('x.db'): pass\nexcept RuntimeError as error: print(error)"
+    done = here(dyntrace, "run", "-o", "t.db", "--python", python, "-c", code)
+    assert "already" in done.stdout and not (tmp_path / "x.db").exists()
+
+
+def test_unwritable(here, python):
+    code = "import dyntrace\ntry:\n  with dyntrace.record('/no/such/place/x.db'): print('never')\nexcept RuntimeError as error: print(error)"
+    done = here(python, "-c", code)
+    assert done.returncode == 0 and done.stdout.startswith("dyntrace: /no/such/place/x.db: ")
