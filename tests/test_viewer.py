@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
 QUERIES = sorted(path.stem for path in (ROOT / "schemas/queries").glob("*.sql"))
-CONTRACT = Path("/work/shared/contract/check_trace.py")
+CONTRACT = Path(__file__).resolve().parents[2] / "shared" / "contract" / "check_trace.py"
 
 # main() calls work() twice; the second call raises and was left open in a child that was killed.
 ROWS = """
