@@ -691,7 +691,7 @@ class Safety(unittest.TestCase):
         after = [sys.getrefcount(o) for o in (None, Thing, int, a_dict, values["y"], values["z"], array.array)]
         for a, b in zip(counts, after):
             self.assertLess(abs(a - b), 50)
-        self.assertLess(abs(sys.getallocatedblocks() - blocks), 200)
+        self.assertLess(abs(sys.getallocatedblocks() - blocks), 1000)  # a leak would be 4000 or more
         if not SANITIZED:  # which keeps freed memory for a while
             self.assertLess(resident() - memory, 3 << 20)
 
