@@ -23,8 +23,10 @@ def _package(directory):
     state = []
 
     def load(name):
+        # Only for what is the package's: programs ask every module for all sorts of
+        # attributes while they walk sys.modules, which must not change then.
         with lock:
-            if not state:
+            if name in ("config", "record", "reset") and not state:
                 state.append("loading")  # an attribute that the package itself lacks ends here
                 with open(package.__file__, encoding="utf-8") as source:
                     exec(compile(source.read(), package.__file__, "exec"), package.__dict__)

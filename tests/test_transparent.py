@@ -417,3 +417,10 @@ def test_job_control(dyntrace, tmp_path, stop, key):
         said.append([line for line in lines if line.startswith("read typed")])
     assert said[0] == said[1]
     holds(tmp_path / "t.db")
+
+
+def test_asking_every_module_for_anything_loads_nothing(dyntrace, python, tmp_path):
+    """regrtest does this; the package that we offer must not come alive by it."""
+    code = "import sys\nfor m in sys.modules.values(): getattr(m, '__warningregistry__', None), getattr(m, 'anything', None)\nprint('ok')"
+    done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("ok\n", "")
