@@ -195,6 +195,15 @@ bench: all
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
+# PyTorch's own tests of its Dynamo, on torch's evaluator and on ours. TORCH_PYTHON has the torch, PYTORCH_SRC the
+# tests; FILES names some of them or says all; CONFORMANCE has more options, such as --torch observe.
+TORCH_PYTHON ?= $(firstword $(PYTHONS))
+conformance:
+	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
+	$(firstword $(PYTHONS)) tests/conformance/compare.py --source "$(PYTORCH_SRC)" --python "$(TORCH_PYTHON)" \
+	    --dyntrace $(BUILD)/dyntrace --baseline-dir $(BUILD)/conformance \
+	    $(if $(ANY_VERSION),--any-version) $(if $(FILES),--files $(FILES)) $(CONFORMANCE)
+
 # CPython's test modules with every frame of the test files replaced by a copy.
 shim-torture: all
 	SHIM_TORTURE=1 DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_shim_torture.py
@@ -211,13 +220,14 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
+	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make bench           the README's table; wants a quiet machine; BENCH=--quick"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests shim-torture clean help
+        fuzz fuzz-build bench cpython-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

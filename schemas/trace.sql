@@ -78,11 +78,15 @@ CREATE TABLE process(
     pid               INTEGER, -- as the system knew it
     parent_process_id INTEGER, -- the process that forked or spawned it, if that was followed too
     rank              INTEGER, -- of a distributed job, NULL outside one
+    local_rank        INTEGER, -- its rank among those on its machine
     argv              TEXT,    -- command line, a JSON array
     executable        TEXT,    -- path of the interpreter
     python_version    TEXT,    -- "3.12.1"
-    torch_version     TEXT,    -- NULL when torch was not loaded
+    torch_version     TEXT,    -- NULL when torch's compiler was not loaded
     mode              TEXT,    -- what was recorded: 'all', 'user' or 'none' of the frames
+    torch_mode        TEXT,    -- 'shim': torch ran on dyntrace's evaluator, every guard check was seen; 'observe': on its own,
+                               --   and what could not be seen is NULL; 'off'; NULL without torch's compiler
+    torch_note        TEXT,    -- why it was not 'shim'
     start_ns          INTEGER, -- when the recorder was loaded into it
     end_ns            INTEGER, -- when it was seen to have ended; NULL while it runs
     exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
@@ -183,7 +187,7 @@ CREATE TABLE cache_entry(
     compile_id     INTEGER, -- the compile that made it
     label          TEXT,    -- the compiler's own name for it, such as "0/1"
     backend        TEXT,    -- which backend compiled it
-    region_id      INTEGER, -- entries of different regions do not see each other
+    region_id      INTEGER, -- entries of different regions do not see each other; NULL: every region sees it
     guard_count    INTEGER, -- rows it has in `guard`
     born_ns        INTEGER, -- added to the cache
     died_ns        INTEGER, -- taken out; NULL while alive
@@ -199,7 +203,8 @@ CREATE TABLE guard(
     ordinal        INTEGER, -- place in the order of evaluation, from 0
     kind           TEXT,    -- such as TENSOR_MATCH
     source         TEXT,    -- what it looks at: "L['x']"
-    expression     TEXT     -- what it asks
+    expression     TEXT,    -- what it asks
+    user_stack     TEXT     -- the user's code for whose sake it is there, where the compiler keeps that
 );
 CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
 
@@ -223,12 +228,37 @@ CREATE TABLE compile(
     label          TEXT,    -- the compiler's own name for it, such as "0/1"
     start_ns       INTEGER,
     end_ns         INTEGER,
-    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code), 'error' (it raised)
+    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code), 'skipped' (it never looked), 'limit' (it made as many
+                            --   entries as it may), 'error' (it raised)
     cache_entry_id INTEGER, -- the entry made, if one was
-    reason         TEXT     -- why it did not succeed, or why it was asked for
+    reason         TEXT,    -- why it did not succeed, or why it was asked for
+    sticky         INTEGER  -- 1: it is not asked again for this code; 0: it is; NULL: not known, or it succeeded
 );
 CREATE INDEX compile_code ON compile(code_id);
 CREATE INDEX compile_frame ON compile(frame_id);
+
+
+-- A stretch of a compile, as the compiler measures itself. Phases lie within one another.
+CREATE TABLE compile_phase(
+    compile_id INTEGER, -- of which compile; NULL when it came later on its own, as backward graphs do
+    name       TEXT,    -- the compiler's name for it
+    start_ns   INTEGER, -- by the wall clock, so to a microsecond or so
+    end_ns     INTEGER,
+    label      TEXT     -- the compile's label
+);
+CREATE INDEX compile_phase_compile ON compile_phase(compile_id);
+
+
+-- From a moment on calls of a code object were not compiled any more, or those that it makes.
+CREATE TABLE code_mark(
+    code_id          INTEGER, -- calls of which
+    at_ns            INTEGER, -- since when
+    action           TEXT,    -- what is done with them: 'default', 'skip' (run as they are), 'run_only' (entries, nothing new)
+    recursive_action TEXT,    -- the same for the calls that they make
+    region_id        INTEGER, -- where that holds; NULL: everywhere
+    reason           TEXT     -- in the compiler's words; NULL: somebody asked for it
+);
+CREATE INDEX code_mark_code ON code_mark(code_id);
 
 
 -- Why an older entry did not fit, so that a compile was needed: at least one row per older entry that was tried.
@@ -238,7 +268,7 @@ CREATE TABLE recompile_cause(
     ordinal        INTEGER, -- 0 is the guard that decided; others would have failed as well
     guard_id       INTEGER, -- the guard
     kind           TEXT,    -- its kind
-    source         TEXT,    -- what it looked at
+    source         TEXT,    -- what it looked at; as narrow as is known: "L['x'].size()[0]"
     expected       TEXT,    -- what it wanted
     actual         TEXT,    -- what it saw
     text           TEXT,    -- the whole in words

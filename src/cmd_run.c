@@ -43,6 +43,9 @@ static const char usage[] =
     "                       none: run without recording frames\n"
     "      --include GLOB   record only code whose file or qualified name matches; may be repeated\n"
     "      --exclude GLOB   do not record code that matches; may be repeated, wins over --include\n"
+    "      --torch MODE     how torch.compile is watched. shim: it runs on dyntrace's evaluator, and every guard\n"
+    "                       check is seen; observe: on its own; off: not; auto (default): shim where this torch\n"
+    "                       and this Python were tested together, else observe\n"
     "      --max-depth N    record at most N frames on top of each other\n"
     "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
     "                       the totals of `report` still count them\n";
@@ -84,15 +87,16 @@ static bool number(const char *text, uint32_t *value)
 /* Where the command begins in ARGV, or -1 after saying what is wrong. */
 static int options_parse(struct options *o, int argc, char **argv)
 {
-    enum { FORCE = 256, PYTHON, FRAMES, INCLUDE, EXCLUDE, MAX_DEPTH, MIN_DURATION };
+    enum { FORCE = 256, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION };
     static const struct option names[] = {
         {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
         {"python", required_argument, NULL, PYTHON},    {"frames", required_argument, NULL, FRAMES},
         {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
+        {"torch", required_argument, NULL, TORCH},
         {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
         {NULL, 0, NULL, 0},
     };
-    static const char *const frames[] = {"all", "user", "none"};
+    static const char *const frames[] = {"all", "user", "none"}, *const torch[] = {"auto", "shim", "observe", "off"};
     int option, which;
     char *glob;
 
@@ -121,6 +125,15 @@ static int options_parse(struct options *o, int argc, char **argv)
                 return -1;
             }
             o->session.frames = (enum session_frames)which;
+            break;
+        case TORCH:
+            for (which = 0; which < 4 && strcmp(optarg, torch[which]); which++)
+                ;
+            if (which == 4) {
+                say_error("run: --torch %s: not one of auto, shim, observe, off", optarg);
+                return -1;
+            }
+            o->session.torch = (enum session_torch)which;
             break;
         case INCLUDE:
         case EXCLUDE:
@@ -631,6 +644,8 @@ static void say_result(const struct session *session, const struct options *o, c
     else if (!said->processes && o->session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
                   "-I, -E or -S, which you would have to leave out");
+    if (said->torch_note[0])
+        say_error("%s", said->torch_note);
     if (terminal && said->losses)
         fprintf(stderr, "%sdyntrace: %llu loss%s recorded; `dyntrace report` shows them%s\n",
                 say_colour(stderr) ? "\033[31m" : "", (unsigned long long)said->losses,

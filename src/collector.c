@@ -624,6 +624,7 @@ static void finish(struct run *run, struct collector_result *result)
 done:
     result->losses = c->losses;
     result->processes = c->processes;
+    snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
     snprintf(result->unsupported, sizeof result->unsupported, "%s", c->unsupported);
 }
 
@@ -722,7 +723,7 @@ int collector_run(struct session *session, int orders, int result_pipe, const ch
     c->command->fd = c->command->pidfd = -1;
     c->command->argv = strdup(argv);
     c->command->row = (struct recorder_process){
-        .process_id = c->state.header->next_process++, .rank = -1, .mode = "none"};
+        .process_id = c->state.header->next_process++, .rank = -1, .local_rank = -1, .mode = "none"};
     c->traced = c->command;
     gethostname(host, sizeof host - 1);
     recorder_meta(c->recorder, "dyntrace_version", DYNTRACE_VERSION);

@@ -18,6 +18,7 @@ struct collector {
     struct traced *command;           /* the command itself while no interpreter claimed its row */
     bool resumed;                     /* finishing a killed collector's work */
     uint64_t losses;                  /* rows */
+    char torch_note[512];             /* why torch is only observed, of the first process where it is */
     char unsupported[512];            /* what an interpreter without our extension said of itself */
     uint64_t waits, wait_ns;          /* of all producers */
     uint32_t processes;               /* that recorded */
@@ -34,7 +35,7 @@ struct collector_order {
 struct collector_result {
     uint64_t frames, losses;
     uint32_t processes, still_running;
-    char unsupported[512];
+    char unsupported[512], torch_note[512];
     char error[2 * PATH_MAX + 512]; /* "" = the trace is complete */
     bool has_loss_of_frames;
 };

@@ -64,6 +64,7 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     s->header->format = RING_FORMAT;
     s->header->next_process = s->header->next_thread = s->header->next_code = 1;
     s->header->next_entry = s->header->next_guard = s->header->next_compile = s->header->next_signature = 1;
+    s->header->next_graph = s->header->next_note = 1;
     s->header->next_lookup = s->header->next_check = 1;
     return 0;
 err:

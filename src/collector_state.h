@@ -17,7 +17,7 @@ struct state_header {
     char magic[8];
     uint32_t format, places;                        /* places given so far */
     uint32_t next_process, next_thread, next_code;  /* row ids: the next to give */
-    uint32_t next_entry, next_guard, next_compile, next_signature;
+    uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
     uint64_t next_lookup, next_check;
 };
 

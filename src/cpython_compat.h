@@ -195,12 +195,29 @@ static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
  * 3.11 has no such count; 3.14 looks at the stack pointer instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 #define COMPAT_C_UNITS 2
+#define COMPAT_COUNTS_C_RECURSION true
+#define compat_c_remaining(ts) ((ts)->c_recursion_remaining)
+#define compat_set_c_remaining(ts, n) ((void)((ts)->c_recursion_remaining = (n)))
 #define compat_enter_c(ts) ((void)((ts)->c_recursion_remaining += COMPAT_C_UNITS))
 #define compat_leave_c(ts) ((void)((ts)->c_recursion_remaining -= COMPAT_C_UNITS))
 #else
+#define COMPAT_COUNTS_C_RECURSION false
+#define compat_c_remaining(ts) ((void)(ts), 0)
+#define compat_set_c_remaining(ts, n) ((void)(ts), (void)(n))
 #define compat_enter_c(ts) ((void)0)
 #define compat_leave_c(ts) ((void)0)
 #endif
+
+/* Is the interpreter shutting down? Public since 3.13. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_is_finalizing() Py_IsFinalizing()
+#else
+#define compat_is_finalizing() _Py_IsFinalizing()
+#endif
+
+/* f_lasti of a frame that has not started, in code units: 3.13 points at the next
+ * instruction, those before at the last one. */
+#define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
 /* What is left of the recursion limit; split into a Python and a C count in 3.12. */
 #if PY_VERSION_HEX >= 0x030c0000

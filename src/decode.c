@@ -295,19 +295,20 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 /* A lookup has ended: its checks have come before. */
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
+    unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
     uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
-    if (d->depth && (payload & 0xff) <= OUTCOME_MAX)
+    if (d->depth && outcome <= OUTCOME_MAX)
         d->host.decision(d->host.context, &(struct decode_decision){
             .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
             .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
-            .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)payload,
-            .cache_entry_id = entry_id, .compile = d->compile, .signature = d->signature, .checks = d->checks,
+            .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
+            .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id, .compile = d->compile, .signature = d->signature, .checks = d->checks,
             .count = d->check_count});
     d->check_count = d->compile = d->signature = 0;
-    if ((payload & 0xff) <= OUTCOME_MAX)
-        decided(d, payload & 0xff, entry_id);
+    if (outcome <= OUTCOME_MAX)
+        decided(d, outcome, entry_id);
 }
 
 static void check(struct decoder *d, uint64_t payload, uint64_t word)

@@ -58,7 +58,7 @@ struct decode_codes {
 
 struct decode_check {
     uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
-    uint32_t ticks;
+    uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
     uint8_t result;                     /* enum ring_result */
 };
 
@@ -67,6 +67,7 @@ struct decode_decision {
     uint32_t thread_id, code_id;
     uint64_t start_ns, duration_ns;
     uint8_t outcome;
+    bool observed;                      /* which entries were tried is not known */
     uint32_t cache_entry_id;            /* row id, 0 = none */
     uint32_t compile, signature;        /* the process's ids + 1, 0 = none */
     const struct decode_check *checks;  /* borrowed for the call */

@@ -20,42 +20,51 @@
 
 enum statement {
     PROCESS, THREAD, CODE, TOTAL, LOSS, META,
-    ENTRY, ENTRY_DIED, GUARD, GUARD_ORDER, COMPILE, COMPILE_FRAME, COMPILE_ENTRY, ENTRY_COMPILE, CAUSE, SIGNATURE, LOOKUP, CHECK, LATE_ENTRY,
+    ENTRY, ENTRY_DIED, GUARD, GUARD_ORDER, COMPILE, COMPILE_BEGUN, COMPILE_FRAME, COMPILE_ENTRY, ENTRY_COMPILE, CAUSE, SIGNATURE, LOOKUP, CHECK, LATE_ENTRY,
+    NOTE, GRAPH, GRAPH_NODE, BREAK, LISTING, PHASE, ORIGIN, MARK,
     STATEMENTS
 };
 
 static const char *const statement_sql[STATEMENTS] = {
     [PROCESS] = "INSERT INTO process(process_id, pid, parent_process_id, rank, argv, executable,"
-                " python_version, mode, start_ns, end_ns, exit_code, exit_signal)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " python_version, mode, start_ns, end_ns, exit_code, exit_signal, local_rank, torch_version, torch_mode, torch_note)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(process_id) DO UPDATE SET parent_process_id = excluded.parent_process_id,"
                 " rank = excluded.rank, argv = excluded.argv, executable = excluded.executable,"
-                " python_version = excluded.python_version, mode = excluded.mode,"
+                " python_version = excluded.python_version, mode = excluded.mode, local_rank = excluded.local_rank,"
+                " torch_version = excluded.torch_version, torch_mode = excluded.torch_mode, torch_note = excluded.torch_note,"
                 /* a recovery must not forget how a process ended */
                 " end_ns = COALESCE(end_ns, excluded.end_ns), exit_code = COALESCE(excluded.exit_code, exit_code),"
                 " exit_signal = COALESCE(excluded.exit_signal, exit_signal)",
     [THREAD] = "INSERT OR REPLACE INTO thread(thread_id, process_id, os_tid, name) VALUES (?, ?, ?, ?)",
-    [CODE] = "INSERT OR REPLACE INTO code(code_id, process_id, filename, qualname, first_line, kind, fingerprint)"
-             " VALUES (?, ?, ?, ?, ?, ?, ?)",
+    /* What it was made from may have been said before. */
+    [CODE] = "INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind, fingerprint)"
+             " VALUES (?, ?, ?, ?, ?, ?, ?)"
+             " ON CONFLICT(code_id) DO UPDATE SET process_id = excluded.process_id, filename = excluded.filename,"
+             " qualname = excluded.qualname, first_line = excluded.first_line, kind = COALESCE(kind, excluded.kind),"
+             " fingerprint = excluded.fingerprint",
     [TOTAL] = "INSERT OR REPLACE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
     [LOSS] = "INSERT INTO loss(process_id, thread_id, at_ns, events, cause) VALUES (?, ?, ?, ?, ?)",
     [META] = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
-    [ENTRY] = "INSERT INTO cache_entry(cache_entry_id, code_id, label, backend, guard_count, born_ns) VALUES (?, ?, ?, ?, ?, ?)"
+    [ENTRY] = "INSERT INTO cache_entry(cache_entry_id, code_id, label, backend, guard_count, born_ns, region_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
               " ON CONFLICT(cache_entry_id) DO NOTHING",
     [ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1",
-    [GUARD] = "INSERT OR REPLACE INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression) VALUES (?, ?, ?, ?, ?, ?)",
-    [GUARD_ORDER] = "INSERT INTO guard_order(cache_entry_id, from_ns, ordinals) VALUES (?, ?, ?)",
+    [GUARD] = "INSERT OR REPLACE INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression, user_stack)"
+              " VALUES (?, ?, ?, ?, ?, ?, NULLIF(?, ''))",
+    [GUARD_ORDER] = "INSERT OR REPLACE INTO guard_order(cache_entry_id, from_ns, ordinals, rowid) VALUES (?, ?, ?, ?)",
     /* A compilation is told in parts, which come in any order. */
     [COMPILE] = "INSERT INTO compile(compile_id, code_id, label, outcome, reason, start_ns, end_ns) VALUES (?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT(compile_id) DO UPDATE SET code_id = excluded.code_id, label = excluded.label,"
-                " outcome = excluded.outcome, reason = excluded.reason, start_ns = excluded.start_ns, end_ns = excluded.end_ns",
+                " ON CONFLICT(compile_id) DO UPDATE SET code_id = excluded.code_id, label = COALESCE(NULLIF(label, ''), excluded.label),"
+                " outcome = COALESCE(outcome, excluded.outcome), reason = COALESCE(NULLIF(reason, ''), excluded.reason),"
+                " start_ns = excluded.start_ns, end_ns = excluded.end_ns",
+    [COMPILE_BEGUN] = "INSERT INTO compile(compile_id, code_id, start_ns) VALUES (?, ?, ?) ON CONFLICT(compile_id) DO NOTHING",
     [COMPILE_FRAME] = "INSERT INTO compile(compile_id, frame_id, thread_id) VALUES (?, ?, ?)"
                       " ON CONFLICT(compile_id) DO UPDATE SET frame_id = excluded.frame_id, thread_id = excluded.thread_id",
     [COMPILE_ENTRY] = "INSERT INTO compile(compile_id, cache_entry_id) VALUES (?, ?)"
                       " ON CONFLICT(compile_id) DO UPDATE SET cache_entry_id = excluded.cache_entry_id",
     [ENTRY_COMPILE] = "UPDATE cache_entry SET compile_id = ?1 WHERE cache_entry_id = ?2",
-    [CAUSE] = "INSERT INTO recompile_cause(compile_id, cache_entry_id, ordinal, guard_id, kind, source, expected, actual, text, how)"
-              " VALUES (?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
+    [CAUSE] = "INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, expected,"
+              " actual, text, how) VALUES (?11, ?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
               " (SELECT source FROM guard WHERE guard_id = ?4), NULLIF(?6, ''), NULLIF(?7, ''),"
               " CASE WHEN ?8 <> '' THEN ?8 ELSE (SELECT expression FROM guard WHERE guard_id = ?4) || ' did not hold' END, ?9)",
     [SIGNATURE] = "INSERT OR REPLACE INTO signature(signature_id, text) VALUES (?, ?)",
@@ -63,6 +72,23 @@ static const char *const statement_sql[STATEMENTS] = {
                " cache_entry_id, entries_checked, signature_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [CHECK] = "INSERT OR REPLACE INTO guard_check(guard_check_id, lookup_id, position, cache_entry_id, result, failed_guard_id,"
               " guards_run, duration_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [NOTE] = "INSERT INTO compile(compile_id, label, outcome, reason, sticky)"
+             " VALUES (?1, NULLIF(?2, ''), NULLIF(?3, ''), NULLIF(?4, ''), ?5)"
+             " ON CONFLICT(compile_id) DO UPDATE SET label = COALESCE(excluded.label, label),"
+             " outcome = COALESCE(excluded.outcome, outcome), reason = COALESCE(excluded.reason, reason),"
+             " sticky = COALESCE(excluded.sticky, sticky)",
+    [GRAPH] = "INSERT OR REPLACE INTO graph(graph_id, compile_id, name, node_count) VALUES (?, ?, ?, ?)",
+    [GRAPH_NODE] = "INSERT OR REPLACE INTO graph_node(graph_id, ordinal, opcode, name, target, args, kwargs)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?)",
+    [BREAK] = "INSERT OR REPLACE INTO graph_break(graph_break_id, compile_id, code_id, line, offset, reason, user_stack, resume_code_id)"
+              " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    [LISTING] = "INSERT OR REPLACE INTO listing(compile_id, kind, text, rowid) VALUES (?, ?, ?, ?)",
+    [PHASE] = "INSERT OR REPLACE INTO compile_phase(compile_id, name, start_ns, end_ns, label, rowid)"
+              " VALUES (?, ?, ?, ?, NULLIF(?, ''), ?)",
+    [ORIGIN] = "INSERT INTO code(code_id, origin_code_id, kind) VALUES (?, ?, ?)"
+               " ON CONFLICT(code_id) DO UPDATE SET origin_code_id = excluded.origin_code_id, kind = excluded.kind",
+    [MARK] = "INSERT OR REPLACE INTO code_mark(code_id, at_ns, action, recursive_action, region_id, reason, rowid)"
+             " VALUES (?, ?, ?, ?, ?, NULLIF(?, ''), ?)",
     [LATE_ENTRY] = "INSERT OR REPLACE INTO late_entry(frame_id, cache_entry_id) VALUES (?, ?)",
 };
 
@@ -273,6 +299,11 @@ void recorder_process(struct recorder *r, const struct recorder_process *p)
         sqlite3_bind_int(s, 11, p->exit_code);
     if (p->has_status && p->exit_signal)
         sqlite3_bind_int(s, 12, p->exit_signal);
+    if (p->local_rank >= 0)
+        sqlite3_bind_int64(s, 13, p->local_rank);
+    bind_text(s, 14, p->torch_version);
+    bind_text(s, 15, p->torch_mode);
+    bind_text(s, 16, p->torch_note);
     run(r, s);
 }
 
@@ -365,7 +396,7 @@ static void bind_recorder_text(sqlite3_stmt *statement, int at, struct recorder_
 }
 
 void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, struct recorder_text label,
-                    struct recorder_text backend, uint32_t guards, uint64_t born_ns)
+                    struct recorder_text backend, int64_t region, uint32_t guards, uint64_t born_ns)
 {
     sqlite3_stmt *s = begin(r, ENTRY);
 
@@ -375,6 +406,8 @@ void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, str
     bind_recorder_text(s, 4, backend);
     sqlite3_bind_int64(s, 5, guards);
     sqlite3_bind_int64(s, 6, (sqlite3_int64)born_ns);
+    if (region >= 0)
+        sqlite3_bind_int64(s, 7, region);
     run(r, s);
 }
 
@@ -389,7 +422,7 @@ void recorder_entry_died(struct recorder *r, uint32_t entry_id, uint64_t died_ns
 }
 
 void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, uint32_t ordinal, struct recorder_text kind,
-                    struct recorder_text source, struct recorder_text expression)
+                    struct recorder_text source, struct recorder_text expression, struct recorder_text stack)
 {
     sqlite3_stmt *s = begin(r, GUARD);
 
@@ -399,16 +432,18 @@ void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, ui
     bind_recorder_text(s, 4, kind);
     bind_recorder_text(s, 5, source);
     bind_recorder_text(s, 6, expression);
+    bind_recorder_text(s, 7, stack);
     run(r, s);
 }
 
-void recorder_guard_order(struct recorder *r, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals)
+void recorder_guard_order(struct recorder *r, uint32_t note_id, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals)
 {
     sqlite3_stmt *s = begin(r, GUARD_ORDER);
 
     sqlite3_bind_int64(s, 1, entry_id);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)from_ns);
     bind_recorder_text(s, 3, ordinals);
+    sqlite3_bind_int64(s, 4, note_id);
     run(r, s);
 }
 
@@ -424,6 +459,16 @@ void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id,
     bind_recorder_text(s, 5, reason);
     sqlite3_bind_int64(s, 6, (sqlite3_int64)start_ns);
     sqlite3_bind_int64(s, 7, (sqlite3_int64)end_ns);
+    run(r, s);
+}
+
+void recorder_compile_begun(struct recorder *r, uint32_t compile_id, uint32_t code_id, uint64_t start_ns)
+{
+    sqlite3_stmt *s = begin(r, COMPILE_BEGUN);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    bind_id(s, 2, code_id);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)start_ns);
     run(r, s);
 }
 
@@ -450,9 +495,9 @@ void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t en
     run(r, s);
 }
 
-void recorder_cause(struct recorder *r, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
-                    struct recorder_text kind, struct recorder_text expected, struct recorder_text actual,
-                    struct recorder_text words, bool again)
+void recorder_cause(struct recorder *r, uint32_t note_id, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
+                    struct recorder_text kind, struct recorder_text source, struct recorder_text expected,
+                    struct recorder_text actual, struct recorder_text words, bool again)
 {
     sqlite3_stmt *s = begin(r, CAUSE);
 
@@ -465,6 +510,114 @@ void recorder_cause(struct recorder *r, uint32_t compile_id, uint32_t entry_id, 
     bind_recorder_text(s, 7, actual);
     bind_recorder_text(s, 8, words);
     bind_text(s, 9, again ? "re-checked" : "observed");
+    bind_recorder_text(s, 10, source);
+    sqlite3_bind_int64(s, 11, note_id);
+    run(r, s);
+}
+
+/* ---- what torch's bridge notes ---- */
+
+void recorder_note(struct recorder *r, uint32_t compile_id, struct recorder_text label, struct recorder_text outcome,
+                   struct recorder_text reason, int sticky)
+{
+    sqlite3_stmt *s = begin(r, NOTE);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    bind_recorder_text(s, 2, label);
+    bind_recorder_text(s, 3, outcome);
+    bind_recorder_text(s, 4, reason);
+    if (sticky < 2)
+        sqlite3_bind_int(s, 5, sticky);
+    run(r, s);
+}
+
+void recorder_graph(struct recorder *r, uint32_t graph_id, uint32_t compile_id, struct recorder_text name, uint32_t nodes)
+{
+    sqlite3_stmt *s = begin(r, GRAPH);
+
+    sqlite3_bind_int64(s, 1, graph_id);
+    sqlite3_bind_int64(s, 2, compile_id);
+    bind_recorder_text(s, 3, name);
+    sqlite3_bind_int64(s, 4, nodes);
+    run(r, s);
+}
+
+void recorder_graph_node(struct recorder *r, uint32_t graph_id, uint32_t ordinal, const struct recorder_text fields[5])
+{
+    sqlite3_stmt *s = begin(r, GRAPH_NODE);
+
+    sqlite3_bind_int64(s, 1, graph_id);
+    sqlite3_bind_int64(s, 2, ordinal);
+    for (int i = 0; i < 5; i++)
+        bind_recorder_text(s, 3 + i, fields[i]);
+    run(r, s);
+}
+
+void recorder_break(struct recorder *r, uint32_t break_id, uint32_t compile_id, uint32_t code_id, int64_t line, int64_t offset,
+                    struct recorder_text reason, struct recorder_text stack, uint32_t resume_code_id)
+{
+    sqlite3_stmt *s = begin(r, BREAK);
+
+    sqlite3_bind_int64(s, 1, break_id);
+    sqlite3_bind_int64(s, 2, compile_id);
+    bind_id(s, 3, code_id);
+    sqlite3_bind_int64(s, 4, line);
+    if (offset >= 0)
+        sqlite3_bind_int64(s, 5, offset);
+    bind_recorder_text(s, 6, reason);
+    bind_recorder_text(s, 7, stack);
+    bind_id(s, 8, resume_code_id);
+    run(r, s);
+}
+
+void recorder_listing(struct recorder *r, uint32_t note_id, uint32_t compile_id, struct recorder_text kind, struct recorder_text text)
+{
+    sqlite3_stmt *s = begin(r, LISTING);
+
+    sqlite3_bind_int64(s, 1, compile_id);
+    bind_recorder_text(s, 2, kind);
+    bind_recorder_text(s, 3, text);
+    sqlite3_bind_int64(s, 4, note_id);
+    run(r, s);
+}
+
+void recorder_phase(struct recorder *r, uint32_t note_id, uint32_t compile_id, struct recorder_text name, uint64_t start_ns, uint64_t end_ns,
+                    struct recorder_text label)
+{
+    sqlite3_stmt *s = begin(r, PHASE);
+
+    bind_id(s, 1, compile_id);
+    bind_recorder_text(s, 2, name);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)start_ns);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)end_ns);
+    bind_recorder_text(s, 5, label);
+    sqlite3_bind_int64(s, 6, note_id);
+    run(r, s);
+}
+
+void recorder_origin(struct recorder *r, uint32_t code_id, uint32_t origin_code_id, struct recorder_text kind)
+{
+    sqlite3_stmt *s = begin(r, ORIGIN);
+
+    sqlite3_bind_int64(s, 1, code_id);
+    bind_id(s, 2, origin_code_id);
+    bind_recorder_text(s, 3, kind);
+    run(r, s);
+}
+
+void recorder_mark(struct recorder *r, uint32_t note_id, uint32_t code_id, uint64_t at_ns, const char *action, const char *callees, int64_t region,
+                   struct recorder_text reason)
+{
+    sqlite3_stmt *s = begin(r, MARK);
+
+    sqlite3_bind_int64(s, 1, code_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)at_ns);
+    bind_text(s, 3, action);
+    bind_text(s, 4, callees);
+    if (region >= 0)
+        sqlite3_bind_int64(s, 5, region);
+    bind_recorder_text(s, 6, reason);
+    sqlite3_bind_int64(s, 7, note_id);
     run(r, s);
 }
 
@@ -489,13 +642,14 @@ void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup)
     sqlite3_bind_int64(s, 6, (sqlite3_int64)lookup->duration_ns);
     sqlite3_bind_int64(s, 7, lookup->outcome);
     bind_id(s, 8, lookup->entry_id);
-    sqlite3_bind_int64(s, 9, lookup->checked);
+    if (lookup->checked != RECORDER_UNKNOWN)
+        sqlite3_bind_int64(s, 9, lookup->checked);
     bind_id(s, 10, lookup->signature_id);
     run(r, s);
 }
 
 void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
-                    const char *result, uint32_t failed_guard_id, uint32_t guards_run, uint64_t duration_ns)
+                    const char *result, uint32_t failed_guard_id, int64_t guards_run, int64_t duration_ns)
 {
     sqlite3_stmt *s = begin(r, CHECK);
 
@@ -505,8 +659,10 @@ void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, u
     bind_id(s, 4, entry_id);
     bind_text(s, 5, result);
     bind_id(s, 6, failed_guard_id);
-    sqlite3_bind_int64(s, 7, guards_run);
-    sqlite3_bind_int64(s, 8, (sqlite3_int64)duration_ns);
+    if (guards_run >= 0)
+        sqlite3_bind_int64(s, 7, guards_run);
+    if (duration_ns >= 0)
+        sqlite3_bind_int64(s, 8, duration_ns);
     run(r, s);
 }
 

@@ -25,7 +25,8 @@ struct recorder_process {
     uint32_t pid;
     const char *argv;                        /* JSON array, or NULL */
     const char *executable, *python_version, *mode;
-    int64_t rank;                            /* -1: none */
+    int64_t rank, local_rank;                /* -1: none */
+    const char *torch_version, *torch_mode, *torch_note; /* or NULL */
     uint64_t start_ns;
     bool ended, has_status;
     uint64_t end_ns;
@@ -58,35 +59,55 @@ void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64
                     uint64_t self_ns, uint64_t raised);
 void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
                    uint64_t events, const char *cause);
-/* The shim's tables. Texts are owned by the caller; BYTES -1: up to its NUL. */
+/* The shim's tables. Texts are owned by the caller; BYTES -1: up to its NUL. NOTE_ID: of a row
+ * that has no key of its own, so that a recovery can say it again. */
 struct recorder_text {
     const char *text;
     int bytes;
 };
 void recorder_entry(struct recorder *r, uint32_t entry_id, uint32_t code_id, struct recorder_text label,
-                    struct recorder_text backend, uint32_t guards, uint64_t born_ns);
+                    struct recorder_text backend, int64_t region, uint32_t guards, uint64_t born_ns);
 void recorder_entry_died(struct recorder *r, uint32_t entry_id, uint64_t died_ns, struct recorder_text cause);
 void recorder_guard(struct recorder *r, uint32_t guard_id, uint32_t entry_id, uint32_t ordinal, struct recorder_text kind,
-                    struct recorder_text source, struct recorder_text expression);
-void recorder_guard_order(struct recorder *r, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals);
+                    struct recorder_text source, struct recorder_text expression, struct recorder_text stack);
+void recorder_guard_order(struct recorder *r, uint32_t note_id, uint32_t entry_id, uint64_t from_ns, struct recorder_text ordinals);
 void recorder_compile(struct recorder *r, uint32_t compile_id, uint32_t code_id, struct recorder_text label,
                       struct recorder_text outcome, struct recorder_text reason, uint64_t start_ns, uint64_t end_ns);
+/* It has begun: the rest may follow. */
+void recorder_compile_begun(struct recorder *r, uint32_t compile_id, uint32_t code_id, uint64_t start_ns);
 /* The compile was of this frame. */
 void recorder_compile_frame(struct recorder *r, uint32_t compile_id, uint64_t frame_id, uint32_t thread_id);
 /* The compile made this entry. */
 void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t entry_id);
-/* GUARD_ID 0: no guard of the entry is the cause. */
-void recorder_cause(struct recorder *r, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
-                    struct recorder_text kind, struct recorder_text expected, struct recorder_text actual,
+/* GUARD_ID 0: no guard of the entry is the cause. KIND and SOURCE "": the guard's own. */
+void recorder_cause(struct recorder *r, uint32_t note_id, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
+                    struct recorder_text kind, struct recorder_text source, struct recorder_text expected, struct recorder_text actual,
                     struct recorder_text words, bool again);
+/* What torch's bridge notes. "" and STICKY 2: not known, keeps what is there. */
+void recorder_note(struct recorder *r, uint32_t compile_id, struct recorder_text label, struct recorder_text outcome,
+                   struct recorder_text reason, int sticky);
+void recorder_graph(struct recorder *r, uint32_t graph_id, uint32_t compile_id, struct recorder_text name, uint32_t nodes);
+/* FIELDS: opcode, name, target, args, kwargs. */
+void recorder_graph_node(struct recorder *r, uint32_t graph_id, uint32_t ordinal, const struct recorder_text fields[5]);
+/* OFFSET -1: not known; ids 0: none. */
+void recorder_break(struct recorder *r, uint32_t break_id, uint32_t compile_id, uint32_t code_id, int64_t line, int64_t offset,
+                    struct recorder_text reason, struct recorder_text stack, uint32_t resume_code_id);
+void recorder_listing(struct recorder *r, uint32_t note_id, uint32_t compile_id, struct recorder_text kind, struct recorder_text text);
+void recorder_phase(struct recorder *r, uint32_t note_id, uint32_t compile_id, struct recorder_text name, uint64_t start_ns, uint64_t end_ns,
+                    struct recorder_text label);
+void recorder_origin(struct recorder *r, uint32_t code_id, uint32_t origin_code_id, struct recorder_text kind);
+void recorder_mark(struct recorder *r, uint32_t note_id, uint32_t code_id, uint64_t at_ns, const char *action, const char *callees, int64_t region,
+                   struct recorder_text reason);
 void recorder_signature(struct recorder *r, uint32_t signature_id, struct recorder_text text);
+#define RECORDER_UNKNOWN UINT32_MAX /* of recorder_lookup.checked */
 struct recorder_lookup {
     uint64_t lookup_id, frame_id, start_ns, duration_ns;
     uint32_t thread_id, code_id, outcome, entry_id, checked, signature_id; /* ids 0: none */
 };
 void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup);
+/* GUARDS_RUN, DURATION_NS -1: not known. */
 void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
-                    const char *result, uint32_t failed_guard_id, uint32_t guards_run, uint64_t duration_ns);
+                    const char *result, uint32_t failed_guard_id, int64_t guards_run, int64_t duration_ns);
 /* frame.cache_entry_id of a row that could not take it: set when the files are joined. */
 void recorder_late_entry(struct recorder *r, uint64_t frame_id, uint32_t entry_id);
 

@@ -86,13 +86,15 @@ enum ring_control {
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
      *     OUTCOME                         decided without one (skip) */
-    CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-1;
+    CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-2, 24;
                          payload: entry id 32 | result 8 (enum ring_result) */
     CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = nobody was asked */
-    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8 */
+    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
     CONTROL_OUTCOME,  /* +0 words; payload: outcome */
 };
 
+#define RING_TICKS_UNKNOWN UINT64_C(0xffffff)
+enum { DECISION_OBSERVED = 0x80 /* with the outcome: which entries were tried is not known */ };
 enum ring_result { RESULT_FAIL, RESULT_PASS, RESULT_ERROR, RESULT_BACKEND_MISMATCH };
 
 
@@ -128,17 +130,28 @@ enum fact_kind {
     FACT_CODE,       /* id = code id; numbers = first line, co_flags, fingerprint; text = qualname, filename */
     FACT_THREAD,     /* id = ordinal used by CONTROL_THREAD; numbers = os tid; text = name or "" */
     FACT_LOSS,       /* numbers = clock, events; text = cause */
-    FACT_RANK,       /* numbers = rank */
+    FACT_RANK,       /* numbers = rank, local rank; each + 1, 0 = not known */
     /* The shim's. Ids are the process's own, each kind from 0. */
-    FACT_ENTRY,      /* id = entry id; numbers = code id, clock, guards; text = label, backend */
-    FACT_GUARD,      /* id = entry id; numbers = ordinal; text = kind \0 source, expression */
+    FACT_ENTRY,      /* id = entry id; numbers = code id, clock, guards 32 | region + 1 32 << 32; text = label, backend */
+    FACT_GUARD,      /* id = entry id; numbers = ordinal; text = kind \0 source \0 user stack, expression */
+    FACT_ASKED,      /* id = compile id; numbers = code id, clock: before anything else is said of it */
     FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end; text = label \0 outcome, reason */
     FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
-    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, 0 observed or 1 re-checked;
+    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, 0 it decided, 1 it would have failed
+                        as well, 2 it decided, as asking again afterwards tells;
                         text = kind \0 source \0 expected, actual \0 words */
     FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
     FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
     FACT_SIGNATURE,  /* id = signature id; text */
+    /* What torch's bridge notes (tracer_note.c). */
+    FACT_TORCH,      /* text = version, mode \0 why */
+    FACT_NOTE,       /* id = compile id; numbers = sticky 0 no, 1 yes, 2 not known; text = label \0 outcome, reason */
+    FACT_GRAPH,      /* id = compile id; text = name, five NUL-terminated texts for each node */
+    FACT_BREAK,      /* id = compile id; numbers = code id + 1, line 32 << 32 | offset + 1, code id + 1 of the rest; text = reason, stack */
+    FACT_LISTING,    /* id = compile id; text = kind, the text */
+    FACT_PHASE,      /* id = compile id + 1, 0 = none; numbers = start and end, ns of the wall clock; text = name, label */
+    FACT_ORIGIN,     /* id = code id; numbers = code id of what it was made from, + 1; text = kind */
+    FACT_MARK,       /* id = code id; numbers = clock, action | for callees << 8, region + 1; text = reason */
 };
 
 struct fact {
@@ -183,6 +196,7 @@ struct process_file {
 };
 
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE };
+enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
 
 /* Written once by `dyntrace run`, then only `closed` changes. */
@@ -199,7 +213,7 @@ struct session_file {
     uint64_t start_clock, start_unix_ns;
     uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
     _Atomic uint32_t closed;     /* 1: no more recording; producers stop */
-    uint32_t reserved;
+    uint32_t torch;              /* enum session_torch */
     char text[];                 /* fallback directory\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
 };
 

@@ -17,6 +17,7 @@
 
 struct session_options {
     enum session_frames frames;
+    enum session_torch torch;
     uint32_t max_depth;
     uint64_t min_duration_ns;
     const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */

@@ -126,8 +126,13 @@ static void fact_take(struct traced *t, const struct fact *fact, struct fact *sh
         t->changed = true;
         break;
     case FACT_RANK:
-        t->row.rank = (int64_t)fact->number[0];
+        t->row.rank = (int64_t)fact->number[0] - 1;
+        t->row.local_rank = (int64_t)fact->number[1] - 1;
         t->changed = true;
+        break;
+    case FACT_LOSS:
+        collector_loss(c, t->row.process_id, 0, decode_ns(&c->decode, fact->number[0]), fact->number[1],
+                       strndupa(shared->text, bytes < 1000 ? bytes : 1000));
         break;
     case FACT_THREAD:
         if (!traced_room_for(&t->threads, &t->thread_count, fact->id))
@@ -365,6 +370,9 @@ static void inherit(struct traced *t)
     traced_facts(parent);
     t->row.parent_process_id = parent->row.process_id;
     t->row.rank = parent->row.rank;
+    t->row.local_rank = parent->row.local_rank;
+    for (int i = 0; i < 3; i++)
+        t->torch[i] = parent->torch[i] ? strdup(parent->torch[i]) : NULL;
     t->argv = parent->argv ? strdup(parent->argv) : NULL;
     t->executable = parent->executable ? strdup(parent->executable) : NULL;
     t->version = parent->version ? strdup(parent->version) : NULL;
@@ -408,7 +416,7 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
         id = t->file->process_id = collector_process_id(c, t->file->pid);
     t->started = started;
     t->row = (struct recorder_process){
-        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .mode = modes[t->file->mode < 3 ? t->file->mode : 2],
+        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .local_rank = -1, .mode = modes[t->file->mode < 3 ? t->file->mode : 2],
         .start_ns = decode_ns(&c->decode, t->file->born_clock)};
     if (t->row.start_ns > collector_now_ns(c))
         t->row.start_ns = collector_now_ns(c); /* not believed */
@@ -433,6 +441,9 @@ void traced_say(struct traced *t)
     t->row.argv = t->argv;
     t->row.executable = t->executable;
     t->row.python_version = t->version;
+    t->row.torch_version = t->torch[0];
+    t->row.torch_mode = t->torch[1];
+    t->row.torch_note = t->torch[2];
     recorder_process(t->collector->recorder, &t->row);
     t->changed = false;
 }
@@ -505,6 +516,8 @@ void traced_free(struct traced *t)
     free(t->entries);
     free(t->argv);
     free(t->executable);
+    for (int i = 0; i < 3; i++)
+        free(t->torch[i]);
     free(t->version);
     free(t);
 }

@@ -44,6 +44,7 @@ struct traced {
     } *entries;                   /* owned: by FACT_ENTRY id */
     uint32_t entry_count;
     char *argv, *executable, *version; /* owned */
+    char *torch[3];               /* owned: version, mode, why; or NULL */
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct recorder_process row;

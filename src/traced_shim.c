@@ -3,6 +3,7 @@
  * Runs in: the collector. See traced.h; ring.h lists the facts. The process's own
  * ids (entry 3, compilation 7) become row ids here; guards of one entry have row
  * ids in a row, so a guard is named by its entry and its ordinal. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,14 +36,29 @@ bool traced_entry_room(struct traced *t, uint32_t local)
     return true;
 }
 
-/* The row id of compilation LOCAL, given when it is first heard of. 0: no room. */
-static uint32_t compile_id(struct traced *t, uint32_t local)
+/* The row id of compilation LOCAL, which FACT_ASKED has given. 0: none. */
+static uint32_t compile_id(const struct traced *t, uint64_t local)
 {
-    if (!traced_room_for(&t->compiles, &t->compile_count, local))
-        return 0;
-    if (!t->compiles[local])
-        t->compiles[local] = t->collector->state.header->next_compile++;
-    return t->compiles[local];
+    return local < t->compile_count ? t->compiles[local] : 0;
+}
+
+/* The row id of code object LOCAL. 0: none. */
+static uint32_t code_id(const struct traced *t, uint64_t local)
+{
+    return local < t->codes.count ? t->codes.id[local] : 0;
+}
+
+static uint32_t note_id(struct traced *t, struct fact *shared)
+{
+    return traced_row_id(shared, &t->collector->state.header->next_note, t->collector->resumed);
+}
+
+/* A wall clock time in the session's. */
+static uint64_t since_start(const struct traced *t, uint64_t unix_ns)
+{
+    uint64_t start = t->collector->session->file->start_unix_ns;
+
+    return unix_ns > start ? unix_ns - start : 0;
 }
 
 /* Part number PART of a text of NUL-separated parts. */
@@ -69,27 +85,126 @@ static void take_entry(struct traced *t, const struct fact *fact, struct fact *s
         return;
     entry = &t->entries[fact->id];
     entry->entry_id = traced_row_id(shared, &next->next_entry, t->collector->resumed);
-    entry->guards = fact->number[2] < TRACED_IDS_MAX ? (uint32_t)fact->number[2] : 0;
+    entry->guards = (uint32_t)fact->number[2] < TRACED_IDS_MAX ? (uint32_t)fact->number[2] : 0;
     entry->guard_id = next->next_guard;
     next->next_guard += entry->guards;
     recorder_entry(t->collector->recorder, entry->entry_id,
-                   fact->number[0] < t->codes.count ? t->codes.id[fact->number[0]] : 0,
-                   (struct recorder_text){shared->text, (int)bytes},
-                   (struct recorder_text){shared->text + bytes, (int)fact->text_bytes[1]}, entry->guards,
+                   code_id(t, fact->number[0]), (struct recorder_text){shared->text, (int)bytes},
+                   (struct recorder_text){shared->text + bytes, (int)fact->text_bytes[1]},
+                   (int64_t)(fact->number[2] >> 32) - 1, entry->guards,
                    decode_ns(&t->collector->decode, fact->number[1]));
 }
 
-static void take_cause(struct traced *t, const struct fact *fact, const char *text)
+static void take_cause(struct traced *t, const struct fact *fact, struct fact *shared)
 {
+    const char *text = shared->text;
     struct traced_entry *entry = entry_at(t, fact->number[0]);
     uint32_t compile = compile_id(t, fact->id), bytes = fact->text_bytes[0], more = fact->text_bytes[1];
     int64_t guard = (int64_t)fact->number[1];
-    bool again = fact->number[2] != 0;
+    bool other = fact->number[2] == 1, again = fact->number[2] != 0;
 
     if (entry && compile)
-        recorder_cause(t->collector->recorder, compile, entry->entry_id, again,
+        recorder_cause(t->collector->recorder, note_id(t, shared), compile, entry->entry_id, other,
                        guard >= 0 && guard < entry->guards ? entry->guard_id + (uint32_t)guard : 0, part_of(text, bytes, 0),
-                       part_of(text, bytes, 2), part_of(text + bytes, more, 0), part_of(text + bytes, more, 1), again);
+                       part_of(text, bytes, 1), part_of(text, bytes, 2), part_of(text + bytes, more, 0), part_of(text + bytes, more, 1), again);
+}
+
+static void take_graph(struct traced *t, const struct fact *fact, struct fact *shared)
+{
+    uint32_t compile = compile_id(t, fact->id), id, bytes = fact->text_bytes[0], nodes = 0;
+    const char *at = shared->text + bytes, *end = at + fact->text_bytes[1];
+
+    if (!compile)
+        return;
+    id = traced_row_id(shared, &t->collector->state.header->next_graph, t->collector->resumed);
+    while (at < end) {
+        struct recorder_text fields[5];
+        int field;
+        for (field = 0; field < 5; field++) {
+            const char *stop = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
+            if (!stop)
+                break;
+            fields[field] = (struct recorder_text){at, (int)(stop - at)};
+            at = stop + 1;
+        }
+        if (field < 5)
+            break; /* cut off */
+        recorder_graph_node(t->collector->recorder, id, nodes++, fields);
+    }
+    recorder_graph(t->collector->recorder, id, compile, (struct recorder_text){shared->text, (int)bytes}, nodes);
+}
+
+static void take_mark(struct traced *t, const struct fact *fact, struct fact *shared)
+{
+    static const char *const actions[] = {"default", "skip", "run_only"};
+    unsigned own = fact->number[1] & 255, callees = fact->number[1] >> 8 & 255;
+
+    if (code_id(t, fact->id) && own < 3 && callees < 3)
+        recorder_mark(t->collector->recorder, note_id(t, shared), code_id(t, fact->id),
+                      decode_ns(&t->collector->decode, fact->number[0]), actions[own], actions[callees],
+                      (int64_t)fact->number[2] - 1, (struct recorder_text){shared->text, (int)fact->text_bytes[0]});
+}
+
+/* Torch's version, and how it is watched. */
+static void take_torch(struct traced *t, const struct fact *fact, const struct fact *shared)
+{
+    uint32_t bytes = fact->text_bytes[0], more = fact->text_bytes[1];
+    struct recorder_text mode = part_of(shared->text + bytes, more, 0), why = part_of(shared->text + bytes, more, 1);
+
+    free(t->torch[0]);
+    free(t->torch[1]);
+    free(t->torch[2]);
+    t->torch[0] = strndup(shared->text, bytes);
+    t->torch[1] = strndup(mode.text, (size_t)mode.bytes);
+    t->torch[2] = why.bytes ? strndup(why.text, (size_t)why.bytes) : NULL;
+    if (t->torch[2] && !t->collector->torch_note[0])
+        snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%s", t->torch[2]);
+    t->changed = true;
+}
+
+/* What torch's bridge notes of a compile. */
+static void traced_note(struct traced *t, const struct fact *fact, struct fact *shared)
+{
+    struct recorder *r = t->collector->recorder;
+    uint32_t bytes = fact->text_bytes[0], compile = compile_id(t, fact->id);
+    struct recorder_text first = {shared->text, (int)bytes}, second = {shared->text + bytes, (int)fact->text_bytes[1]};
+
+    switch (fact->kind) {
+    case FACT_NOTE:
+        if (compile)
+            recorder_note(r, compile, part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
+                          fact->number[0] < 2 ? (int)fact->number[0] : 2);
+        break;
+    case FACT_GRAPH:
+        take_graph(t, fact, shared);
+        break;
+    case FACT_BREAK:
+        if (compile)
+            recorder_break(r, note_id(t, shared), compile, fact->number[0] ? code_id(t, fact->number[0] - 1) : 0,
+                           (int32_t)(fact->number[1] >> 32), (int64_t)(fact->number[1] & UINT32_MAX) - 1, first, second,
+                           fact->number[2] ? code_id(t, fact->number[2] - 1) : 0);
+        break;
+    case FACT_LISTING:
+        if (compile)
+            recorder_listing(r, note_id(t, shared), compile, first, second);
+        break;
+    case FACT_PHASE:
+        recorder_phase(r, note_id(t, shared), fact->id ? compile_id(t, fact->id - 1) : 0, first, since_start(t, fact->number[0]),
+                       since_start(t, fact->number[1]), second);
+        break;
+    case FACT_ORIGIN:
+        if (code_id(t, fact->id))
+            recorder_origin(r, code_id(t, fact->id), fact->number[0] ? code_id(t, fact->number[0] - 1) : 0, first);
+        break;
+    case FACT_MARK:
+        take_mark(t, fact, shared);
+        break;
+    case FACT_TORCH:
+        take_torch(t, fact, shared);
+        break;
+    default:
+        break; /* of a newer dyntrace: not ours to judge */
+    }
 }
 
 void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *shared)
@@ -107,12 +222,19 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
         entry = entry_at(t, fact->id);
         if (entry && fact->number[0] < entry->guards)
             recorder_guard(c->recorder, entry->guard_id + (uint32_t)fact->number[0], entry->entry_id,
-                           (uint32_t)fact->number[0], part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second);
+                           (uint32_t)fact->number[0], part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
+                           part_of(shared->text, bytes, 2));
+        break;
+    case FACT_ASKED:
+        if (traced_room_for(&t->compiles, &t->compile_count, fact->id)) {
+            t->compiles[fact->id] = traced_row_id(shared, &c->state.header->next_compile, c->resumed);
+            recorder_compile_begun(c->recorder, t->compiles[fact->id], code_id(t, fact->number[0]),
+                                   decode_ns(&c->decode, fact->number[1]));
+        }
         break;
     case FACT_COMPILE:
         if (compile_id(t, fact->id))
-            recorder_compile(c->recorder, compile_id(t, fact->id),
-                             fact->number[0] < t->codes.count ? t->codes.id[fact->number[0]] : 0,
+            recorder_compile(c->recorder, compile_id(t, fact->id), code_id(t, fact->number[0]),
                              part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
                              decode_ns(&c->decode, fact->number[1]), decode_ns(&c->decode, fact->number[2]));
         break;
@@ -122,12 +244,12 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
             recorder_compile_entry(c->recorder, compile_id(t, fact->id), entry->entry_id);
         break;
     case FACT_CAUSE:
-        take_cause(t, fact, shared->text);
+        take_cause(t, fact, shared);
         break;
     case FACT_ORDER:
         entry = entry_at(t, fact->id);
         if (entry)
-            recorder_guard_order(c->recorder, entry->entry_id, decode_ns(&c->decode, fact->number[0]), first);
+            recorder_guard_order(c->recorder, note_id(t, shared), entry->entry_id, decode_ns(&c->decode, fact->number[0]), first);
         break;
     case FACT_DEATH:
         entry = entry_at(t, fact->id);
@@ -141,7 +263,8 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
         }
         break;
     default:
-        break; /* of a newer dyntrace: not ours to judge */
+        traced_note(t, fact, shared);
+        break;
     }
 }
 
@@ -184,9 +307,13 @@ void traced_shim_decision(void *context, const struct decode_decision *d)
             continue;
         lookup.checked += c->result != RESULT_BACKEND_MISMATCH;
         recorder_check(r, next->next_check++, lookup.lookup_id, position++, entry->entry_id, results[c->result],
-                       c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0, c->guards_run,
-                       decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks));
+                       c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0,
+                       c->guards_run || c->result != RESULT_FAIL ? (int64_t)c->guards_run : -1,
+                       c->ticks == RING_TICKS_UNKNOWN ? -1
+                           : (int64_t)decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks));
     }
+    if (d->observed)
+        lookup.checked = RECORDER_UNKNOWN;
     recorder_lookup(r, &lookup);
     if (d->compile && compile_id(t, d->compile - 1))
         recorder_compile_frame(r, compile_id(t, d->compile - 1), d->frame_id, d->thread_id);

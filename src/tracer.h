@@ -12,6 +12,8 @@
  *   tracer_cache.c   the shim's entries for each code object
  *   tracer_replace.c running other code in place of a frame
  *   tracer_api.c     the shim's functions and types
+ *   tracer_torch.c   what torch's front end needs besides
+ *   tracer_note.c    what torch's bridge notes of a compile
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
  *
@@ -45,6 +47,8 @@ struct stack_segment {
     size_t bytes;
 };
 
+enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer_cache.h */
+
 /* One thread's state. Invariant: words [head, limit) are free to write, or
  * limit is 0 and the slow path decides. */
 struct tracer {
@@ -65,6 +69,12 @@ struct tracer {
     PyObject *callback;           /* owned: False or a callable; NULL = None */
     struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer_api.c) */
     bool active;                  /* counted among the threads with a callback */
+    bool torch;                   /* the callback is torch's: tracer_torch.h */
+    int64_t region;               /* torch's region of this thread, -1 = the common one */
+    struct pending *pending;      /* the frame that torch's own evaluator has; tracer_observe.c */
+    struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
+    int observed;                 /* enum frame_action: SKIP = no callback */
+    unsigned quiet;               /* > 0: code of ours runs, which is not recorded */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer_replace.c */
     compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
@@ -129,6 +139,9 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);
 char *tracer_stack_low(void);
 void tracer_stack_release(struct tracer *t);
+
+/* tracer_torch.c */
+void torch_attach(void);
 
 /* tracer_exec.c */
 void tracer_follow_children(void);

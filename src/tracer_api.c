@@ -6,6 +6,7 @@
  * code written for it runs after changing its imports. */
 #include "tracer_cache.h"
 #include "tracer_guard.h"
+#include "tracer_torch.h"
 
 #include <structmember.h>
 
@@ -15,9 +16,10 @@
 struct shim_frame {
     PyObject_HEAD
     PyObject *code, *globals, *builtins, *locals, *closure, *module; /* owned */
+    int last; /* instruction */
 };
 
-PyObject *shim_frame_open(compat_frame *frame, PyObject *locals)
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch)
 {
     struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
     PyObject *closure = compat_function(frame)->func_closure, *name;
@@ -28,6 +30,7 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals)
     view->globals = Py_NewRef(frame->f_globals);
     view->builtins = Py_NewRef(frame->f_builtins);
     view->locals = Py_NewRef(locals);
+    view->last = torch ? COMPAT_NOT_STARTED : 0;
     view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
     name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
     view->module = Py_NewRef(name ? name : Py_None);
@@ -65,8 +68,8 @@ static PyObject *frame_first_line(PyObject *object, void *context)
 /* "not started": torch's callers check that it is the first instruction. */
 static PyObject *frame_last_instruction(PyObject *object, void *context)
 {
-    (void)object, (void)context;
-    return PyLong_FromLong(0);
+    (void)context;
+    return PyLong_FromLong(((struct shim_frame *)object)->last);
 }
 
 static PyObject *frame_back(PyObject *object, void *context)
@@ -197,7 +200,7 @@ static int watch_thread(struct tracer *t)
     return status;
 }
 
-static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+PyObject *shim_set_eval_frame(PyObject *module, PyObject *callback)
 {
     struct tracer *t = tracer_here();
     PyObject *old;
@@ -214,11 +217,12 @@ static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
         return NULL;
     old = t->callback;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
+    t->torch = false;
     shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
 }
 
-static PyObject *get_eval_frame_callback(PyObject *module, PyObject *ignored)
+PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
 {
     struct tracer *t = tracer_thread;
 
@@ -251,11 +255,11 @@ static PyObject *skip_code(PyObject *module, PyObject *object)
     (void)module;
     if (!state)
         return NULL;
-    state->action = ACTION_SKIP;
+    state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
     Py_RETURN_NONE;
 }
 
-static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
+PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
 {
     PyObject *code, *strategy, *value;
     struct code_state *state;
@@ -277,8 +281,7 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     state = a_state(code);
     if (!state)
         return NULL;
-    state->action = (enum frame_action)actions[0];
-    state->recursive_action = (enum frame_action)actions[1];
+    state->actions = (struct code_actions){.own = (enum frame_action)actions[0], .callees = (enum frame_action)actions[1]};
     Py_RETURN_NONE;
 }
 
@@ -359,13 +362,13 @@ static PyObject *get_limits(PyObject *module, PyObject *ignored)
 }
 
 PyMethodDef shim_methods[] = {
-    {"set_eval_frame", set_eval_frame, METH_O,
+    {"set_eval_frame", shim_set_eval_frame, METH_O,
      "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
-    {"get_eval_frame_callback", get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
+    {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
     {"reset_code", reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
     {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
     {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
-    {"set_code_exec_strategy", set_code_exec_strategy, METH_VARARGS,
+    {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS,
      "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they call."},
     {"unsupported", unsupported, METH_VARARGS, "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
     {"set_guard_error_hook", set_guard_error_hook, METH_O,
@@ -385,5 +388,7 @@ int shim_types_ready(PyObject *module)
     if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
         PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
         return -1;
-    return guard_types_ready(module) ? -1 : PyModule_AddFunctions(module, shim_methods);
+    if (guard_types_ready(module) || torch_types_ready(module))
+        return -1;
+    return PyModule_AddFunctions(module, shim_methods);
 }

@@ -3,6 +3,7 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer_cache.h"
 #include "tracer_guard.h"
+#include "tracer_torch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static void drop_entries(struct code_state *state, const char *why)
     for (Py_ssize_t i = 0; i < count; i++)
         entries[i]->state = NULL;
     for (Py_ssize_t i = 0; i < count; i++) { /* may run code that looks at this state: it is empty by now */
-        cache_entry_invalidate(entries[i], why);
+        cache_entry_invalidate(entries[i], why, NULL);
         Py_DECREF(entries[i]);
     }
     free(entries);
@@ -75,7 +76,16 @@ void code_state_release(struct code_state *state)
     if (--state->references)
         return;
     drop_entries(state, "its code object was freed");
+    if (state->compiled) {
+        decision_entry_died(state->compiled, "dropped: a reset, or its function was freed");
+        Py_DECREF(state->compiled);
+    }
+    if (state->extra)
+        torch_state_gone(state->extra);
+    Py_XDECREF(state->extra);
+    Py_XDECREF(state->precompiled);
     Py_XDECREF(state->frame_state);
+    free(state->regions);
     free(state);
 }
 
@@ -131,9 +141,47 @@ Py_ssize_t code_state_valid(const struct code_state *state)
 {
     Py_ssize_t valid = 0;
 
-    while (valid < state->count && state->entries[valid]->check)
-        valid++;
-    return valid; /* invalid ones come last */
+    for (Py_ssize_t i = 0; i < state->count; i++)
+        valid += state->entries[i]->check != NULL;
+    return valid;
+}
+
+struct code_actions code_state_actions(const struct code_state *state, int64_t region)
+{
+    struct code_actions inherited = {.told = true};
+
+    if (region < 0)
+        return state->actions;
+    for (unsigned i = 0; i < state->region_count; i++)
+        if (state->regions[i].region == region)
+            return state->regions[i].actions;
+    /* "Never compile this" holds in every region, "the limit is reached" only where it was. */
+    if (state->actions.own == ACTION_SKIP)
+        inherited.own = ACTION_SKIP;
+    if (state->actions.callees == ACTION_SKIP)
+        inherited.callees = ACTION_SKIP;
+    return inherited;
+}
+
+bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
+{
+    struct region_actions *more;
+
+    if (region < 0) {
+        state->actions = actions;
+        return true;
+    }
+    for (unsigned i = 0; i < state->region_count; i++)
+        if (state->regions[i].region == region) {
+            state->regions[i].actions = actions;
+            return true;
+        }
+    more = realloc(state->regions, (state->region_count + 1) * sizeof *more);
+    if (!more)
+        return false;
+    state->regions = more;
+    more[state->region_count++] = (struct region_actions){region, actions};
+    return true;
 }
 
 /* ---- entries ---- */
@@ -175,13 +223,55 @@ static bool fits(PyCodeObject *code, PyCodeObject *original)
     return true;
 }
 
+/* What is called to check GUARD: its method, or it. New reference; NULL: nothing,
+ * or, with an exception, it could not be had. */
+static PyObject *check_of(PyObject *guard, bool torch)
+{
+    PyObject *root = torch ? torch_check_of(guard, "root") : NULL, *check;
+
+    if (torch)
+        return root;
+    check = optional(guard, "check");
+    return check || PyErr_Occurred() ? check : Py_NewRef(guard);
+}
+
+struct cache_entry *cache_entry_loaded(struct code_state *state, PyObject *guard, PyObject *code, int64_t region)
+{
+    struct cache_entry *entry = NULL;
+    PyObject *check;
+
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
+        return NULL;
+    }
+    check = check_of(guard, true);
+    if (check)
+        entry = PyObject_New(struct cache_entry, &cache_entry_type);
+    if (!entry) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
+        Py_XDECREF(check);
+        return NULL;
+    }
+    memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
+    entry->code = Py_NewRef(code);
+    entry->guard = Py_NewRef(guard);
+    entry->check = check;
+    entry->backend = Py_NewRef(Py_None);
+    entry->compile_id = PyUnicode_FromString("precompiled");
+    entry->region = region;
+    entry->torch = true;
+    decision_entry_born(entry, state);
+    return entry;
+}
+
 struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded, PyObject *backend,
-                                    PyCodeObject *original)
+                                    PyCodeObject *original, bool torch)
 {
     PyObject *code = optional(guarded, "code"), *guard = NULL, *check = NULL;
     struct cache_entry *entry = NULL;
 
-    if (!PyErr_Occurred())
+    if (!PyErr_Occurred() && !torch)
         guard = optional(guarded, "check_fn");
     if (!guard && !PyErr_Occurred())
         guard = optional(guarded, "guard_manager");
@@ -192,11 +282,9 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
         goto err;
     }
-    check = guard ? optional(guard, "check") : NULL;
+    check = guard ? check_of(guard, torch) : NULL;
     if (PyErr_Occurred())
         goto err;
-    if (!check && guard)
-        check = Py_NewRef(guard);
     if (!check || !PyCallable_Check(check)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
@@ -224,6 +312,8 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
     entry->check = Py_NewRef(check);
     entry->backend = Py_NewRef(backend);
     entry->tree = PyObject_TypeCheck(guard, &guard_tree_type);
+    entry->torch = torch;
+    entry->region = torch ? torch_region() : -1;
     entry->annotation = optional(guarded, "trace_annotation");
     if (!PyErr_Occurred())
         entry->compile_id = optional(guarded, "compile_id");
@@ -240,12 +330,16 @@ struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded,
         goto err;
     }
     state->compiles++;
-    memmove(state->entries + 1, state->entries, (size_t)state->count * sizeof *state->entries);
-    state->entries[0] = entry;
+    if (torch && torch_settings.insertion_order) {
+        state->entries[state->count] = entry;
+    } else {
+        memmove(state->entries + 1, state->entries, (size_t)state->count * sizeof *state->entries);
+        state->entries[0] = entry;
+    }
     state->count++;
     decision_entry_born(entry, state);
-    if (entry->tree && guard_tree_bind(guard, entry)) {
-        cache_entry_invalidate(entry, "its guards cannot watch the objects that they name");
+    if ((entry->tree && guard_tree_bind(guard, entry)) || (torch && torch_entry_bind(entry))) {
+        cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
         entry = NULL;
     }
 err:
@@ -265,9 +359,27 @@ static Py_ssize_t position(const struct cache_entry *entry)
     return -1;
 }
 
+struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region)
+{
+    for (Py_ssize_t i = 0; i < state->count; i++)
+        if (state->entries[i]->region == region)
+            return state->entries[i];
+    return region >= 0 ? cache_entry_first(state, -1) : NULL;
+}
+
+struct cache_entry *cache_entry_after(const struct cache_entry *entry)
+{
+    const struct code_state *state = entry->state;
+
+    for (Py_ssize_t i = position(entry) + 1; i > 0 && i < state->count; i++)
+        if (state->entries[i]->region == entry->region)
+            return state->entries[i];
+    return NULL;
+}
+
 void cache_entry_touch(struct cache_entry *entry)
 {
-    Py_ssize_t at = position(entry);
+    Py_ssize_t at = entry->torch && torch_settings.insertion_order ? -1 : position(entry);
 
     if (at > 0) {
         memmove(entry->state->entries + 1, entry->state->entries, (size_t)at * sizeof *entry->state->entries);
@@ -275,7 +387,7 @@ void cache_entry_touch(struct cache_entry *entry)
     }
 }
 
-void cache_entry_invalidate(struct cache_entry *entry, const char *reason)
+void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     Py_ssize_t at = position(entry);
     PyObject *guard = entry->guard, *check = entry->check, *code = entry->code;
@@ -288,13 +400,17 @@ void cache_entry_invalidate(struct cache_entry *entry, const char *reason)
         entries[entry->state->count - 1] = entry;
     }
     entry->check = NULL;
-    entry->guard = Py_NewRef(Py_None);
+    entry->guard = Py_NewRef(instead ? instead : Py_None);
     entry->code = Py_NewRef(Py_None);
     entry->invalid_reason = PyUnicode_FromString(reason);
     decision_entry_died(entry, reason);
+    if (entry->torch)
+        torch_entry_unbind(entry, guard);
     Py_XDECREF(guard);
     Py_XDECREF(check);
     Py_XDECREF(code);
+    Py_CLEAR(entry->difference);
+    Py_CLEAR(entry->view);
     Py_CLEAR(entry->flat);
     Py_CLEAR(entry->function);
 }
@@ -310,6 +426,8 @@ static void entry_free(PyObject *self)
     Py_XDECREF(e->code);
     Py_XDECREF(e->flat);
     Py_XDECREF(e->function);
+    Py_XDECREF(e->difference);
+    Py_XDECREF(e->view);
     Py_XDECREF(e->backend);
     Py_XDECREF(e->compile_id);
     Py_XDECREF(e->annotation);
@@ -334,13 +452,10 @@ FIELD(invalid_reason, invalid_reason)
 
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    struct cache_entry *e = (struct cache_entry *)self;
-    Py_ssize_t at = position(e);
+    struct cache_entry *after = cache_entry_after((struct cache_entry *)self);
 
     (void)context;
-    if (at < 0 || at + 1 >= e->state->count)
-        Py_RETURN_NONE;
-    return Py_NewRef((PyObject *)e->state->entries[at + 1]);
+    return Py_NewRef(after ? (PyObject *)after : Py_None);
 }
 
 static PyObject *entry_valid(PyObject *self, void *context)
@@ -361,7 +476,25 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|s:invalidate", &reason))
         return NULL;
-    cache_entry_invalidate((struct cache_entry *)self, reason);
+    cache_entry_invalidate((struct cache_entry *)self, reason, NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *entry_region(PyObject *self, void *context)
+{
+    (void)context;
+    return PyLong_FromLongLong(((struct cache_entry *)self)->region);
+}
+
+static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
+{
+    struct cache_entry *e = (struct cache_entry *)self;
+    PyObject *check = e->torch && e->check ? torch_check_of(e->guard, "diff_guard_root") : NULL;
+
+    (void)ignored;
+    if (PyErr_Occurred())
+        return NULL;
+    Py_XSETREF(e->difference, check);
     Py_RETURN_NONE;
 }
 
@@ -383,11 +516,14 @@ static PyGetSetDef entry_fields[] = {
     {"valid", entry_valid, NULL, "False once a guarded object has died, or after a reset.", NULL},
     {"invalid_reason", entry_invalid_reason, NULL, "Why it is no longer valid, or None.", NULL},
     {"hits", entry_hits, NULL, "Calls that ran this entry.", NULL},
+    {"isolate_recompiles_id", entry_region, NULL, "torch: the region that sees it; -1: all do.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef entry_methods[] = {
     {"invalidate", entry_invalidate, METH_VARARGS, "invalidate(reason='...')\n\nNever match again."},
+    {"update_diff_guard_root_manager", entry_update_difference, METH_NOARGS,
+     "torch: its guard manager has new guards that tell entries apart."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -28,12 +28,22 @@ static bool is_library(const char *file)
            strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || !strncmp(file, "<frozen ", 8);
 }
 
+/* The Python side of the bridge to torch. */
+static bool is_ours(const char *file)
+{
+    const char *at = strstr(file, "/dyntrace/_torch");
+
+    return !strcmp(file, "<dyntrace>") || (at && !strchr(at + 1 + strlen("dyntrace/"), '/'));
+}
+
 static bool is_wanted(const char *file, const char *name)
 {
     const char *glob = P.session->text;
     bool any_include = false, included = false;
 
     if (P.session->frames == SESSION_USER && is_library(file))
+        return false;
+    if (is_ours(file))
         return false;
     glob += strlen(glob) + 1; /* the fallback directory */
     glob += strlen(glob) + 1; /* the trace */
@@ -179,6 +189,17 @@ void tracer_fix_all_types(void)
 
 /* ---- the mark ---- */
 
+/* The file that torch.compile's front end begins with. */
+#define TORCH_DYNAMO "/torch/_dynamo/__init__.py"
+
+/* The last part of NAME, as long as END is. */
+static const char *name_end(const char *name, size_t bytes, const char *end)
+{
+    size_t length = strlen(end);
+
+    return bytes >= length ? name + bytes - length : "";
+}
+
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     PyObject *type, *value, *traceback, *keep[2];
@@ -203,12 +224,14 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
-    Py_XDECREF(keep[0]);
-    Py_XDECREF(keep[1]);
     if (state)
         state->mark = mark;
     else if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
         PyErr_Clear();
+    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO))
+        torch_attach();
+    Py_XDECREF(keep[0]);
+    Py_XDECREF(keep[1]);
     PyErr_Restore(type, value, traceback);
     return mark;
 }

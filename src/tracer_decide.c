@@ -1,4 +1,4 @@
-/* tracer_decide.c -- what to run for a call: the shim's rules.
+/* tracer_decide.c -- what to run for a call: the shim's rules, for callbacks of one's own and for torch's.
  *
  * Runs in: the traced process, on every Python call while some thread has a
  * callback (set_eval_frame).
@@ -13,12 +13,16 @@
  *       GuardedCode               a new entry in front, which runs
  *       ConvertFrameReturn        the same with a say in how callees are treated
  *
+ * torch's callbacks keep their limits themselves, and have regions, profiler
+ * ranges and a few switches (tracer_torch.h).
+ *
  * While guards and callback run, the thread's callback is None. After an
  * exception from either it stays None, and the exception is the call's result.
  * Frames that are thrown into or have started are evaluated as they are. */
 #include "tracer_cache.h"
 #include "tracer_guard.h"
 #include "tracer_record.h"
+#include "tracer_torch.h"
 
 #include <string.h>
 
@@ -58,9 +62,7 @@ err:
     return NULL;
 }
 
-/* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
- * The attributes may be the program's code. */
-static PyObject *backend_of(PyObject *callback)
+PyObject *shim_backend_of(PyObject *callback)
 {
     static PyObject *names[3];
     PyObject *at = Py_NewRef(callback);
@@ -114,7 +116,10 @@ static struct guard_outcome check_entry(struct cache_entry *entry, compat_frame 
         Py_DECREF(guard);
         return outcome;
     }
-    check = Py_NewRef(entry->check);
+    check = entry->torch && torch_settings.skip_guards_unsafe ? entry->difference : entry->check;
+    if (!check) /* no guards that tell entries apart yet */
+        return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
+    Py_INCREF(check);
     if (locals_of(frame, locals))
         result = PyObject_CallOneArg(check, *locals);
     Py_DECREF(check);
@@ -122,66 +127,89 @@ static struct guard_outcome check_entry(struct cache_entry *entry, compat_frame 
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
                      compat_code(frame)->co_qualname, Py_TYPE(result)->tp_name);
     else if (result)
-        outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, 1,
+        outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
                                          result == Py_True ? UINT32_MAX : 0};
     Py_XDECREF(result);
     return outcome;
 }
 
 /* HOOK(guard, code, f_locals, index, last), with the pending exception kept. */
-static void tell_hook(PyObject *hook, struct cache_entry *entry, compat_frame *frame, PyObject **locals, Py_ssize_t index,
-                      bool last)
+static void tell_hook(PyObject *hook, struct cache_entry *entry, PyObject *code, compat_frame *frame, PyObject **locals,
+                      Py_ssize_t index, bool last)
 {
     PyObject *type, *value, *traceback, *result;
 
     if (!hook)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", entry->guard, (PyObject *)compat_code(frame),
-                                                              *locals, index, last ? Py_True : Py_False) : NULL;
+    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", entry->guard, code, *locals, index, last ? Py_True : Py_False) : NULL;
     if (!result)
         PyErr_WriteUnraisable(hook);
     Py_XDECREF(result);
     PyErr_Restore(type, value, traceback);
 }
 
+/* One entry: does it fit? 1: yes, and *FOUND is a new reference to it. 0: no. -1: its
+ * guard raised, or gave something that is not a bool. */
+static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals, struct decision *d, Py_ssize_t index,
+                     bool last, struct cache_entry **found)
+{
+    struct guard_outcome outcome;
+    uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0, ticks;
+    PyObject *code = Py_NewRef(entry->torch ? entry->code : (PyObject *)compat_code(frame));
+    int result = 0;
+
+    /* Guards are the program's code: they may reset the cache under us. */
+    Py_INCREF(entry);
+    outcome = check_entry(entry, frame, locals);
+    ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
+    if (entry->torch && d->on && outcome.result == GUARD_FAIL)
+        outcome = decision_torch_failed(entry, frame, *locals);
+    decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
+                 outcome.guards_run, outcome.failed, ticks);
+    if (d->on && entry->tree && guard_tree_moves(entry->guard) != entry->moves)
+        decision_entry_order(entry, tracer_now(tracer_process.monotonic));
+    if (outcome.result == GUARD_PASS && entry->check) {
+        cache_entry_touch(entry);
+        *found = entry;
+        result = 1;
+        goto done;
+    }
+    if (outcome.result == GUARD_ERROR || !entry->torch)
+        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, entry, code,
+                  frame, locals, index, last);
+    Py_DECREF(entry);
+    result = outcome.result == GUARD_ERROR ? -1 : 0;
+done:
+    Py_DECREF(code);
+    return result;
+}
+
 /* The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
  * raised, or gave something that is not a bool. */
-static int look_up(struct code_state *state, compat_frame *frame, PyObject **locals, PyObject *backend,
+static int look_up(struct code_state *state, int64_t region, compat_frame *frame, PyObject **locals, PyObject *backend,
                    struct decision *d, struct cache_entry **found)
 {
+    int status = 0;
+
     *found = NULL;
-    for (Py_ssize_t i = 0; i < state->count; i++) {
-        struct cache_entry *entry = state->entries[i];
-        struct guard_outcome outcome;
-        bool last = i + 1 == state->count;
-        uint64_t began;
-        if (!entry->check)
-            break; /* only invalid ones follow */
-        if (!same_backend(entry->backend, backend)) {
-            decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
-            continue;
-        }
-        /* Guards are the program's code: they may reset the cache under us. */
-        Py_INCREF(entry);
-        began = d->on ? tracer_now(tracer_process.monotonic) : 0;
-        outcome = check_entry(entry, frame, locals);
-        decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
-                     outcome.guards_run, outcome.failed, d->on ? tracer_now(tracer_process.monotonic) - began : 0);
-        if (d->on && entry->tree && guard_tree_moves(entry->guard) != entry->moves)
-            decision_entry_order(entry, tracer_now(tracer_process.monotonic));
-        if (outcome.result == GUARD_PASS && entry->check) {
-            cache_entry_touch(entry);
-            *found = entry;
-            return 0;
-        }
-        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, entry,
-                  frame, locals, i, last);
-        Py_DECREF(entry);
-        if (outcome.result == GUARD_ERROR)
-            return -1;
+    for (Py_ssize_t i = 0; state->precompiled && i < PyList_GET_SIZE(state->precompiled) && !status; i++) {
+        struct cache_entry *entry = (struct cache_entry *)PyList_GET_ITEM(state->precompiled, i);
+        if (entry->region < 0 || entry->region == region)
+            status = try_entry(entry, frame, locals, d, i, false, found);
     }
-    return 0;
+    /* A region's own entries come before the common ones. */
+    for (int common = region < 0; common < 2 && !status; common++)
+        for (Py_ssize_t i = 0; i < state->count && !status; i++) {
+            struct cache_entry *entry = state->entries[i];
+            if (!entry->check || entry->region != (common ? -1 : region))
+                continue;
+            if (same_backend(entry->backend, backend))
+                status = try_entry(entry, frame, locals, d, i, i + 1 == state->count, found);
+            else
+                decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+        }
+    return status < 0 ? -1 : 0;
 }
 
 /* ---- the callback ---- */
@@ -204,6 +232,7 @@ static int action_of(PyObject *strategy, const char *name, enum frame_action *ac
 /* What the callback wants done. */
 struct answer {
     PyObject *guarded;          /* owned, or NULL: no code */
+    PyObject *reason;           /* owned: why not, or NULL */
     enum frame_action action, recursive_action;
     bool for_code;              /* the actions are for later calls as well */
 };
@@ -214,8 +243,9 @@ static int read_answer(PyObject *result, struct answer *answer)
     int status = -1, truth;
 
     *answer = (struct answer){0};
-    if (result == Py_None) {
-        answer->action = ACTION_SKIP;
+    if (result == Py_None || result == torch_settings.skip_recursively || result == torch_settings.limit_reached) {
+        answer->action = result == torch_settings.limit_reached ? ACTION_RUN_ONLY : ACTION_SKIP;
+        answer->recursive_action = result == Py_None ? ACTION_DEFAULT : answer->action;
         answer->for_code = true;
         return 0;
     }
@@ -239,6 +269,8 @@ static int read_answer(PyObject *result, struct answer *answer)
         goto done;
     if (answer->guarded == Py_None)
         Py_CLEAR(answer->guarded);
+    if (!answer->guarded && !(answer->reason = PyObject_GetAttrString(result, "skip_reason")))
+        PyErr_Clear();
     status = 0;
 done:
     Py_XDECREF(name);
@@ -247,18 +279,23 @@ done:
 }
 
 /* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
-static int ask(PyObject *callback, compat_frame *frame, PyObject *locals, struct code_state *state, struct answer *answer)
+static int ask(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *locals, struct code_state *state,
+               bool torch, int64_t region, const struct decision *d, struct answer *answer)
 {
-    PyObject *view = shim_frame_open(frame, locals), *result = NULL;
-    PyObject *first = state->count ? (PyObject *)state->entries[0] : Py_None;
+    PyObject *view = shim_frame_open(frame, locals, torch), *result = NULL;
+    PyObject *first = (PyObject *)cache_entry_first(state, region);
+    struct torch_asking asking;
     int status = -1;
 
-    if (view) {
-        Py_INCREF(first);
+    if (!view)
+        return -1;
+    first = Py_NewRef(first ? first : Py_None);
+    if (!torch || torch_ask_begin(&asking, ts, d->on ? d->compile : 0, (PyObject *)compat_code(frame)) == 0)
         result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
-        Py_DECREF(first);
-        shim_frame_close(view);
-    }
+    if (torch)
+        torch_ask_end(&asking, ts, result);
+    Py_DECREF(first);
+    shim_frame_close(view);
     if (result)
         status = read_answer(result, answer);
     Py_XDECREF(result);
@@ -302,8 +339,15 @@ static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame 
 static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
                            PyObject *callback, PyObject *under)
 {
+    const bool torch = t->torch;
+    struct torch_run run;
     PyObject *result;
 
+    if (torch && torch_run_begin(&run, entry, &under)) {
+        torch_run_end(&run);
+        compat_dispose(ts, frame);
+        return NULL;
+    }
     entry->hits++;
     if (t->callback != under)
         set_callback(t, under);
@@ -311,36 +355,76 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
                                                            : replace_frame(t, ts, frame, entry);
     if (under != callback && t->callback == under)
         set_callback(t, callback);
+    if (torch)
+        torch_run_end(&run);
     return result;
+}
+
+/* Tell the trace, once, that calls of STATE's code are not compiled any more. */
+static void tell_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
+{
+    if (actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
+        return;
+    actions.told = true;
+    if (code_state_act(state, region, actions))
+        decision_actions(state, region, actions, reason);
+}
+
+/* What happens when no entry fits and nobody may be asked; OUTCOME_COMPILED: somebody may. */
+static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback, bool torch)
+{
+    if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
+        return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
+    if (!torch && ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
+                   state->compiles >= shim_settings.accumulated_limit))
+        return OUTCOME_LIMIT;
+    return OUTCOME_COMPILED;
 }
 
 static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, bool recorded)
 {
+    const bool torch = t->torch;
+    const int64_t region = torch ? t->region : -1;
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
-    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL;
+    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL, *range = NULL;
     struct cache_entry *entry = NULL;
+    struct code_actions actions;
     struct answer answer = {0};
     enum outcome outcome = OUTCOME_PLAIN;
     struct decision decision;
+    int failed;
 
     if (!state)
         return record_evaluate(t, ts, frame, 0);
     code_state_hold(state);
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
         tracer_fix_init(compat_local(frame, 0));
-    under = callback_under(callback, state->recursive_action);
-    if (state->action == ACTION_SKIP) {
-        if (recorded)
+    actions = code_state_actions(state, region);
+    under = callback_under(callback, actions.callees);
+    if (actions.own == ACTION_SKIP) {
+        if (recorded) {
             decision_outcome(t, OUTCOME_SKIP);
+            tell_actions(state, region, actions, NULL);
+        }
         result = run_original(t, ts, frame, callback, under);
         code_state_release(state);
         return result;
     }
-    decision_begin(&decision, recorded);
+    decision_begin(&decision, recorded, torch);
     set_callback(t, NULL);
-    backend = callback == Py_False ? Py_NewRef(Py_False) : backend_of(callback);
-    if (look_up(state, frame, &locals, backend, &decision, &entry)) {
+    backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
+    if (torch)
+        range = torch_range_begin(torch_lookup_name);
+    failed = look_up(state, region, frame, &locals, backend, &decision, &entry);
+    torch_range_end(range);
+    if (!failed && torch && torch_settings.guard_complete_hook) {
+        bool hit = entry != NULL;
+        failed = torch_guards_complete(state, &hit);
+        if (!hit)
+            Py_CLEAR(entry);
+    }
+    if (failed) {
         outcome = OUTCOME_GUARD_ERROR;
         goto err;
     }
@@ -351,17 +435,18 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!locals_of(frame, &locals))
         goto err;
     decision_missed(&decision, frame, locals);
-    if (callback == Py_False || state->action == ACTION_RUN_ONLY) {
-        outcome = OUTCOME_RUN_ONLY;
-        goto run;
+    if (torch && torch_settings.skip_guards_unsafe) { /* in torch's words: programs look for them */
+        PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
+                        "This usually means that you have not warmed up your model "
+                        "with enough inputs such that you can guarantee no more recompilations.");
+        outcome = OUTCOME_CALLBACK_ERROR;
+        goto err;
     }
-    if ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
-        state->compiles >= shim_settings.accumulated_limit) {
-        outcome = OUTCOME_LIMIT;
+    outcome = refused(state, &actions, callback, torch);
+    if (outcome != OUTCOME_COMPILED)
         goto run;
-    }
-    decision_ask(&decision);
-    if (ask(callback, frame, locals, state, &answer)) {
+    decision_ask(&decision, state);
+    if (ask(ts, callback, frame, locals, state, torch, region, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
@@ -375,19 +460,27 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         }
         code_state_hold(state);
     }
-    if (state->recursive_action == ACTION_DEFAULT)
+    if (actions.callees == ACTION_DEFAULT)
         under = callback_under(callback, answer.recursive_action);
-    if (answer.for_code) {
-        state->action = answer.action;
-        state->recursive_action = answer.recursive_action;
-    }
-    entry = answer.guarded ? cache_entry_add(state, answer.guarded, backend, code) : NULL;
+    entry = answer.guarded ? cache_entry_add(state, answer.guarded, backend, code, torch) : NULL;
     Py_XINCREF(entry);
     outcome = entry ? OUTCOME_COMPILED : answer.guarded ? OUTCOME_CALLBACK_ERROR : OUTCOME_DECLINED;
+    if (torch && outcome == OUTCOME_DECLINED && answer.action == ACTION_RUN_ONLY)
+        outcome = OUTCOME_LIMIT;
     decision_answer(&decision, state, entry, outcome);
+    if (answer.for_code) {
+        actions = (struct code_actions){.own = answer.action, .callees = answer.recursive_action, .limited = outcome == OUTCOME_LIMIT};
+        if (!code_state_act(state, region, actions)) {
+            PyErr_NoMemory();
+            goto err;
+        }
+        if (recorded)
+            tell_actions(state, region, actions, answer.reason);
+    }
     if (outcome == OUTCOME_CALLBACK_ERROR)
         goto err;
 run:
+    t->torch = torch; /* somebody may have set a callback of the other kind and put ours back */
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);
     Py_CLEAR(locals); /* what the frame drops must die when it does */
@@ -405,10 +498,19 @@ done:
     Py_XDECREF(entry);
     Py_XDECREF(backend);
     Py_XDECREF(answer.guarded);
+    Py_XDECREF(answer.reason);
     Py_XDECREF(locals);
     if (state)
         code_state_release(state);
     return result;
+}
+
+/* Is there compiled code for CODE, which somebody who has switched the compiler off does not use? */
+static bool has_entries(PyCodeObject *code)
+{
+    struct code_state *state = code_state_of(code, false);
+
+    return state && state->count;
 }
 
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
@@ -435,6 +537,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     }
     callback = t->callback;
     if (!callback || throwflag || resumed || ts->tracing > 0 || compat_has_started(frame)) {
+        if (recorded && !callback && has_entries(compat_code(frame)))
+            decision_outcome(t, OUTCOME_DISABLED);
         result = record_evaluate(t, ts, frame, throwflag);
     } else {
         Py_INCREF(callback);

@@ -11,6 +11,7 @@
  * noted is left out. */
 #include "tracer_cache.h"
 #include "tracer_guard.h"
+#include "tracer_torch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,13 @@ static void text_value(struct text *t, PyObject *value)
     Py_buffer view;
     PyObject *repr = NULL;
 
+    if (torch_settings.describe && torch_settings.tensor && PyObject_IsInstance(value, torch_settings.tensor) == 1 &&
+        (repr = PyObject_CallOneArg(torch_settings.describe, value))) {
+        text_unicode(t, repr, 200);
+        Py_DECREF(repr);
+        return;
+    }
+    PyErr_Clear();
     text_type(t, value);
     if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value)) {
         repr = PyObject_Repr(value);
@@ -109,56 +117,131 @@ static void text_value(struct text *t, PyObject *value)
 
 static bool recorded(const struct code_state *state)
 {
-    return P.recording && (state->mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
+    return P.recording && !(tracer_thread && tracer_thread->quiet) && (state->mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
 }
 
-/* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str. */
-static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyObject *kind, PyObject *source, PyObject *expression)
+/* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str, and so is STACK, the user's code that it is for, or NULL. */
+static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyObject *kind, PyObject *source,
+                       PyObject *expression, PyObject *stack)
 {
     struct text one = {.used = 0}, two = {.used = 0};
 
     text_unicode(&one, kind, 64);
     text_end(&one);
     text_unicode(&one, source, 512);
+    text_end(&one);
+    text_unicode(&one, stack, 1200);
     text_unicode(&two, expression, 1024);
     tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
+}
+
+/* The leaves of a guard manager of torch's, as the bridge tells them: a new list of
+ * (kind, source, expression, stack), or NULL. */
+static PyObject *torch_leaves(struct cache_entry *entry)
+{
+    struct torch_quiet quiet;
+    PyObject *rows = NULL;
+
+    if (!torch_settings.guards)
+        return NULL;
+    torch_quiet_begin(&quiet);
+    entry->view = PyObject_CallOneArg(torch_settings.guards, entry->guard);
+    if (entry->view)
+        rows = PyObject_GetAttrString(entry->view, "rows");
+    for (Py_ssize_t i = 0; rows && i < (PyList_Check(rows) ? PyList_GET_SIZE(rows) : 1); i++)
+        if (!PyList_Check(rows) || !PyTuple_Check(PyList_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyList_GET_ITEM(rows, i)) < 4)
+            Py_CLEAR(rows);
+    if (!rows)
+        torch_bridge_failed("an entry's guards");
+    torch_quiet_end(&quiet);
+    return rows;
+}
+
+struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_frame *frame, PyObject *locals)
+{
+    struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
+    struct torch_quiet quiet;
+    PyObject *told;
+    long failed, run;
+
+    if (!entry->view || !locals || entry->id == ENTRY_UNRECORDED)
+        return outcome;
+    torch_quiet_begin(&quiet);
+    told = PyObject_CallMethod(entry->view, "failed", "OO", locals, frame->f_globals);
+    if (told && PyArg_ParseTuple(told, "ll", &failed, &run)) {
+        if (failed >= 0 && failed < (long)entry->guards)
+            outcome.failed = (uint32_t)failed;
+        outcome.guards_run = run > 0 ? (uint32_t)run : 0;
+    } else {
+        torch_bridge_failed("the guard that failed");
+    }
+    Py_XDECREF(told);
+    torch_quiet_end(&quiet);
+    return outcome;
+}
+
+void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
+{
+    struct text words = {.used = 0};
+
+    if (!recorded(state))
+        return;
+    text_unicode(&words, reason, 1000);
+    tracer_fact(FACT_MARK, (uint32_t)(state->mark >> CODE_SHIFT),
+                (uint64_t[3]){tracer_now(P.monotonic), (uint64_t)actions.own | (uint64_t)actions.callees << 8, (uint64_t)(region + 1)},
+                words.bytes, words.used, "", 0);
 }
 
 void decision_entry_born(struct cache_entry *entry, struct code_state *state)
 {
     struct text label = {.used = 0}, backend = {.used = 0};
-    PyObject *leaves = entry->tree ? guard_tree_list(entry->guard) : NULL, *name = NULL;
+    PyObject *leaves = NULL, *name = NULL;
 
-    PyErr_Clear();
     entry->id = ENTRY_UNRECORDED;
-    entry->guards = leaves ? (uint32_t)PyList_GET_SIZE(leaves) : 1;
+    entry->guards = 1;
+    if (entry->torch && recorded(state))
+        leaves = torch_leaves(entry);
+    else if (entry->tree)
+        leaves = guard_tree_list(entry->guard);
+    PyErr_Clear();
+    if (leaves)
+        entry->guards = (uint32_t)PyList_GET_SIZE(leaves);
     if (!recorded(state))
         goto done;
     entry->id = P.entries++;
     name = PyObject_Str(entry->compile_id);
     text_unicode(&label, name, 64);
     Py_XDECREF(name);
-    /* A backend by its name if it has one: its repr would tell an address. */
-    name = PyObject_GetAttrString(entry->backend, "__qualname__");
+    /* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
+    name = PyObject_GetAttrString(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
+    if (!name || !PyUnicode_Check(name))
+        Py_XSETREF(name, PyObject_GetAttrString(entry->backend, "__qualname__"));
+    if (entry->torch && (!name || !PyUnicode_Check(name))) {
+        PyObject *function = PyObject_GetAttrString(entry->backend, "compiler_fn");
+        Py_XSETREF(name, function ? PyObject_GetAttrString(function, "__qualname__") : NULL);
+        Py_XDECREF(function);
+    }
     PyErr_Clear();
     if (name && PyUnicode_Check(name))
         text_unicode(&backend, name, 256);
     else
         text_type(&backend, entry->backend);
-    tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic), entry->guards},
+    tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
+                                                  entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
                 label.bytes, label.used, backend.bytes, backend.used);
     Py_XDECREF(name);
     for (Py_ssize_t i = 0; leaves && i < PyList_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyList_GET_ITEM(leaves, i);
-        guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2));
+        guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
+                   PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL);
     }
-    if (leaves)
+    if (leaves && entry->tree)
         decision_entry_order(entry, 0);
     if (!leaves) {
         PyObject *kind = PyUnicode_FromString("LAMBDA"), *none = PyUnicode_FromString("");
         PyObject *words = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(entry->guard)->tp_name);
         if (kind && none && words)
-            guard_fact(entry, 0, kind, none, words);
+            guard_fact(entry, 0, kind, none, words, NULL);
         Py_XDECREF(kind);
         Py_XDECREF(none);
         Py_XDECREF(words);
@@ -188,9 +271,29 @@ void decision_entry_order(struct cache_entry *entry, uint64_t clock)
     PyErr_Clear();
 }
 
+/* Is the program over? weakref.finalize() calls at exit what it would have called at
+ * the death of objects that live. */
+static bool at_exit(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(), *outer; /* borrowed; owned from the second on */
+    bool found = compat_is_finalizing();
+
+    Py_XINCREF(frame);
+    for (int depth = 0; frame && !found && depth < 8; depth++) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        found = !PyUnicode_CompareWithASCIIString(code->co_qualname, "finalize._exitfunc");
+        Py_DECREF(code);
+        outer = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    Py_XDECREF(frame);
+    return found;
+}
+
 void decision_entry_died(struct cache_entry *entry, const char *cause)
 {
-    if (entry->dead)
+    if (entry->dead || at_exit()) /* then all go */
         return;
     entry->dead = true;
     if (P.recording && entry->id != ENTRY_UNRECORDED)
@@ -235,9 +338,11 @@ done:
 
 /* ---- one lookup ---- */
 
-void decision_begin(struct decision *d, bool on)
+void decision_begin(struct decision *d, bool on, bool torch)
 {
     d->on = on;
+    d->torch = torch;
+    d->observed = false;
     d->count = 0;
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
@@ -275,6 +380,22 @@ void decision_add(struct decision *d, struct cache_entry *entry, enum ring_resul
                                                    (struct cache_entry *)Py_NewRef((PyObject *)entry)};
 }
 
+/* What the bridge says of why ENTRY does not fit: a new list, or NULL. */
+static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, PyObject *locals)
+{
+    struct torch_quiet quiet;
+    PyObject *found;
+
+    torch_quiet_begin(&quiet);
+    found = PyObject_CallMethod(entry->view, "explain", "OO", locals, frame->f_globals);
+    if (!found || !PyList_Check(found)) {
+        torch_bridge_failed("why an entry does not fit");
+        Py_CLEAR(found);
+    }
+    torch_quiet_end(&quiet);
+    return found;
+}
+
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
@@ -285,8 +406,10 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         struct cache_entry *entry = d->check[i].object;
-        PyObject *found = d->check[i].result == RESULT_FAIL && entry->tree && entry->check
-                              ? guard_tree_explain_values(entry->guard, &values) : NULL;
+        PyObject *found = NULL;
+        if (d->check[i].result == RESULT_FAIL && (entry->check || d->observed))
+            found = entry->tree   ? guard_tree_explain_values(entry->guard, &values)
+                    : entry->view ? torch_explain(entry, frame, locals) : NULL;
         PyErr_Clear();
         if (PyList_Append(d->causes, found ? found : Py_None))
             PyErr_Clear();
@@ -295,28 +418,49 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
     PyErr_Clear();
 }
 
-void decision_ask(struct decision *d)
+void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (d->on) {
         d->compile = ++P.compiles;
         d->compile_began = tracer_now(P.monotonic);
+        tracer_fact(FACT_ASKED, d->compile - 1, (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began}, "", 0, "", 0);
     }
 }
 
 static void cause_fact(const struct decision *d, const struct decision_check *check, int64_t ordinal, bool again,
-                       const char *kind, PyObject *expected, PyObject *actual, const char *words)
+                       const char *kind, PyObject *source, PyObject *expected, PyObject *actual, const char *words)
 {
     struct text one = {.used = 0}, two = {.used = 0};
 
     text_string(&one, kind);
     text_end(&one);
-    text_end(&one); /* the source is the guard's own: the collector knows it */
+    text_unicode(&one, source, 512); /* "": the guard's own, which the collector knows */
+    text_end(&one);
     text_unicode(&one, expected, 512);
     text_unicode(&two, actual, 512);
     text_end(&two);
     text_string(&two, words);
-    tracer_fact(FACT_CAUSE, d->compile - 1, (uint64_t[3]){check->entry, (uint64_t)ordinal, again}, one.bytes, one.used,
+    tracer_fact(FACT_CAUSE, d->compile - 1, (uint64_t[3]){check->entry, (uint64_t)ordinal, again ? 1 : d->observed ? 2 : 0}, one.bytes, one.used,
                 two.bytes, two.used);
+}
+
+/* A cause as torch's bridge tells it: (ordinal, kind, source, expected, actual, text). Returns whether it is of the
+ * guard that decided. */
+static bool torch_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
+{
+    PyObject *kind, *source, *expected, *actual, *words;
+    const char *kind_text, *text;
+    long ordinal;
+    bool decided;
+
+    if (!PyArg_ParseTuple(one, "lUUUUU", &ordinal, &kind, &source, &expected, &actual, &words) ||
+        !(kind_text = PyUnicode_AsUTF8(kind)) || !(text = PyUnicode_AsUTF8(words))) {
+        PyErr_Clear();
+        return false;
+    }
+    decided = check->failed == UINT32_MAX ? first : ordinal == (long)check->failed;
+    cause_fact(d, check, ordinal, !decided, kind_text, source, expected, actual, text);
+    return decided;
 }
 
 static void causes_of(const struct decision *d, uint32_t i)
@@ -326,21 +470,27 @@ static void causes_of(const struct decision *d, uint32_t i)
     bool first_told = false;
 
     if (check->result == RESULT_BACKEND_MISMATCH) {
-        cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, "the entry was compiled for another backend");
+        cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, NULL, "the entry was compiled for another backend");
         return;
     }
     if (check->result != RESULT_FAIL)
         return;
     for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
         PyObject *one = PyList_GET_ITEM(found, k);
+        if (check->object->torch) {
+            first_told |= torch_cause(d, check, one, k == 0);
+            continue;
+        }
         long ordinal = PyLong_AsLong(PyTuple_GET_ITEM(one, 0));
         bool again = (uint32_t)ordinal != check->failed;
         first_told |= !again;
-        cause_fact(d, check, ordinal, again, "", PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
+        cause_fact(d, check, ordinal, again, "", NULL, PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
     }
     if (!first_told)
-        cause_fact(d, check, check->failed == UINT32_MAX ? 0 : check->failed, false, "", NULL, NULL,
-                   check->object->tree ? "it did not hold when it was checked" : "the guard returned False");
+        cause_fact(d, check, check->failed != UINT32_MAX ? (int64_t)check->failed : check->object->torch ? -1 : 0, false, "", NULL, NULL,
+                   NULL, d->observed ? "which guard did not hold was not seen"
+                         : check->object->tree || check->object->torch ? "it did not hold when it was checked"
+                                                                       : "the guard returned False");
 }
 
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
@@ -355,7 +505,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
         PyObject *label = PyObject_Str(entry->compile_id);
         text_unicode(&one, label, 64);
         Py_XDECREF(label);
-    } else {
+    } else if (!d->torch) { /* torch's label is noted by its bridge */
         char label[64];
         snprintf(label, sizeof label, "%lu/%lu", state->number ? state->number - 1 : 0, state->compiles);
         text_string(&one, state->number ? label : "");
@@ -414,22 +564,40 @@ static void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_
     atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
 }
 
-void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+static void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
 {
     uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
 
-    if (!d->on)
-        return;
-    for (uint32_t i = 0; i < d->count; i++) {
-        const struct decision_check *c = &d->check[i];
-        uint64_t ticks = c->ticks < 0xffffff ? c->ticks : 0xffffff;
-        uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
-        put_words(t, RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)c->entry << 8 | c->result),
-                  (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks, 0, 2);
-    }
     if (d->compile || d->signature)
         put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
     put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began, tracer_now(P.monotonic) - d->began, 3);
+}
+
+static void write_check(struct tracer *t, const struct decision_check *c)
+{
+    uint64_t ticks = c->ticks == CHECK_TICKS_UNKNOWN ? RING_TICKS_UNKNOWN
+                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
+    uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
+
+    put_words(t, RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)c->entry << 8 | c->result),
+              (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks, 0, 2);
+}
+
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    if (!d->on)
+        return;
+    for (uint32_t i = 0; i < d->count; i++)
+        write_check(t, &d->check[i]);
+    write_lookup(d, t, outcome, entry);
+}
+
+void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->check[i].result == RESULT_PASS)
+            write_check(t, &d->check[i]);
+    write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
 }
 
 void decision_outcome(struct tracer *t, enum outcome outcome)

@@ -389,7 +389,7 @@ static void invalidate_entries(struct guard_tree *tree, struct guard_leaf *leaf,
     PyErr_Clear();
     while (tree->entry_count) {
         struct cache_entry *entry = tree->entries[--tree->entry_count]; /* its reference is ours now */
-        cache_entry_invalidate(entry, reason ? reason : "a guarded object died");
+        cache_entry_invalidate(entry, reason ? reason : "a guarded object died", NULL);
         Py_DECREF(entry);
     }
     Py_XDECREF(text);

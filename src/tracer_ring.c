@@ -180,7 +180,7 @@ void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
 static void facts_of_process(void)
 {
     static char buffer[ARGV_MAX];
-    const char *rank = getenv("RANK"), *version = Py_GetVersion();
+    const char *rank = getenv("RANK"), *local = getenv("LOCAL_RANK"), *version = Py_GetVersion();
     PyObject *executable = PySys_GetObject("executable"); /* borrowed */
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     size_t used = 0;
@@ -202,7 +202,8 @@ static void facts_of_process(void)
             PyErr_Clear();
     }
     if (rank && *rank >= '0' && *rank <= '9')
-        tracer_fact(FACT_RANK, 0, (uint64_t[3]){(uint64_t)atoll(rank)}, "", 0, "", 0);
+        tracer_fact(FACT_RANK, 0, (uint64_t[3]){(uint64_t)atoll(rank) + 1, local && *local >= '0' && *local <= '9' ?
+                                                (uint64_t)atoll(local) + 1 : 0}, "", 0, "", 0);
 }
 
 /* ---- the process's file ---- */
@@ -532,6 +533,8 @@ struct tracer *tracer_attach(compat_frame *frame)
     t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
     if (t) {
         memset(t, 0, sizeof *t);
+        t->region = -1;
+        t->observed = TRACER_NO_CALLBACK;
         t->stack_low = tracer_stack_low();
         tracer_thread = t;
         pthread_mutex_lock(&free_lock);
@@ -553,6 +556,8 @@ bool tracer_room(struct tracer *t, uint64_t *now)
     int saved_errno = errno;
     bool room = P.session && !t->gone;
 
+    if (t->quiet)
+        return false;
     if (room && !t->ring) { /* the first event after a fork, or of a thread older than the session */
         room = ring_attach(t, NULL);
         *now = tracer_now(P.monotonic);

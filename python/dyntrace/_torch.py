@@ -1,0 +1,186 @@
+"""Puts torch.compile on dyntrace's evaluator, or hooks round torch's own.
+
+Runs in: the traced process. The extension calls attach() when the module code of torch._dynamo is about to run, so
+torch itself is loaded and its compiler is not: whoever imports a name from torch._C._dynamo.eval_frame later gets ours.
+
+    shim      every attribute of that module that holds state is set to ours, in place
+    observe   torch's stay; set_eval_frame is wrapped, so that hooks of ours lie above and below torch's (_torch_observe)
+
+Nothing here raises to the program or prints. What goes wrong is a row of the table `loss`, or the process's torch_note.
+"""
+import sys
+
+import _dyntrace
+
+AUTO, SHIM, OBSERVE, OFF = range(4)
+
+# Minor versions of torch and CPython that were tested together, by tests/torch and `make conformance`.
+TESTED = {
+    ((2, 6), (3, 13)), ((2, 13), (3, 11)), ((2, 14), (3, 14)),
+}
+
+# Attributes that hold no state of the evaluator: torch's are kept.
+STATELESS = {
+    "NULL_STACK_VALUE", "NullStackValue", "VectorUInt8", "_FrameAction", "_FrameExecStrategy",
+    "_get_frame_value_stack_with_depth", "code_framelocals_names", "get_method_ml_flags", "py_opcode_caches",
+    "raise_sigtrap", "unsupported",
+}
+# torch 2.6: what its callback answers instead of a strategy. Compared by identity, so torch's are kept, too.
+ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
+
+
+def attach(wanted):
+    """Watch torch as WANTED (AUTO, SHIM, OBSERVE) says and as this torch allows."""
+    torch = sys.modules["torch"]
+    version = str(torch.__version__)
+    module = torch._C._dynamo.eval_frame
+    why = "" if wanted == OBSERVE else _why_not(version, module, wanted == SHIM)
+    if wanted != OBSERVE and not why:
+        why = _canary()
+    _bridge(torch)
+    if wanted == OBSERVE or why:
+        from . import _torch_observe
+
+        _torch_observe.attach(module)
+        mode = "observe"
+    else:
+        _replace(module)
+        mode = "shim"
+    _dyntrace._note_torch(version, mode, "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why)
+                          if why else "")
+
+
+def _why_not(version, module, asked):
+    """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never tested."""
+    ours = _dyntrace._torch_attributes()
+    unknown = [name for name in dir(module)
+               if not name.startswith("__") and name not in ours and name not in STATELESS and name not in ANSWERS
+               and name != "skip_code"]
+    if unknown:
+        return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(unknown[:5])
+    if not asked and (_minor(version), sys.version_info[:2]) not in TESTED:
+        return ("it was not tested with Python %d.%d; --torch shim runs it all the same" % sys.version_info[:2])
+    return ""
+
+
+def _minor(version):
+    parts = version.split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (ValueError, IndexError):
+        return None
+
+
+def _replace(module):
+    ours = _dyntrace._torch_attributes()
+    for name in dir(module):
+        if name in ours:
+            setattr(module, name, ours[name])
+        elif name in ANSWERS:
+            _dyntrace._torch_bridge(ANSWERS[name], getattr(module, name))
+        elif name == "skip_code":
+            setattr(module, name, _dyntrace.skip_code)
+
+
+def _first(facts):
+    """FACTS.begin, which is preceded, once, by what needs torch._dynamo to be wholly imported."""
+    def begin(compile, code):
+        _dyntrace._torch_bridge("begin", facts.begin)
+        facts.prepare()
+        observe = sys.modules.get(__package__ + "._torch_observe")
+        if observe:
+            observe.watch_deaths()
+        return facts.begin(compile, code)
+
+    return begin
+
+
+def _bridge(torch):
+    """Give the extension what it asks about guards and compiles. Without a part it records less."""
+    parts = {"tensor": torch.Tensor, "range": getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)}
+    try:
+        from . import _torch_guards
+
+        parts.update(guards=_torch_guards.Guards, describe=_torch_guards.describe)
+    except Exception as error:
+        _dyntrace._note_loss("torch bridge: guards: %s: %s" % (type(error).__name__, error))
+    try:
+        from . import _torch_facts
+
+        parts.update(begin=_first(_torch_facts), end=_torch_facts.end)
+    except Exception as error:
+        _dyntrace._note_loss("torch bridge: compiles: %s: %s" % (type(error).__name__, error))
+    for name, part in parts.items():
+        _dyntrace._torch_bridge(name, part)
+
+
+# ---- the canary ----
+
+_CANARY = """
+def original(a, *rest, b=2, **more):
+    return None
+
+def compiled(a, *rest, b=2, **more):
+    if b == 3:
+        raise KeyError(a)
+    return a, rest, b, more, depth()
+
+def depth():
+    frame, count = _getframe(), 0
+    while frame:
+        frame, count = frame.f_back, count + 1
+    return count
+"""
+
+
+class _Guarded:
+    def __init__(self, code):
+        self.code = code
+
+    def check_fn(self, f_locals):
+        return True
+
+
+def _canary():
+    """Run other code in place of a function's, and look at all that must not change. "" when it is as it should be."""
+    scope = {"_getframe": sys._getframe}
+    exec(compile(_CANARY, "<dyntrace>", "exec"), scope)
+    original, depth, code = scope["original"], scope["depth"], scope["compiled"].__code__
+    value, error, prior = object(), None, None
+    before = sys.getrefcount(value)
+
+    def callback(frame, entry, state):
+        return _Guarded(code) if frame.f_code is original.__code__ else None
+
+    def run():
+        nonlocal prior, error
+        prior = _dyntrace.set_eval_frame(callback)
+        try:
+            results = [original(value, 4, c=5) for _ in range(3)]
+            deep = depth()
+            try:
+                original(7, b=3)
+            except KeyError as raised:
+                error = raised
+        finally:
+            _dyntrace.set_eval_frame(prior)
+        return results, deep
+
+    if sys.gettrace() or sys.getprofile():  # somebody would watch it
+        return ""
+    results, deep = _dyntrace._traced(run)
+    _dyntrace.reset_code(original.__code__)
+    names, at = [], error.__traceback__ if error else None
+    while at:
+        names.append(at.tb_frame.f_code.co_name)
+        at = at.tb_next
+    if any(result[:4] != (value, (4,), 2, {"c": 5}) for result in results if result) or None in results:
+        return "a function that it replaced gave another result than it should"
+    if sys.version_info >= (3, 12) and results[0][4] != deep + 1 or results[0][4] not in (deep + 1, deep + 2):
+        return "in a function that it replaced the stack is %d deep, not %d" % (results[0][4], deep + 1)
+    if names != ["run", "compiled"]:
+        return "a traceback through a function that it replaced is another than it should be: %s" % names
+    del results, error, at
+    if sys.getrefcount(value) != before:
+        return "a function that it replaced kept its argument alive"
+    return ""

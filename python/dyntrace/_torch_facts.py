@@ -1,0 +1,674 @@
+"""What a compile of torch's did: its outcome, graph breaks, graphs, listings and phases.
+
+Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of the callback that torch
+gave to set_eval_frame; prepare() sets the three hooks for what cannot be asked for afterwards. Nothing here raises,
+prints, or leaves a trace in what torch does: where something of ours goes wrong there is a loss row, and torch goes on.
+
+Where each fact comes from:
+
+    label           the compile id that torch puts on its first timed event, so that failed compiles have theirs too
+    outcome, reason what the callback returned or raised; for what torch suppressed, the newest compilation metrics
+    phases          torch.utils calls record_chromium_event_internal(event) at both ends of everything it times; it is an
+                    empty function that is there to be filled, and it is a leaf: filling it adds no frame to any traceback
+    graphs          the graph module is a local of the frame that times "backend_compile", before the backend sees it
+    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as well
+    listings        the code objects and the guards in what the callback returned
+
+**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported` reaches an instruction
+that the graph can be broken at (also for one that came out of an inlined call, and also again when the analysis starts
+over from nothing and meets the same instruction a second time). A row is written at that very moment, and its `reason` is
+the counter's key to the letter; so the rows whose reason is such a key are, by message, as many as the counter says. In
+torch 2.13 the key's first line is the break's type. Some breaks are not counted by torch: those at a jump that depends
+on data ("generic_jump ..."), those that torch can only make at an earlier statement ("step_unsupported"), at a comprehension,
+those that DistributedDataParallel's optimizer makes, and those caused by a `UserError` (torch 2.13; 2.6 counts them). They
+are rows too, one for each place however often the analysis starts over, and where it is known the cause follows the
+first line. Frames that torch gives up as a whole (fullgraph, a loop with a break in it) are no breaks but compiles with
+the outcome 'skipped' or 'error', and counters["unimplemented"] has them.
+A break's code, line and offset are where the frame stops that is being compiled, which is where its resume function goes
+on; the last line of its user stack is the cause, possibly in a function that was being inlined.
+
+**What was not done and why.** A handler on torch's trace log makes torch render every payload; wrapping torch's own
+functions puts our frame into its tracebacks and its stack filters; register_bytecode_hook shows up as a phase.
+"""
+import collections
+import dis
+import operator
+import os
+import re
+import sys
+import threading
+import time
+import types
+import weakref
+
+from ._native import native
+
+_BOUND = 2000           # characters of one node's arguments, one instruction's argument
+_REASON_BOUND = 16384   # characters of one reason
+_LOSSES_MAX = 20        # per process: a fault of ours that is met at every compile is said often enough
+_EVENTS_MAX = 1000      # open phases on a thread; more means that ends are not told
+
+# Filled by prepare(). Late, because this module is imported while torch still is.
+_torch = _dynamo_utils = _resume_cache = _node_class = None
+_losses = 0
+_rank_known = False
+
+
+class _Thread(threading.local):
+    """What goes on on a thread."""
+
+    def __init__(self):
+        self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
+        self.events = []    # (name, start_ns) of phases that have begun
+
+
+_thread = _Thread()
+
+
+class _Compile:
+    """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no longer than that."""
+
+    __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported", "graphs")
+
+    def __init__(self, id, code, event_depth):
+        self.id, self.code, self.event_depth = id, code, event_depth
+        self.label = ""
+        self.breaks = None      # list of _Break
+        self.places = None      # set of (code, offset) of those
+        self.globals = None     # of the frame: there torch puts the resume functions
+        self.counted = None     # reason of the break that add_to_stats has just told of
+        self.unsupported = ""   # the last thing that torch said it cannot do
+        self.graphs = 0
+
+
+class _Break:
+    __slots__ = ("code", "line", "offset", "reason", "user_stack", "targets")
+
+
+def _lost(where, error):
+    global _losses
+    _losses += 1
+    if _losses <= _LOSSES_MAX:
+        try:
+            native._note_loss("facts of compiling: %s: %s: %s" % (where, type(error).__name__, str(error)[:200]))
+        except Exception:
+            pass
+
+
+# ---- the front: what the evaluator calls
+
+def prepare():
+    """Set the hooks. Called once, before the first compile, when torch._dynamo is wholly imported."""
+    global _torch, _dynamo_utils, _resume_cache, _node_class
+    try:
+        _torch = sys.modules["torch"]
+        _dynamo_utils = sys.modules["torch._dynamo.utils"]
+        _resume_cache = getattr(sys.modules.get("torch._dynamo.resume_execution"), "ContinueExecutionCache", None)
+        _node_class = sys.modules["torch.fx.node"].Node
+    except (KeyError, AttributeError) as error:
+        _lost("prepare", error)
+        return
+    for hook in (_hook_events, _hook_unsupported, _hook_break):
+        try:
+            hook()
+        except Exception as error:
+            _lost(hook.__name__, error)
+    try:
+        _skip_ourselves()
+    except Exception as error:
+        _lost("prepare", error)
+    try:
+        if "RANK" in os.environ:
+            native._note_rank(int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", -1)))
+    except Exception as error:
+        _lost("rank", error)
+
+
+def begin(compile, code):
+    """A frame's compile starts: COMPILE is our id for it, CODE what is compiled. Returns a token for end()."""
+    token = _Compile(compile, code, len(_thread.events))
+    _thread.compiles.append(token)
+    return token
+
+
+def end(token, result, error):
+    """It is over: RESULT is what the callback returned or None, ERROR the exception that left it or None."""
+    if token is None:
+        return
+    state = _thread
+    # Whatever lies above was begun later and never ended.
+    while state.compiles and state.compiles.pop() is not token:
+        pass
+    del state.events[token.event_depth:]
+    try:
+        outcome, reason, sticky = _outcome(token, result, error)
+        native._note_compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
+    except Exception as failure:
+        _lost("outcome", failure)
+        outcome = ""
+    made = _made_code(result)
+    # A frame that was turned away unread costs as good as nothing: there may be thousands.
+    if token.label and outcome != "limit":
+        _note_listings(token, result, made)
+    if made is not None:
+        try:
+            native._note_origin(made, token.code, "compiled")
+        except Exception as failure:
+            _lost("origin", failure)
+    if token.breaks:
+        try:
+            _note_breaks(token, made)
+        except Exception as failure:
+            _lost("graph breaks", failure)
+    if not _rank_known and token.label:
+        _note_rank()
+
+
+def _note_rank():
+    """The rank is known from when the program joins its group."""
+    global _rank_known
+    try:
+        distributed = _torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            native._note_rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
+            _rank_known = True
+    except Exception as error:
+        _rank_known = True # once is enough
+        _lost("rank", error)
+
+
+def _skip_ourselves():
+    """A lazily compiled backward may run while torch's evaluator is on: it would compile our hooks.
+
+    Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
+    skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
+    pending = [value.__code__ for value in globals().values() if isinstance(value, types.FunctionType)]
+    pending += [value.__code__ for owner in (_Compile, _Thread) for value in vars(owner).values()
+                if isinstance(value, types.FunctionType)]
+    while pending:
+        code = pending.pop()
+        skip_code(code)
+        pending += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+# ---- outcome
+
+def _made_code(result):
+    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later ones a ConvertFrameReturn."""
+    code = getattr(getattr(result, "guarded_code", result), "code", None)
+    return code if isinstance(code, types.CodeType) else None
+
+
+def _outcome(token, result, error):
+    """(outcome, reason, sticky): see _note_compile. Sticky: the answer holds for the calls to come as well."""
+    if error is not None:
+        return "error", _exception_text(error), None
+    if _made_code(result) is not None:
+        return "compiled", "", None
+    strategy = getattr(result, "frame_exec_strategy", None)
+    said = getattr(result, "skip_reason", None) or ""
+    flags = sys.modules["torch._C._dynamo.eval_frame"]
+    if strategy is not None:
+        action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]
+        sticky = bool(getattr(result, "apply_to_code", True)) and action != "DEFAULT"
+    elif result is None:
+        # Torch 2.6 skips from then on; where there is a ConvertFrameReturn, None is no proper answer.
+        action = "DEFAULT" if hasattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn") else "SKIP"
+        sticky = action == "SKIP" or None
+    elif result is getattr(flags, "cache_limit_hit_flag", token):
+        action, sticky = "RUN_ONLY", True
+    elif result is getattr(flags, "skip_code_recursive_flag", token):
+        action, sticky = "SKIP", True
+    else:
+        return "declined", "torch returned %s" % type(result).__name__, None
+    failure = _suppressed_failure(token)
+    limit = _limit(failure)
+    if limit:
+        return "limit", limit, sticky
+    reason = said + (": " if said and failure else "") + failure
+    if action == "RUN_ONLY":
+        # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell what is known.
+        return "limit", reason, sticky
+    return ("skipped" if action == "SKIP" or said else "declined"), reason, sticky
+
+
+def _suppressed_failure(token):
+    """The exception that torch met and kept to itself, "Type: message", from the metrics of this compile; else ""."""
+    if not token.label:
+        return ""
+    metrics = getattr(_dynamo_utils, "_compilation_metrics", ())
+    for position in range(len(metrics) - 1, max(len(metrics) - 9, -1), -1): # nested compiles come before it
+        record = metrics[position]
+        if str(getattr(record, "compile_id", None)) == token.label:
+            kind = getattr(record, "fail_type", None)
+            return "%s: %s" % (kind, getattr(record, "fail_reason", "") or "") if kind else ""
+    return ""
+
+
+def _limit(failure):
+    """Which limit was hit, from the text of a failure, or ""."""
+    found = re.search(r"Limit type: (\w+)|\b(\w+_limit) reached", failure)
+    if not found:
+        return ""
+    name = found[1] or found[2]
+    value = re.search(r"currently set to (\w+)", failure)
+    value = value[1] if value else getattr(sys.modules.get("torch._dynamo.config"), name, None)
+    return "%s (%s) reached" % (name, value) if value is not None else "%s reached" % name
+
+
+def _exception_text(error):
+    """Type and first line. Only torch and Python may be asked for the message: a program's __str__ is the program's code."""
+    kind = type(error)
+    if kind.__str__ in (BaseException.__str__, Exception.__str__) or kind.__module__.partition(".")[0] in ("torch", "builtins"):
+        lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
+        message = lines[0] if lines else ""
+        if message.endswith(":") and len(lines) > 1: # "backend='inductor' raised:", and the next line says what
+            message += " " + lines[1]
+    else:
+        message = next((argument for argument in BaseException.__getattribute__(error, "args") if type(argument) is str), "")
+        message = message.partition("\n")[0]
+    return "%s: %s" % (kind.__qualname__, message) if message else kind.__qualname__
+
+
+# ---- phases and graphs
+
+def _hook_events():
+    filled = _dynamo_utils.record_chromium_event_internal # here, or whatever it was filled with before us
+
+    def record_chromium_event_internal(event):
+        try:
+            _event(event)
+        except Exception as error:
+            _lost("phase", error)
+        return filled(event)
+
+    _dynamo_utils.record_chromium_event_internal = record_chromium_event_internal
+
+
+def _event(event):
+    """An end of something that torch times. Times are in microseconds; a float holds them to a quarter of one."""
+    state = _thread
+    name = event["name"]
+    if event["ph"] == "B":
+        token = state.compiles[-1] if state.compiles else None
+        if token is not None and not token.label:
+            token.label = _label(event)
+        start = int(event["ts"] * 1000)
+        if name == "backend_compile" and token is not None:
+            try:
+                _graph(token)
+            except Exception as error:
+                _lost("graph", error)
+            start = time.time_ns() # our rendering is not the backend's work
+        if len(state.events) >= _EVENTS_MAX:
+            state.events.clear()
+        state.events.append((name, start))
+    elif event["ph"] == "E":
+        for position in range(len(state.events) - 1, -1, -1):
+            if state.events[position][0] == name:
+                break
+        else:
+            return # began before us
+        start = state.events[position][1]
+        del state.events[position:]
+        label = _label(event)
+        token = state.compiles[-1] if state.compiles else None
+        # A backward, compiled when it is first needed, has the label of its forward and no compile of its own.
+        compile = token.id if token is not None and token.label == label else -1
+        native._note_phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
+
+
+def _label(event):
+    label = (event.get("args") or {}).get("compile_id")
+    return "" if label is None or label == "None" else str(label)
+
+
+def _graph(token):
+    """Note the graph that the backend is about to get."""
+    frame, module, name = sys._getframe(2), None, ""
+    for _ in range(16):
+        frame = frame.f_back
+        if frame is None:
+            break
+        if frame.f_code.co_name == "call_user_compiler":
+            module = frame.f_locals.get("gm")
+            name = getattr(module, "meta", {}).get("backend_id") or ""
+            if name:
+                break
+        elif frame.f_code.co_name == "compile_and_call_fx_graph": # torch 2.6: only there
+            name = frame.f_locals.get("name") or ""
+            break
+    if module is None:
+        raise LookupError("the graph module was not found")
+    token.graphs += 1
+    name = str(name or getattr(module, "_backend_id", "") or "graph_%d" % token.graphs)
+    with _torch._C.DisableTorchFunction():
+        rows, lines = [], []
+        _render_graph(module, name, rows, lines, 0)
+    native._note_graph(token.id, name, rows)
+    native._note_listing(token.id, "graph", "\n".join(lines))
+
+
+def _render_graph(module, name, rows, lines, depth):
+    """ROWS gets the nodes of the graph itself, LINES a text of it and of the graphs within."""
+    lines.append("%s:" % name)
+    at = ""
+    for node in module.graph.nodes:
+        op, arguments, keywords = node.op, node.args, node.kwargs
+        target = _target(node.target)
+        args, kwargs = _text(arguments), _text(keywords) if keywords else "{}"
+        if depth == 0:
+            rows.append((op, node.name, target, args, kwargs))
+        where = _where(node)
+        if where and where != at:
+            at = where
+            lines.append("    # %s" % where)
+        inside = args[1:-1].rstrip(",")
+        if keywords:
+            inside += (", " if inside else "") + ", ".join("%s=%s" % (key, _text(value)) for key, value in keywords.items())
+        if op == "output":
+            lines.append("    return %s" % (_text(arguments[0]) if arguments else ""))
+            continue
+        if op == "placeholder":
+            right = target
+        elif op == "call_method":
+            receiver, _, rest = inside.partition(", ")
+            right = "%s.%s(%s)" % (receiver, target, rest)
+        elif op == "get_attr":
+            right = "self." + target
+        else:
+            right = "%s%s(%s)" % ("self." if op == "call_module" else "", target, inside)
+        lines.append("    %s%s = %s" % (node.name, _annotation(node), right))
+    if depth < 8:
+        for child_name, child in module.named_children():
+            if hasattr(child, "graph"):
+                lines.append("")
+                _render_graph(child, "%s.%s" % (name, child_name), rows, lines, depth + 1)
+
+
+def _annotation(node):
+    """The shape that torch found for a value. Only torch's own stand-ins are asked: others may run the program's code."""
+    value = node.meta.get("example_value", node.meta.get("val"))
+    if type(value).__name__ != "FakeTensor":
+        return ""
+    try:
+        return ": %s[%s]" % (str(value.dtype).partition(".")[2], ", ".join(map(str, value.shape)))
+    except Exception:
+        return ""
+
+
+def _where(node):
+    """FILE:LINE of the innermost frame that torch remembers for a node."""
+    stack = node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
+    if type(stack) is not str:
+        return ""
+    start = stack.rfind('File "')
+    return ":".join(re.match(r'File "([^"]*)", line (\d+)', stack[start:]).groups()) if start >= 0 else ""
+
+
+_target_texts = {} # of builtins, which live for ever
+
+
+def _target(target):
+    if type(target) is str:
+        return target
+    builtin = type(target) is types.BuiltinFunctionType
+    if builtin and target in _target_texts:
+        return _target_texts[target]
+    kind = type(target)
+    if builtin or kind.__module__.partition(".")[0] in ("torch", "builtins"):
+        text = getattr(target, "__name__", None)
+        # Torch reads the source file to name a lambda.
+        if text == "<lambda>":
+            text = "%s.<lambda>" % getattr(target, "__module__", "")
+        elif kind in (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type):
+            try:
+                text = _torch.fx.node._get_qualified_name(target)
+            except Exception:
+                text = "%s.%s" % (getattr(target, "__module__", ""), text)
+        else:
+            text = str(target) if hasattr(target, "_schema") else text or kind.__name__
+        if builtin and len(_target_texts) < 4096:
+            _target_texts[target] = text
+        return text
+    return "<%s>" % kind.__name__
+
+
+_AS_REPR = frozenset((int, float, bool, complex, type(None), str, bytes, type(Ellipsis)))
+
+
+def _text(value, depth=0):
+    """An argument of a node as text, bounded, without asking the program's objects."""
+    kind = type(value)
+    if kind in _AS_REPR:
+        text = repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
+        return text
+    if isinstance(value, _node_class):
+        return value.name
+    if depth > 6:
+        return "..."
+    if isinstance(value, (tuple, list)):
+        parts, length = [], 0
+        for item in value:
+            part = _text(item, depth + 1)
+            parts.append(part)
+            length += len(part) + 2
+            if length > _BOUND:
+                parts.append("...")
+                break
+        inside = ", ".join(parts)
+        if isinstance(value, tuple):
+            return "(%s,)" % inside if len(value) == 1 else "(%s)" % inside
+        return "[%s]" % inside
+    if isinstance(value, dict):
+        parts, length = [], 0
+        for key, item in value.items():
+            part = "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
+            parts.append(part)
+            length += len(part) + 2
+            if length > _BOUND:
+                parts.append("...")
+                break
+        return "{%s}" % ", ".join(parts)
+    if kind is slice:
+        return "slice(%s, %s, %s)" % (_text(value.start, depth + 1), _text(value.stop, depth + 1), _text(value.step, depth + 1))
+    if kind.__name__ in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool") \
+            and kind.__module__.partition(".")[0] == "torch":
+        return str(value)
+    if callable(value) and kind.__module__.partition(".")[0] in ("torch", "builtins"):
+        return _target(value)
+    return "<%s>" % kind.__name__
+
+
+# ---- graph breaks
+
+def _hook_unsupported():
+    unsupported = sys.modules["torch._dynamo.exc"].Unsupported
+    original = unsupported.add_to_stats
+
+    def add_to_stats(self, category="unimplemented"):
+        original(self, category)
+        try:
+            if _thread.compiles:
+                if category == "graph_break":
+                    _counted_break(self, sys._getframe(1))
+                else:
+                    _thread.compiles[-1].unsupported = self.msg
+        except Exception as error:
+            _lost("graph break", error)
+
+    unsupported.add_to_stats = add_to_stats
+
+
+def _hook_break():
+    reason_class = sys.modules["torch._dynamo.output_graph"].GraphCompileReason
+    original = reason_class.__post_init__
+
+    def __post_init__(self):
+        original(self)
+        try:
+            if self.graph_break and _thread.compiles:
+                _reasoned_break(self, sys._getframe(2)) # 1 is the __init__ that dataclass wrote
+        except Exception as error:
+            _lost("graph break", error)
+
+    reason_class.__post_init__ = __post_init__
+
+
+def _counted_break(error, frame):
+    """Torch has just counted a break. FRAME handles the instruction."""
+    token = _thread.compiles[-1]
+    token.counted = error.msg
+    _add_break(token, frame, error.msg, getattr(error, "real_stack", None), True)
+
+
+def _reasoned_break(reason, frame):
+    """Torch has written down why a graph ends: the reason of the break just counted, or of one that it does not count."""
+    token = _thread.compiles[-1]
+    counted, token.counted = token.counted, None
+    if counted is not None and counted == reason.reason:
+        return
+    text = str(reason.reason)
+    cause = frame.f_locals.get("exc") or frame.f_locals.get("excp")
+    cause = getattr(cause, "msg", None) or (token.unsupported if text == "step_unsupported" else "")
+    if cause and cause != text:
+        text += "\n" + cause
+    _add_break(token, frame, text, reason.user_stack, False)
+
+
+def _add_break(token, frame, reason, user_stack, counted):
+    found = _Break()
+    found.reason = reason[:_REASON_BOUND]
+    found.user_stack = "\n".join('File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
+                                 for entry in user_stack or ())
+    found.code, found.line, found.offset, found.targets = token.code, -1, -1, ()
+    translator, instruction = frame.f_locals.get("self"), frame.f_locals.get("inst")
+    if not hasattr(translator, "current_instruction"):
+        translator = frame.f_locals.get("tx")
+    if hasattr(translator, "current_instruction"):
+        if not hasattr(instruction, "offset"):
+            instruction = translator.current_instruction
+        found.code = getattr(translator, "f_code", token.code)
+        found.offset = _offset(found.code, translator.instructions, instruction)
+        line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
+        found.line = line if isinstance(line, int) else -1
+        # Where it goes on: behind the instruction, or there and at the jump's target.
+        instructions, position = translator.instructions, getattr(translator, "instruction_pointer", None)
+        following = instructions[position] if isinstance(position, int) and position < len(instructions) else None
+        found.targets = [place.offset for one in (following, getattr(instruction, "target", None)) if one is not None
+                         for place in (one, getattr(one, "target", None)) if place is not None]
+        token.globals = getattr(getattr(translator, "output", None), "global_scope", None)
+    place = (id(found.code), getattr(instruction, "offset", None)) # torch's number: each has one
+    if token.breaks is None:
+        token.breaks, token.places = [], set()
+    # An analysis that starts over comes by the same place again. Torch counts some of these twice, so we do.
+    if counted or place[1] is None or place not in token.places:
+        token.breaks.append(found)
+    token.places.add(place)
+
+
+def _offset(code, instructions, instruction):
+    """The offset in CODE of one of torch's INSTRUCTIONS. Torch rewrites some, and then numbers all of them anew: what
+    remains are operation and position in the source, and the how manieth with these it is. -1: torch's invention."""
+    positions, opcode, nth = instruction.positions, instruction.opcode, 0
+    for other in instructions:
+        if other is instruction:
+            break
+        nth += other.opcode == opcode and other.positions == positions
+    bytecode = code.co_code
+    for index, place in enumerate(code.co_positions()):
+        if bytecode[2 * index] == opcode and place == positions:
+            if nth == 0:
+                return 2 * index
+            nth -= 1
+    return -1
+
+
+def _note_breaks(token, made):
+    """A compile stops at its first break, so the resume functions are the last one's; the others led to a new start."""
+    resumes = _resume_codes(token, made)
+    metadata = getattr(_resume_cache, "generated_code_metadata", {})
+    for _, code in resumes:
+        origin = getattr(metadata.get(code) if code in metadata else None, "code", token.code)
+        native._note_origin(code, origin, "resume")
+    for found in token.breaks:
+        resume = None
+        if found is token.breaks[-1]:
+            # By offset; if torch has moved the place, the only one there is.
+            resume = next((code for offset in found.targets for at, code in resumes if at == offset), None)
+            if resume is None and len(resumes) == 1:
+                resume = resumes[0][1]
+        native._note_break(token.id, found.code, found.line, found.offset, found.reason, found.user_stack, resume)
+
+
+def _resume_codes(token, made):
+    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by the offset at which they
+    go on and puts them among the frame's globals: a function, a code object, or a maker of closures around one."""
+    if made is None or token.globals is None:
+        return []
+    resumes = []
+    for name in made.co_names:
+        found = re.match(r"__resume_at_(\d+)_", name)
+        value = dict.get(token.globals, name) if found else None
+        if isinstance(value, types.FunctionType):
+            cells = [cell.cell_contents for cell in value.__closure__ or () if isinstance(cell.cell_contents, types.CodeType)]
+            value = cells[0] if cells else value.__code__
+        if isinstance(value, types.CodeType):
+            resumes.append((int(found[1]), value))
+    # Torch 2.6 loads the code of a closure as a constant: its global is for the debugger and not among the names.
+    if _resume_cache is not None:
+        known = _resume_cache.generated_code_metadata
+        for constant in made.co_consts:
+            if isinstance(constant, types.CodeType) and constant in known:
+                offset = next((int(name.split("_")[4]) for name, value in list(token.globals.items())
+                               if value is constant and name.startswith("__resume_at_")), -1)
+                resumes.append((offset, constant))
+    return resumes
+
+
+# ---- listings
+
+_listings = collections.OrderedDict() # id(code) -> (weak code, text): a function that is compiled again is not listed anew
+
+
+def _note_listings(token, result, made):
+    try:
+        known = _listings.get(id(token.code))
+        if known is None or known[0]() is not token.code:
+            known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code))
+            if len(_listings) > 64:
+                _listings.popitem(last=False)
+        native._note_listing(token.id, "original_bytecode", known[1])
+        if made is None:
+            return
+        native._note_listing(token.id, "modified_bytecode", _bytecode(made))
+        guarded = getattr(result, "guarded_code", result)
+        guards = getattr(guarded, "guard_manager", None)
+        if guards is not None:
+            native._note_listing(token.id, "guards", str(guards))
+    except Exception as failure:
+        _lost("listing", failure)
+
+
+_instruction_fields = operator.attrgetter("opname", "arg", "argrepr", "offset", "is_jump_target", "positions")
+
+
+def _bytecode(code):
+    """A disassembly: line, `>>` at jump targets, offset, operation, argument. Most of the time it takes is dis's own."""
+    lines, line = [], None
+    for instruction in dis.get_instructions(code):
+        name, argument, text, offset, target, positions = _instruction_fields(instruction)
+        shown = ""
+        if positions and positions.lineno not in (None, line):
+            shown = line = positions.lineno
+        if text:
+            lines.append("%5s %s %5d %-24s %s (%s)" % (shown, ">>" if target else "  ", offset, name, argument, text[:_BOUND]))
+        else:
+            lines.append("%5s %s %5d %-24s %s" % (shown, ">>" if target else "  ", offset, name,
+                                                  "" if argument is None else argument))
+    entries = getattr(dis, "_parse_exception_table", lambda code: ())(code)
+    if entries:
+        lines.append("exceptions:")
+        lines += ["      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,
+                                                        ", with the instruction" if entry.lasti else "") for entry in entries]
+    return "\n".join(lines)

@@ -1,0 +1,1022 @@
+"""What an entry of torch's cache asks of a call, which of it failed, and what it saw instead.
+
+Runs in: the traced process, at the birth of an entry and after a check of it has failed. The shim calls it; it never
+prints, never calls check() (that counts and reorders), and never keeps an object of the program alive.
+
+    guards = Guards(entry.guard_manager)
+    guards.rows                             [(kind, source, expression, user_stack), ...]     ordinal = index
+    guards.failed(f_locals, f_globals)      (ordinal of the guard that ended the check, how many ran)
+    guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, text), ...]
+
+torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf guards, which are
+asked first, and children, reached through accessors (.weight, ['a'], ...). A dict whose order matters has managers for
+its keys and values instead. Guards of the whole call come last ("epilogue").
+
+                root                     leaves: GLOBAL_STATE, ...        rows 0, 1, 2
+               /    \\
+          L['d']    L['x']               leaves: TYPE_MATCH, ...          3 .. 5 and 6 .. 8
+          ['a']                          leaves: TENSOR_MATCH, ...        4, 5
+        epilogue                         leaves: LAMBDA_GUARD             9
+
+Three things can fail without being a leaf, so they have rows of their own: a dict whose order matters has another type
+or length (DICT_LENGTH), an attribute is gone (HASATTR), or something else is gone (EXISTS). The last two have a row
+only where nothing below them has one; else the first row below stands for them.
+
+When guards fail, torch moves them forward among their siblings. So the place of a guard is looked up by what it says,
+in the tree as it is now, and `guards_run` counts places in today's order. order() tells that order.
+
+Expected values are read from a guard's code (an expression), actual ones from the call, by walking the tree with the
+accessors that torch walks (_torch_values). What fails is asked of torch's leaves, one by one: what the program gets to
+run is what torch lets it run at every check.
+"""
+import array
+import ast
+import functools
+import itertools
+import json
+import linecache
+import os
+import re
+import sys
+import time
+import types
+import weakref
+
+from ._torch_values import (MAX_ITEMS, MAX_VALUE, SIMPLE, Missing, Scope, Unreadable, attribute_of, clip, describe,
+                            evaluate, name_of, need, parse, qualname, quiet, read, torch_here, type_name)
+
+__all__ = ["Guards", "describe"]
+
+MAX_TEXT = 4000         # characters of an expression
+MAX_SENTENCE = 1000     # of torch's sentence
+MAX_PARTS = 256         # of a guard
+MAX_CAUSES = 64         # rows of one explanation
+MAX_KNOWN = 512         # remembered messages of one entry
+MAX_CACHE = 1024        # of each cache below
+MAX_SECONDS = 0.1       # for one explanation
+MAX_DICT = 100_000      # items walked to find a dict's n-th key
+MAX_FINALIZERS = 20_000 # looked through for the object that a guard names by its id
+
+
+# ---- torch's texts ---------------------------------------------------------------------------------------------------
+
+# Code up to a comment, string literals passed over whole.
+_CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
+_PLACE = re.compile(r"# ([^#\n]+?):(\d+) in ([^\s()]+)")
+_comments = {}          # comment -> where it points
+_paths = {}             # shortened path -> whole
+
+
+def _split(part):
+    """The code and the comment of one verbose code part: "L['k'] == 2   # return x * k  # a/b.py:12 in f"."""
+    if len(part) > 2 * MAX_TEXT:
+        part = part[:MAX_TEXT] + part[-MAX_TEXT:]
+    code, mark, comment = part.partition("  # ")
+    if "#" in code or code.count("'") % 2 or code.count('"') % 2:
+        end = _CODE.match(part).end()
+        if part[end:end + 1] == "#":
+            code, comment = part[:end], part[end + 1:]
+        elif end == len(part):
+            code, comment = part, ""
+    code = code.rstrip()
+    if not mark and code.endswith(")") and " (HINT: " in code:
+        code = code[:code.rindex(" (HINT: ")].rstrip()
+    if "\n" in code or "\r" in code:
+        code = " ".join(code.split())
+    return clip(code, MAX_TEXT), comment
+
+
+def _place(comment):
+    """'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", when that is the program's own."""
+    if not comment:
+        return ""
+    place = _comments.get(comment)
+    if place is None:
+        if len(_comments) >= MAX_CACHE:
+            _comments.clear()
+        place = ""
+        for found in _PLACE.finditer("# " + comment[-2 * MAX_SENTENCE:]):
+            path, line, function = found.groups()
+            if not path.startswith("_dynamo/"):
+                place = 'File "%s", line %s, in %s' % (_whole_path(path.strip()), line, function)
+        _comments[comment] = place
+    return place
+
+
+def _whole_path(short):
+    """torch cuts off what a path has in common with torch's own folder, and one character more. The line of source
+    beside it came from linecache, which therefore knows the whole path."""
+    whole = _paths.get(short)
+    if whole is None:
+        if len(_paths) >= MAX_CACHE:
+            _paths.clear()
+        torch = sys.modules.get("torch")
+        base = os.path.dirname(getattr(torch, "__file__", None) or "/")
+        found = set()
+        for path in list(linecache.cache):
+            if type(path) is str and path.endswith(short) and os.path.isabs(path):
+                if path[len(os.path.commonpath([path, base])) + 1:] == short:
+                    found.add(path)
+        whole = _paths[short] = found.pop() if len(found) == 1 else short
+    return whole
+
+
+def _sentence(parts):
+    return clip(" ".join("; ".join(str(part) for part in parts[:4]).split()), MAX_SENTENCE)
+
+
+_CHAIN = re.compile(r"[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\['[^']*'\]|\[\d+\])*")
+
+
+def _sources_in(text):
+    """What of the call an expression mentions, shortly: "L['x'].size()[0], L['y'].size()[1]"."""
+    return ", ".join(list(dict.fromkeys(_CHAIN.findall(text[:MAX_TEXT])))[:MAX_ITEMS])
+
+
+# Guards of the whole call belong to no value.
+_AMBIENT = {"GLOBAL_STATE": "global state", "DEFAULT_DEVICE": "torch.utils._device.CURRENT_DEVICE",
+            "TORCH_FUNCTION_MODE_STACK": "torch function modes",
+            "DUAL_LEVEL_MATCH": "torch.autograd.forward_ad._current_level"}
+
+
+def _ambient_source(kind, expression):
+    if kind in _AMBIENT:
+        return _AMBIENT[kind]
+    if "saved_tensors_hooks" in expression:
+        return "saved tensors hooks"
+    return _sources_in(expression)
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+class _Step:
+    """A manager on the walk through the tree, and its own guards: [(kind, source, parts, leaf), ...].
+
+    `said` is its source as torch's messages have it. `how` leads to it from its parent: an accessor, ("key", n) or
+    ("value", n) below an ordered dict, None for the root, "epilogue" for the guards that come last."""
+    __slots__ = ("serial", "parent", "index", "manager", "source", "said", "guards", "ordered_dict", "accessors")
+
+    def __init__(self, serial, parent, index, manager, source):
+        self.serial, self.parent, self.index, self.manager = serial, parent, index, manager
+        self.source = self.said = source
+        self.guards = []
+        self.ordered_dict = False
+        self.accessors = None
+
+    @property
+    def how(self):
+        if type(self.index) is not int:
+            return self.index
+        # listed once, and only when somebody asks
+        if self.parent.accessors is None:
+            self.parent.accessors = self.parent.manager.get_accessors()
+        return self.parent.accessors[self.index]
+
+
+def _walk(root):
+    """Every manager in torch's present order of evaluation."""
+    serial = 0
+    todo = [(root, None, None)]
+    while todo:
+        manager, parent, index = todo.pop()
+        source = manager.get_source()
+        step = _Step(serial, parent, index, manager, source)
+        serial += 1
+        guards = step.guards
+        if type(manager).__name__ not in _ORDINARY and hasattr(manager, "get_key_value_managers"):
+            step.ordered_dict = True
+            guards.append(("DICT_LENGTH", source, None, None))
+        for leaf in manager.get_leaf_guards():
+            guards.append((type(leaf).__name__, source, leaf.verbose_code_parts(), leaf))
+        children = manager.get_child_managers()
+        if type(index) is int:
+            bare = not guards and not children
+            if bare or source == parent.said:
+                kind = type(step.how).__name__
+                if kind == "GetAttrGuardAccessor":
+                    # a manager that is only there for hasattr() has its parent's source
+                    name = attribute_of(step.how)
+                    if source == parent.said:
+                        source = step.source = "%s.%s" % (source, name)
+                if bare:
+                    kind = "HASATTR" if kind == "GetAttrGuardAccessor" else "EXISTS"
+                    guards.append((kind, source, None, None))
+        yield step
+        # in reverse, for a stack
+        if step.ordered_dict:
+            pairs = manager.get_key_value_managers()
+            for place in sorted(pairs, reverse=True):
+                key, value = pairs[place]
+                if value is not None:
+                    todo.append((value, step, ("value", place)))
+                if key is not None:
+                    todo.append((key, step, ("key", place)))
+        for place in range(len(children) - 1, -1, -1):
+            todo.append((children[place], step, place))
+    epilogue = root.get_epilogue_lambda_guards() if hasattr(root, "get_epilogue_lambda_guards") else ()
+    if epilogue:
+        step = _Step(serial, None, "epilogue", root, "L")
+        step.guards = [(type(leaf).__name__, "L", leaf.verbose_code_parts(), leaf) for leaf in epilogue]
+        yield step
+
+
+_ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
+
+
+def _mark(guard):
+    """What a guard is known by while the tree is reordered. Two guards with the same mark ask the same."""
+    kind, source, parts, _ = guard
+    return hash((kind, source)) if parts is None else hash((kind, source, *parts))
+
+
+# ---- what a guard wanted, and what it saw ----------------------------------------------------------------------------
+
+# Each of these: (guard's look) -> [(source, expected, actual), ...]. A look has: kind, source, expression, codes (the
+# expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression alone.
+
+def _wanted(look):
+    """The right side of "source == value"."""
+    head = look.source + " == "
+    if look.expression.startswith(head):
+        return look.expression[len(head):]
+    found = look.expression.rpartition(" == ")
+    return found[2] if found[1] else ""
+
+
+def _equals(look):
+    expected, actual = clip(_wanted(look), MAX_VALUE), describe(look.value)
+    if expected == actual:
+        actual = "%s (%s)" % (actual, type_name(type(look.value)))
+    return [(look.source, expected, actual)]
+
+
+_LENGTH = re.compile(r" == (\d+)$")
+
+
+def _length(look):
+    found = _LENGTH.search(look.expression)
+    expected = found.group(1) if found else "0" if look.expression.startswith("not ") else ""
+    kind = type(look.value)
+    base = next((b for b in (dict, list, tuple, set, frozenset, str) if issubclass(kind, b)), None)
+    if base is not None:
+        actual = "%d" % base.__len__(look.value)
+    else:
+        try:
+            actual = "%d" % len(look.value)         # as torch asked it
+        except Exception:
+            actual = type_name(kind)
+    return [(look.source, expected, actual)]
+
+
+_IDENTITY = re.compile(r", (\d+)\)(?:, type=(.*))?$", re.S)
+_CONSTANTS = {id(v): repr(v) for v in (None, True, False, ..., NotImplemented)}
+
+
+def _type(look):
+    found = _IDENTITY.search(look.expression)
+    expected = ""
+    if found:
+        expected = (found.group(2) or "").strip()
+        if expected.startswith("<class '") and expected.endswith("'>"):
+            expected = expected[8:-2]
+        if not expected:
+            kind = look.look.alive(int(found.group(1)))
+            expected = type_name(kind) if issubclass(type(kind), type) else "class at %#x" % int(found.group(1))
+    actual = type_name(type(look.value))
+    if expected == actual:          # made anew: the same name for two classes
+        expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (actual, id(type(look.value)))
+    return [(look.source, expected, actual)]
+
+
+def _identity(look):
+    found = _IDENTITY.search(look.expression)
+    value, expected = look.value, ""
+    actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
+    if found:
+        identity = int(found.group(1))
+        thing = look.look.alive(identity)
+        expected = _CONSTANTS.get(identity) or (name_of(thing, type(thing)) if thing is not None else "")
+        if not expected:
+            kind = (found.group(2) or "").strip()
+            expected = "%s at %#x" % (kind[8:-2] if kind.startswith("<class '") else "object", identity)
+            actual = "%s at %#x" % (actual, id(value))
+        elif expected == actual:    # made anew: a lambda, a module
+            expected, actual = "%s at %#x" % (expected, identity), "%s at %#x" % (actual, id(value))
+    return [(look.source, expected, actual)]
+
+
+_TENSOR = re.compile(r"(?:, (?P<type>.*?))?, DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+                     r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], "
+                     r"stride=\[(?P<stride>[^\]]*)\]\)$", re.S)
+_DEVICES = {"privateuse1": "privateuseone"}
+_KEY_DEVICE = re.compile(r"^(?:Autograd|SparseCsr|Sparse|Quantized|NestedTensor)?"
+                         r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|Meta|MTIA|MAIA|PrivateUse\d)$")
+
+
+def _key_names(text):
+    return [key.strip() for key in text.split(",") if key.strip()]
+
+
+def _device_of(keys):
+    for key in keys:
+        found = _KEY_DEVICE.match(key)
+        if found:
+            name = found.group(1).lower()
+            return _DEVICES.get(name, name)
+    return ""
+
+
+def _numbers(text):
+    """"3, None, s0" -> [3, None, None]: what is not a number was not asked."""
+    return [int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()]
+
+
+def _dense(sizes, strides):
+    """Whether the strides follow from the sizes; None where a number is missing."""
+    follow = 1
+    for size, stride in zip(reversed(sizes), reversed(strides)):
+        if size is None or stride is None:
+            return None
+        if size != 1 and stride != follow:
+            return False
+        follow *= max(size, 1)
+    return True
+
+
+def _tensor_match(look):
+    torch, value, name = torch_here(), look.value, look.source
+    found = _TENSOR.search(look.expression)
+    if torch is None or found is None:
+        return []
+    kind = type(value)
+    wanted_type = (found.group("type") or "").strip()
+    if not issubclass(kind, torch.Tensor) or wanted_type and wanted_type != qualname(kind):
+        actual = qualname(kind) if issubclass(kind, torch.Tensor) else type_name(kind)
+        return [("type(%s)" % name, wanted_type or "Tensor", actual)]
+    rows = []
+    keys = (torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()) \
+        - torch._C._dispatch_tls_local_exclude_set()
+    wanted, seen = _key_names(found.group("keys")), _key_names(repr(keys).partition("(")[2].rstrip(")"))
+    device, index = _device_of(wanted) or value.device.type, found.group("device")
+    expected, actual = device, value.device.type
+    if index != "None" or value.device.index is not None:
+        expected, actual = "%s:%s" % (device, index), "%s:%s" % (actual, value.device.index)
+    if expected != actual:
+        rows.append((name + ".device", expected, actual))
+    elif set(wanted) != set(seen):
+        lost, new = [k for k in wanted if k not in seen], [k for k in seen if k not in wanted]
+        rows.append(("torch._C._dispatch_keys(%s)" % name, ", ".join(lost + ["not " + k for k in new]),
+                     ", ".join(new + ["not " + k for k in lost])))
+    if found.group("dtype") != str(value.dtype):
+        rows.append((name + ".dtype", found.group("dtype"), str(value.dtype)))
+    if found.group("grad") != str(value.requires_grad):
+        rows.append((name + ".requires_grad", found.group("grad"), str(value.requires_grad)))
+    sizes, strides = _numbers(found.group("size")), _numbers(found.group("stride"))
+    if len(sizes) != value.dim():
+        rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim()))
+        return rows
+    actual = list(value.size())
+    off = [i for i, n in enumerate(sizes) if n is not None and n != actual[i]]
+    rows += [("%s.size()[%d]" % (name, i), "%d" % sizes[i], str(actual[i])) for i in off]
+    if value.layout is torch.strided:
+        steps = list(value.stride())
+        if not (off and _dense(sizes, strides) is not False and _dense(actual, steps)):
+            rows += [("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]))
+                     for i, n in enumerate(strides) if n is not None and n != steps[i]]
+    return rows
+
+
+_QUOTED = re.compile(r"\(('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,()]+), ")
+_HAS = re.compile(r"hasattr\(.*, ('(?:[^'\\]|\\.)*')\)", re.S)
+
+
+def _contains(look):
+    found = _QUOTED.search(look.expression) if "___dict_contains" in look.expression else None
+    what = found.group(1) if found else look.expression.rpartition(", ")[2].rstrip(")")
+    lacks = look.expression.startswith("not ")
+    return [(look.source, "lacks " + what if lacks else "has " + what, "has " + what if lacks else "lacks " + what)]
+
+
+def _no_attribute(look):
+    found = _HAS.search(look.expression)
+    name = found.group(1)[1:-1] if found else "?"
+    return [("%s.%s" % (look.source, name), "missing", "present")]
+
+
+_MARKING = re.compile(r"'(_dynamo_\w+)'")
+
+
+def _marking(look):
+    """mark_dynamic() and its like put attributes on tensors; each part of the guard asks about one."""
+    rows = []
+    fields = object.__getattribute__(look.value, "__dict__")
+    for code in look.codes:
+        found = _MARKING.search(code)
+        if found is None or look.holds(code) is not False:
+            continue
+        name = found.group(1)
+        subset = re.search(r"issubset\((.*?)\)\)", code)
+        rows.append(("%s.%s" % (look.source, name), "within " + subset.group(1) if subset else "missing",
+                     describe(fields[name]) if name in fields else "missing"))
+    return rows
+
+
+def _iterator_length(look):
+    return [(look.source, _wanted(look), look.text_of("___tuple_iterator_len"))]
+
+
+def _range_iterator(look):
+    return [(look.source, _wanted(look), look.text_of("___normalize_range_iter"))]
+
+
+def _version(look):
+    return [(look.source, _wanted(look), look.text_of("___dict_version"))]
+
+
+def _mapping_keys(look):
+    return [(look.source, _wanted(look), describe(list(look.value.keys())))]
+
+
+def _default_device(look):
+    device = sys.modules["torch.utils._device"].CURRENT_DEVICE
+    return [(look.source, _wanted(look), describe(device))]
+
+
+def _modes(look):
+    """The types of the torch function modes in force. Those expected are in torch's own Python version of the check."""
+    torch, expected = torch_here(), ""
+    check = look.look.scope.helpers.get("___check_torch_function_mode_stack")
+    if type(check) is types.FunctionType and "types" in check.__code__.co_freevars:
+        cell = check.__closure__[check.__code__.co_freevars.index("types")].cell_contents
+        expected = "[%s]" % ", ".join(type_name(kind) for kind in cell[:MAX_ITEMS])
+    count = torch._C._len_torch_function_stack()
+    actual = [type_name(type(torch._C._get_function_stack_at(i))) for i in range(min(count, MAX_ITEMS))]
+    return [(look.source, expected, "[%s]" % ", ".join(actual))]
+
+
+_AUTOCAST = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps")
+_DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
+           8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16"}
+
+
+def _flags(state):
+    """torch's global state, flat and under the names that its own sentences use."""
+    flags = {}
+    for name, value in state.items():
+        if name == "autocast_state" and isinstance(value, dict):
+            flags["autocast_cache_enabled"] = value.get("cached_enabled")
+            for i, enabled in enumerate(value.get("enabled", ())):
+                device = _AUTOCAST[i] if i < len(_AUTOCAST) else i
+                flags["autocast(%s)_enabled" % device] = enabled
+                flags["autocast(%s)_dtype" % device] = _DTYPES.get((value.get("dtype") or {i: None})[i])
+        elif name.startswith("allow_") and type(value) is int and value in (0, 1):
+            flags[name] = bool(value)
+        else:
+            flags[name] = "torch." + _DTYPES[value] if name == "default_dtype" and value in _DTYPES else value
+    return flags
+
+
+def _flag_now(torch, name):
+    """For a torch whose state cannot be listed."""
+    asked = {"grad_mode": torch.is_grad_enabled, "torch_function": torch._C._is_torch_function_enabled,
+             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
+             "deterministic_algorithms_warn_only": torch.is_deterministic_algorithms_warn_only_enabled,
+             "num_threads": torch.get_num_threads, "default_dtype": torch.get_default_dtype}.get(name)
+    return asked() if asked else None
+
+
+def _global_state(look):
+    torch = torch_here()
+    check = look.look.scope.helpers.get("___check_global_state")
+    guard = getattr(check, "__self__", None)
+    changed = str(guard.reason()).split() if hasattr(guard, "reason") else []
+    before = guard.__getstate__() if hasattr(guard, "__getstate__") else None
+    if type(before) is not str:
+        found = look.expression.partition(" against ")
+        before = found[2] or None
+    if before is None:
+        rows = []
+        for name in changed:
+            now = _flag_now(torch, name)
+            rows.append((name, str(not now) if type(now) is bool else "", "" if now is None else str(now)))
+        return rows
+    was, now = _flags(json.loads(before)), _flags(json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__()))
+    names = [name for name in was if was[name] != now.get(name)]
+    names = [name for name in names if name in changed] or names
+    return [(name, str(was[name]), str(now.get(name))) for name in names]
+
+
+def _maximal_sources(tree):
+    """The expressions below TREE that start at L or G, each as long as it goes."""
+    found, todo = [], [tree]
+    while todo:
+        node = todo.pop()
+        inner = node
+        while isinstance(inner, (ast.Attribute, ast.Subscript, ast.Call)):
+            inner = inner.func if isinstance(inner, ast.Call) else inner.value
+        if isinstance(inner, ast.Name) and inner.id in ("L", "G") and inner is not node:
+            found.append(ast.unparse(node))
+        else:
+            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+    return list(dict.fromkeys(found))
+
+
+def _expressions(look):
+    """Guards that are expressions over the whole call: those that are broken, and the values that broke them."""
+    rows, unknown = [], False
+    for code in look.codes:
+        if "saved_tensors_hooks ids == " in code:
+            rows.append(_hooks(code))
+            continue
+        found = parse(code)
+        if found is None:
+            unknown = True
+        if found is None or look.holds(code) is not False:
+            continue
+        tree = found[0].body
+        sources = _maximal_sources(tree)
+        if isinstance(tree, ast.Compare) and isinstance(tree.ops[0], (ast.Is, ast.IsNot)):
+            same = isinstance(tree.ops[0], ast.Is)
+            words = ("the same object", "different objects")
+            rows.append((", ".join(sources), words[not same], words[same]))
+            continue
+        values = ["%s = %s" % (source, look.evaluated(source)) for source in sources[:MAX_ITEMS]]
+        rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values)))
+    # When none of those on the whole call is broken, they fail because others do: a source leads nowhere.
+    return rows if rows or unknown or not look.ambient else None
+
+
+def _hooks(code):
+    """Hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
+    module = sys.modules.get("torch._functorch._aot_autograd.utils")
+    hooks = module.top_saved_tensors_hooks() if module is not None else None
+    actual = "None" if hooks is None else "(%s)" % ", ".join(name_of(h, type(h)) for h in tuple(hooks)[:2])
+    return "saved tensors hooks", code.rpartition(" == ")[2], actual
+
+
+def _overlapping(look):
+    """Which tensors share memory; torch's guard names those that should and those that should not."""
+    try:
+        call = ast.parse(look.expression, mode="eval").body
+        should = [ast.unparse(node) for node in call.keywords[0].value.elts]
+        names = should + [ast.unparse(node) for node in call.keywords[1].value.elts]
+        tensors = [evaluate(name, look.look.scope) for name in names]
+        shared = torch_here()._C._dynamo.guards.compute_overlapping_tensors(tensors, symbolic=False)
+    except Exception:
+        return []
+    actual = [names[i] for i in sorted(shared)]
+    if set(actual) == set(should):
+        return None
+    return [(", ".join(names), "sharing memory: %s" % (", ".join(should) or "none"),
+             "sharing memory: %s" % (", ".join(actual) or "none"))]
+
+
+def _constant(expected):
+    return lambda look: [(look.source, expected, describe(look.value))]
+
+
+_EXPLAIN = {
+    "EQUALS_MATCH": _equals, "CONSTANT_MATCH": _equals,
+    "TRUE_MATCH": _constant("True"), "FALSE_MATCH": _constant("False"), "NONE_MATCH": _constant("None"),
+    "NOT_NONE": _constant("not None"), "FLOAT_IS_NAN": _constant("nan"), "COMPLEX_IS_NAN": _constant("nan"),
+    "TYPE_MATCH": _type, "FAKE_SCRIPT_TYPE_MATCH": _type, "ID_MATCH": _identity,
+    "LENGTH_CHECK": _length, "DICT_LENGTH": _length,
+    "TUPLE_ITERATOR_LEN": _iterator_length, "RANGE_ITERATOR_MATCH": _range_iterator,
+    "TENSOR_MATCH": _tensor_match, "DICT_CONTAINS": _contains, "SET_CONTAINS": _contains, "NO_HASATTR": _no_attribute,
+    "DIMENSION_DYNAMIC_MARKING_GUARD": _marking, "DYNAMIC_INDICES": _marking,
+    "DICT_VERSION": _version, "MAPPING_KEYS_MATCH": _mapping_keys,
+    "GLOBAL_STATE": _global_state, "DEFAULT_DEVICE": _default_device, "TORCH_FUNCTION_MODE_STACK": _modes,
+    "DUAL_LEVEL_MATCH": lambda look: [(look.source, _wanted(look), describe(
+        sys.modules["torch.autograd.forward_ad"]._current_level))],
+    "LAMBDA_GUARD": _expressions, "LAMBDA_GUARD_NO_ARGS": _expressions, "LAMBDA_GUARD_NO_FRAMELOCALS": _expressions,
+    "SYMBOLIC_SHAPE_GUARD": _expressions, "OBJECT_ALIASING": _expressions, "STORAGE_OVERLAPPING": _overlapping,
+}
+
+# Guards that relate several values.
+_RELATIONS = frozenset(("OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"))
+
+# After one of these nothing about the value can be asked that means anything.
+_TYPE_KINDS = frozenset(("TYPE_MATCH", "FAKE_SCRIPT_TYPE_MATCH", "NONE_MATCH", "NOT_NONE"))
+
+
+class _GuardLook:
+    """One guard beside the value that it looks at."""
+
+    def __init__(self, look, guard, value):
+        self.look, self.value = look, value
+        self.kind, self.source, parts, self.leaf = guard
+        self.codes = [_split(part)[0] for part in parts] if parts is not None else []
+        self.expression = " and ".join(self.codes)
+        self.ambient = self.source == "L"
+        if self.ambient:
+            self.source = _ambient_source(self.kind, self.expression)
+
+    def holds(self, code):
+        """True, False, or None when that cannot be said."""
+        try:
+            return bool(evaluate(code, self.look.scope))
+        except Exception:
+            return None
+
+    def evaluated(self, source):
+        try:
+            return describe(evaluate(source, self.look.scope))
+        except Unreadable:
+            return "?"
+
+    def text_of(self, helper):
+        """What one of torch's helpers says of the value."""
+        try:
+            return describe(self.look.scope.helpers[helper](self.value))
+        except Exception:
+            return type_name(type(self.value))
+
+    def explain(self):
+        """[(source, expected, actual), ...], or None when it holds after all."""
+        try:
+            rows = _EXPLAIN[self.kind](self) if self.kind in _EXPLAIN else []
+        except Exception:
+            rows = []
+        if rows is None:
+            return None
+        return [(clip(source, MAX_TEXT), clip(expected, MAX_VALUE), clip(actual, MAX_VALUE))
+                for source, expected, actual in rows] or [(self.source, clip(self.expression, MAX_VALUE), "")]
+
+
+class _Look:
+    """A walk through the tree beside a call's values: what does not hold, in the order of evaluation."""
+
+    def __init__(self, guards, manager, root, f_locals, f_globals):
+        self.scope = Scope(manager, f_locals, f_globals)
+        self.guards = guards
+        self.root = root
+        self.causes = []            # (ordinal, kind, source, expected, actual)
+        self.tensors = {}           # id -> source, for NO_TENSOR_ALIASING
+        self.relations = {}         # a relation's code -> its part of `causes`
+        self.message = ""           # torch's, of the guard that failed first
+        self._alive = None          # id -> weak reference, see alive()
+
+    def run(self, most=MAX_CAUSES):
+        """Fills `causes`, up to MOST of them and as far as time allows."""
+        ordinals = self.guards._places()
+        end = time.monotonic() + MAX_SECONDS
+        values = {}                 # serial -> ("is", value), ("missing", [its source, until told]), ("skip", None)
+        steps = _walk(self.root)
+        self._step(next(steps), values, ordinals)
+        with quiet():               # as torch does, from the root's children on
+            for step in steps:
+                if len(self.causes) >= most or time.monotonic() > end:
+                    break
+                self._step(step, values, ordinals)
+        del self.causes[most:]
+
+    def _step(self, step, values, ordinals):
+        state, value = self._value(step, values)
+        values[step.serial] = state, value
+        for guard in step.guards:
+            ordinal = ordinals.next(_mark(guard))
+            if state == "missing" and value:
+                self.causes.append((ordinal, guard[0], value.pop(), "present", "missing"))
+            elif state == "is":
+                try:
+                    senseless = self._guard(step, guard, value, ordinal)
+                except Exception:
+                    senseless = False
+                if senseless:
+                    values[step.serial] = state, value = "skip", None
+
+    def _value(self, step, values):
+        if step.parent is None:
+            return "is", self.scope.locals
+        parent, index = step.parent, step.index
+        state, value = values.get(parent.serial, ("skip", None))
+        if state != "is":
+            return state, value
+        try:
+            if type(index) is tuple:
+                items = self._items(parent, value, values)
+                if index[1] >= len(items):
+                    raise Missing
+                return "is", items[index[1]][index[0] == "value"]
+            return "is", read(step.how, step.source, value, self.scope)
+        except Missing:
+            return "missing", [step.source]
+        except Exception:
+            return "skip", None
+
+    def _items(self, parent, value, values):
+        """A dict's items as far as its managers ask for them, listed once."""
+        key = ("items", parent.serial)
+        if key not in values:
+            last = max(parent.manager.get_key_value_managers(), default=-1)
+            if last >= MAX_DICT:
+                raise Unreadable
+            values[key] = list(itertools.islice(dict.items(need(value, dict)), last + 1))
+        return values[key]
+
+    def _guard(self, step, guard, value, ordinal):
+        """Asks one guard. True when the rest of this manager makes no sense any more."""
+        kind, source, parts, leaf = guard
+        if leaf is None:
+            return self._ordered_dict(step, value, ordinal) if kind == "DICT_LENGTH" else False
+        if kind == "NO_TENSOR_ALIASING":
+            other = self.tensors.setdefault(id(value), source)
+            if other != source:
+                self.causes.append((ordinal, kind, source, "its own tensor", "the same tensor as " + other))
+            return False
+        if kind == "MAPPING_KEYS_MATCH" and type(value) is not types.MappingProxyType:
+            return True             # torch's check would crash
+        if kind in _RELATIONS:
+            self._relation(guard, value, ordinal)
+            return False
+        if not callable(leaf):
+            return False
+        try:
+            if leaf(value):
+                return False
+        except Exception:
+            pass
+        rows = _GuardLook(self, guard, value).explain()
+        for row in rows or ():
+            self.causes.append((ordinal, kind, *row))
+        if kind == "TENSOR_MATCH":
+            torch = torch_here()
+            return torch is None or not issubclass(type(value), torch.Tensor)
+        return kind in _TYPE_KINDS
+
+    def _relation(self, guard, value, ordinal):
+        """A guard that stands at several values and remembers those that it has seen. torch lets nobody ask it alone;
+        its expression can be asked. The last place is the one where torch notices."""
+        kind, parts = guard[0], tuple(guard[2])
+        if parts in self.relations:
+            start, end = self.relations[parts]
+            self.causes[start:end] = [(ordinal, *cause[1:]) for cause in self.causes[start:end]]
+            return
+        look = _GuardLook(self, guard, value)
+        rows = None
+        if kind == "STORAGE_OVERLAPPING" or any(look.holds(code) is False for code in look.codes):
+            rows = look.explain()
+        start = len(self.causes)
+        for row in rows or ():
+            self.causes.append((ordinal, kind, *row))
+        self.relations[parts] = start, len(self.causes)
+
+    def alive(self, identity):
+        """The object that torch's guard names by its id: torch left a finalizer on it when it made the guard."""
+        if self._alive is None:
+            self._alive = {}
+            for info in list(getattr(weakref.finalize, "_registry", {}).values())[-MAX_FINALIZERS:]:
+                if type(info.func) is functools.partial and "obj_str" in info.func.keywords:
+                    thing = info.weakref()
+                    if thing is not None:
+                        self._alive[id(thing)] = info.weakref
+        found = self._alive.get(identity)
+        return found() if found is not None else None
+
+    def _ordered_dict(self, step, value, ordinal):
+        """torch checks type and length of such a dict itself, and says what it wanted only when that decided."""
+        manager, kind, source = step.manager, type(value), step.source
+        wanted = manager.get_type_of_guarded_value() if hasattr(manager, "get_type_of_guarded_value") else None
+        if issubclass(type(wanted), type) and kind is not wanted:
+            self.causes.append((ordinal, "DICT_LENGTH", "type(%s)" % source, type_name(wanted), type_name(kind)))
+            return True
+        if not issubclass(kind, dict) or self.message == "TYPE_MISMATCH(%s)" % source:
+            self.causes.append((ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind)))
+            return True
+        head = "len(%s) != " % source
+        if self.message.startswith(head):
+            self.causes.append((ordinal, "DICT_LENGTH", "len(%s)" % source, self.message[len(head):],
+                                "%d" % dict.__len__(value)))
+        else:
+            least = max(manager.get_key_value_managers(), default=-1) + 1
+            if dict.__len__(value) < least:
+                self.causes.append((ordinal, "DICT_LENGTH", "len(%s)" % source, "%d or more" % least,
+                                    "%d" % dict.__len__(value)))
+        return False
+
+
+# ---- an entry's guards -----------------------------------------------------------------------------------------------
+
+class _Places:
+    """Gives guards of the tree as it is now their ordinals from birth."""
+
+    def __init__(self, marks):
+        self._of = {}
+        for ordinal, mark in enumerate(marks):
+            self._of.setdefault(mark, []).append(ordinal)
+        self._next = {}
+
+    def next(self, mark):
+        ordinals = self._of.get(mark)
+        if ordinals is None:
+            return -1
+        if len(ordinals) == 1:
+            return ordinals[0]
+        at = self._next.get(mark, 0)
+        self._next[mark] = at + 1
+        return ordinals[min(at, len(ordinals) - 1)]
+
+
+class Guards:
+    """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
+
+    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "__weakref__")
+
+    def __init__(self, guard_manager):
+        self._manager = weakref.ref(guard_manager)
+        self._known = {}            # (torch's message, its count) -> (ordinal, guards run)
+        self._known_tensors = {}    # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
+        rows, marks = [], array.array("q")
+        for step in _walk(guard_manager.root):
+            for guard in step.guards:
+                marks.append(_mark(guard))
+                rows.append(self._row(step, guard))
+        self.rows, self._marks = rows, marks
+
+    @staticmethod
+    def _row(step, guard):
+        kind, source, parts, _ = guard
+        if parts is None:
+            if kind == "HASATTR":
+                base, _, name = source.rpartition(".")
+                return kind, source, "hasattr(%s, %r)" % (base, name), ""
+            return kind, source, "%s exists" % source if kind == "EXISTS" else "type and length of %s" % source, ""
+        expression, comment = _split(parts[0]) if parts else ("", "")
+        place = _place(comment)
+        if len(parts) > 1:
+            codes, tail = [expression], "  # " + comment
+            for part in parts[1:MAX_PARTS]:
+                if comment and part.endswith(tail):     # mostly the same
+                    codes.append(part[:-len(tail)].rstrip())
+                else:
+                    code, other = _split(part)
+                    codes.append(code)
+                    other = _place(other)
+                    if other and other not in place:
+                        place = place + "\n" + other if place else other
+            expression = clip(" and ".join(codes), MAX_TEXT)
+        if step.parent is None:
+            source = _ambient_source(kind, expression)
+        return kind, source, expression, place
+
+    def _places(self):
+        return _Places(self._marks)
+
+    def order(self):
+        """The ordinals in the order in which torch asks them now."""
+        manager = self._manager()
+        if manager is None:
+            return []
+        try:
+            places = self._places()
+            return [places.next(_mark(guard)) for step in _walk(manager.root) for guard in step.guards]
+        except Exception:
+            return []
+
+    def failed(self, f_locals, f_globals):
+        """A check of this entry has just failed: (ordinal of the guard that ended it or -1, how many guards ran)."""
+        manager = self._manager()
+        if manager is None:
+            return -1, 0
+        try:
+            root = manager.root
+            info = root.check_verbose(f_locals)
+            return self._first(manager, root, info, f_locals, f_globals)
+        except Exception:
+            return -1, 0
+
+    def _first(self, manager, root, info, f_locals, f_globals):
+        count = info.num_guards_executed
+        if info.result:
+            return -1, count
+        parts = info.verbose_code_parts
+        message = parts[0] if len(parts) == 1 else tuple(parts)
+        found = self._known.get((message, count))
+        if found is not None:
+            return found
+        if type(message) is str and message.startswith("tensor '"):
+            end = message.find("' ", 8)
+            while end > 0:
+                found = self._known_tensors.get((message[8:end], count))
+                if found is not None:
+                    return found
+                end = message.find("' ", end + 1)
+        found, tensor = self._locate(root, parts, count)
+        if found is None:
+            look = _Look(self, manager, root, f_locals, f_globals)
+            look.message = parts[0] if parts else ""
+            look.run(1)
+            ordinal = look.causes[0][0] if look.causes else -1
+            order = self.order()
+            found = ordinal, order.index(ordinal) + 1 if ordinal in order else count
+        if tensor is not None:
+            known, key = self._known_tensors, (tensor, count)
+        else:
+            known, key = self._known, (message, count)
+        if message:
+            if len(known) >= MAX_KNOWN:
+                known.clear()
+            known[key] = found
+        return found
+
+    def _locate(self, root, parts, count):
+        """Finds the guard that said PARTS after torch had counted COUNT leaves: ((ordinal, guards run), tensor's
+        source), None where nothing fits.
+
+        torch's count leaves out what is no leaf, and what an ordered dict has before its keys; so it is counted along
+        in the same way."""
+        places, place, counted, message = self._places(), 0, 0, parts[0] if parts else ""
+        said, loosely, reached = None, [], None
+        inside = {}                 # ordered dicts: torch's count on entering
+        pending = []                # managers whose first guard is still to come: (step, torch's count on entering)
+        for step in _walk(root):
+            if type(step.index) is tuple and step.parent.serial in inside:
+                counted = inside.pop(step.parent.serial)
+            if step.ordered_dict:
+                inside[step.serial] = counted
+            pending = [entry for entry in pending if self._above(entry[0], step)]
+            pending.append((step, counted))
+            for kind, source, texts, leaf in step.guards:
+                ordinal = places.next(_mark((kind, source, texts, leaf)))
+                place += 1
+                for above, entered in pending:
+                    # Nothing of what ABOVE leads to was asked: it could not be reached, or its dict is another one.
+                    if entered == count and above.parent is not None and above.said in message \
+                            and (reached is None or len(above.said) >= len(reached[1])):
+                        reached = (ordinal, place), above.said
+                pending = []
+                if leaf is None:
+                    continue
+                counted += 1
+                if texts == parts:
+                    if counted == count:
+                        return (ordinal, place), None
+                    loosely.append((ordinal, place))
+                elif counted == count and said is None:
+                    if kind == "TENSOR_MATCH" and message.startswith(("tensor '%s' " % source,
+                                                                      "expected type of '%s'" % source)):
+                        return (ordinal, place), source if message.startswith("tensor") else None
+                    if kind == "GLOBAL_STATE" and message.startswith("GLOBAL_STATE") \
+                            or kind == "NO_TENSOR_ALIASING" and message.startswith("Duplicate tensor"):
+                        return (ordinal, place), None
+                    if kind.startswith("LAMBDA_GUARD"):
+                        said = ordinal, place       # it raised: the message is the exception's
+        if reached is not None:
+            return reached[0], None
+        if len(loosely) == 1:
+            return loosely[0], None
+        return said, None
+
+    @staticmethod
+    def _above(step, below):
+        while below is not None:
+            if below is step:
+                return True
+            below = below.parent
+        return False
+
+    def explain(self, f_locals, f_globals):
+        """Every guard that does not hold now, the one that ended the check first: (ordinal, kind, source, expected,
+        actual, text). One guard may have several rows: each property of a tensor is one. Empty when all hold."""
+        manager = self._manager()
+        if manager is None:
+            return []
+        try:
+            root = manager.root
+            info = root.check_verbose(f_locals)
+            if info.result:
+                return []
+            parts = list(info.verbose_code_parts)
+            look = _Look(self, manager, root, f_locals, f_globals)
+            look.message = str(parts[0]) if parts else ""
+            first = self._first(manager, root, info, f_locals, f_globals)[0]
+            try:
+                look.run()
+            except Exception:
+                pass
+            return self._order(look.causes, first, parts)
+        except Exception:
+            return []
+
+    def _order(self, causes, first, parts):
+        """The deciding guard's rows first, with torch's sentence; the others with the code that they are."""
+        if first < 0 and causes:
+            first = causes[0][0]
+        decided = [cause for cause in causes if cause[0] == first]
+        if not decided:
+            kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")
+            decided = [(first, kind, source, clip(expression, MAX_VALUE), "")]
+        told = []
+        for number, cause in enumerate(decided):
+            if len(parts) > 1:      # a shape guard: the part that this row is about
+                text = next((p for p in parts if _split(p)[0] == cause[3]), parts[min(number, len(parts) - 1)])
+                told.append((*cause, _sentence([text])))
+            else:
+                told.append((*cause, _sentence(parts) if number == 0 else ""))
+        seen = {first}
+        for cause in causes:
+            if cause[0] != first:
+                text = "" if cause[0] in seen or cause[0] < 0 else clip(self.rows[cause[0]][2], MAX_SENTENCE)
+                seen.add(cause[0])
+                told.append((*cause, text))
+        return told[:MAX_CAUSES]

@@ -1,0 +1,30 @@
+"""Observes torch's own evaluator: hooks round it, and the one thing that they cannot see, why an entry was invalidated.
+
+Runs in: the traced process. The hooks themselves are src/tracer_observe.c.
+"""
+import sys
+
+import _dyntrace
+
+
+def attach(module):
+    """MODULE is torch._C._dynamo.eval_frame."""
+    _dyntrace._observe(module)
+
+
+def watch_deaths():
+    """Called once torch._dynamo is imported: entries that torch invalidates say why."""
+    manager = getattr(sys.modules.get("torch._dynamo.guards"), "CheckFunctionManager", None)
+    original = getattr(manager, "invalidate", None)
+    if original is None:
+        return
+
+    def invalidate(self, *args, **kwargs):
+        code = getattr(getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None)
+        result = original(self, *args, **kwargs)
+        reason = getattr(getattr(self, "guard_manager", None), "invalidation_reason", None)
+        if code is not None:
+            _dyntrace._observe_death(code, str(reason or "invalidated by torch"))
+        return result
+
+    manager.invalidate = invalidate

@@ -1,0 +1,394 @@
+"""A call's values: short texts for them, and the ways in which the guards of torch reach them.
+
+Runs in: the traced process. Nothing here keeps a value alive, and nothing runs code of the program for a text: no
+__repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading what a guard looks at does run what
+torch runs there at every check: attributes, items, __getattr__.
+
+    describe(value)                         "Tensor float32[4, 8] cpu requires_grad", "Linear(training)", "[1, 'a']"
+    read(accessor, source, value, scope)    from a parent's value to its child's, as torch's accessor does it
+    evaluate(text, scope)                   an expression of torch's, if it only reads
+"""
+import ast
+import contextlib
+import enum
+import itertools
+import os
+import re
+import sys
+import types
+import weakref
+
+MAX_VALUE = 240         # characters of a value
+MAX_ITEMS = 8           # of a container, shown
+MAX_DIMENSIONS = 16     # of a tensor, shown
+MAX_CODE = 4000         # characters of an expression that is evaluated
+MAX_CACHE = 1024        # entries of each cache below
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+# Read through `type` itself: a metaclass may have put code of the program behind these names.
+qualname = type.__dict__["__qualname__"].__get__
+_mro = type.__dict__["__mro__"].__get__
+
+
+def type_name(kind):
+    """As type.__repr__ has it: "int", "collections.OrderedDict"."""
+    return type.__repr__(kind)[8:-2]
+
+
+def clip(text, most):
+    return text if len(text) <= most else text[:most - 3] + "..."
+
+
+def torch_here():
+    """torch, when it is there and whole enough for our questions."""
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "Tensor") and hasattr(torch, "nn") else None
+
+
+def quiet():
+    """While it lasts, reading a tensor's attributes runs no __torch_function__ of the program."""
+    torch = torch_here()
+    return torch._C.DisableTorchFunction() if torch is not None else contextlib.nullcontext()
+
+
+def describe(value):
+    """A short text for a value: a tensor's type, shape and place, small builtins as they are written, else a type."""
+    try:
+        simple = SIMPLE.get(id(type(value)))
+        if simple is not None:
+            return simple(value)
+        with quiet():
+            return clip(_describe(value, 0), MAX_VALUE)
+    except Exception:
+        return type_name(type(value))
+
+
+def _int(value):
+    bits = value.bit_length()
+    return int.__repr__(value) if bits <= 256 else "int of %d bits" % bits
+
+
+def _str(value):
+    return repr(value) if len(value) <= 80 else "%r... of %d" % (value[:77], len(value))
+
+
+# By id: to look a class up would run its metaclass's __hash__ and __eq__.
+SIMPLE = {id(kind): f for kind, f in (
+    (type(None), repr), (bool, repr), (int, _int), (float, repr), (complex, repr), (str, _str), (bytes, _str),
+    (type(...), repr), (type(NotImplemented), repr), (range, repr))}
+
+
+def _describe(value, depth):
+    kind = type(value)
+    simple = SIMPLE.get(id(kind))
+    if simple is not None:
+        return simple(value)
+    if id(kind) in _BRACKETS:
+        return _container(value, kind, depth)
+    torch = torch_here()
+    if torch is not None:
+        if issubclass(kind, torch.Tensor):
+            return _tensor(torch, value, kind)
+        if any(kind is k for k in (torch.dtype, torch.device, torch.layout, torch.memory_format)):
+            return repr(value)
+        if kind is torch.Size:
+            return "torch.Size(%s)" % _container(list(value), list, depth)
+        if issubclass(kind, torch.nn.Module):
+            training = object.__getattribute__(value, "__dict__").get("training")
+            if type(training) is not bool:
+                return qualname(kind)
+            return qualname(kind) + ("(training)" if training else "(eval)")
+    if kind is slice:
+        return "slice(%s, %s, %s)" % tuple(_describe(v, depth + 1) for v in (value.start, value.stop, value.step))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if kind is getattr(numpy, "ndarray", None):
+            return "ndarray %s%s" % (value.dtype, list(value.shape[:MAX_DIMENSIONS]))
+        # numpy's own scalar types; a class of the program is not found under its name there
+        if issubclass(kind, getattr(numpy, "generic", ())) and kind is getattr(numpy, kind.__name__, None):
+            return clip(repr(value), 80)
+    for base in (dict, list, tuple, set, frozenset):
+        if issubclass(kind, base):
+            return "%s of %d" % (type_name(kind), base.__len__(value))
+    return name_of(value, kind)
+
+
+def name_of(value, kind):
+    """A thing that is what it is: functions, classes, modules by name, other objects by their type."""
+    if issubclass(kind, type):
+        return "class " + type_name(value)
+    if kind is types.FunctionType:
+        return "function %s (%s)" % (value.__qualname__, _line(value.__code__))
+    if kind is types.MethodType:
+        inner = value.__func__
+        return "method " + (inner.__qualname__ if type(inner) is types.FunctionType else type_name(type(inner)))
+    if kind is types.BuiltinFunctionType:
+        return "builtin " + value.__name__
+    if kind is types.CodeType:
+        return "code %s (%s)" % (value.co_qualname, _line(value))
+    if issubclass(kind, enum.Enum):
+        return _enum(value, kind)
+    if issubclass(kind, types.ModuleType):
+        name = types.ModuleType.__dict__["__dict__"].__get__(value).get("__name__")
+        return "module " + name if type(name) is str else "module"
+    return type_name(kind)
+
+
+def _line(code):
+    return "%s:%d" % (os.path.basename(code.co_filename), code.co_firstlineno)
+
+
+def _enum(value, kind):
+    """As enum writes it, when the parts are simple: "<Color.RED: 1>"."""
+    fields = object.__getattribute__(value, "__dict__")
+    name, inner = fields.get("_name_"), fields.get("_value_")
+    inside = SIMPLE.get(id(type(inner)), lambda _: "...")(inner)
+    return "<%s.%s: %s>" % (qualname(kind), name if type(name) is str else "?", inside)
+
+
+_BRACKETS = {id(kind): pair for kind, pair in (
+    (list, ("[", "]")), (tuple, ("(", ")")), (set, ("{", "}")), (frozenset, ("frozenset({", "})")), (dict, ("{", "}")))}
+
+
+def _container(value, kind, depth):
+    """Its first items, or just its length where it is nested deeply."""
+    if depth >= 2:
+        return "%s of %d" % (kind.__name__, len(value))
+    if not value and (kind is set or kind is frozenset):
+        return kind.__name__ + "()"
+    left, right = _BRACKETS[id(kind)]
+    if kind is dict:
+        shown = ["%s: %s" % (_describe(k, depth + 1), _describe(v, depth + 1))
+                 for k, v in itertools.islice(value.items(), MAX_ITEMS)]
+    else:
+        shown = [_describe(v, depth + 1) for v in itertools.islice(value, MAX_ITEMS)]
+    if len(value) > MAX_ITEMS:
+        shown.append("... of %d" % len(value))
+    elif kind is tuple and len(value) == 1:
+        right = ",)"
+    return left + ", ".join(shown) + right
+
+
+def _tensor(torch, value, kind):
+    """"Tensor float32[4, 8] cpu requires_grad"; also a layout or strides that are not the usual ones."""
+    name = qualname(kind)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
+        # A class with a __torch_dispatch__ may answer even for its sizes with code of the program.
+        fields = (type.__dict__["__dict__"].__get__(base) for base in _mro(kind))
+        dispatch = next((names["__torch_dispatch__"] for names in fields if "__torch_dispatch__" in names), None)
+        if dispatch is not torch.Tensor.__dict__.get("__torch_dispatch__"):
+            return name + " (tensor)"
+    text = "%s %s[%s] %s" % (name, str(value.dtype).replace("torch.", ""), _sizes(value.shape), value.device)
+    if value.layout is not torch.strided:
+        text += " " + str(value.layout).replace("torch.", "")
+    elif not value.is_contiguous():
+        text += " stride(%s)" % _sizes(value.stride())
+    return text + " requires_grad" if value.requires_grad else text
+
+
+def _sizes(numbers):
+    return ", ".join(_int(n) if type(n) is int else "?" for n in numbers[:MAX_DIMENSIONS])
+
+
+# ---- reading a call's values -----------------------------------------------------------------------------------------
+
+class Missing(Exception):
+    """torch would not find it either."""
+
+
+class Unreadable(Exception):
+    """We do not know how to read it."""
+
+
+_LAST = re.compile(r"(?:\.([A-Za-z_]\w*)|\['([^'\\\]]*)'\]|\[(-?\d+)\])$")
+_NO_KEY = object()
+_keys = {}              # source -> its last attribute, key or index
+_parsed = {}            # expression -> (tree, code), or None when it is not harmless
+
+
+def _last_key(source):
+    """'b' of "L['a']['b']", "L['a'].b" and "L['a']['b']()"."""
+    key = _keys.get(source, _keys)
+    if key is _keys:
+        if len(_keys) >= MAX_CACHE:
+            _keys.clear()
+        found = _LAST.search(source)
+        if found:
+            attribute, text, number = found.groups()
+            key = attribute if attribute is not None else text if text is not None else int(number)
+        else:
+            key = _NO_KEY
+            try:
+                tree = ast.parse(source[:MAX_CODE], mode="eval").body
+                if isinstance(tree, ast.Call) and not tree.args:
+                    tree = tree.func
+                if isinstance(tree, ast.Subscript):
+                    key = ast.literal_eval(tree.slice)
+            except Exception:
+                pass
+        _keys[source] = key
+    return key
+
+
+def _key(source):
+    key = _last_key(source)
+    if key is _NO_KEY:
+        raise Unreadable
+    return key
+
+
+def attribute_of(accessor):
+    """The name that a GetAttrGuardAccessor reads."""
+    if hasattr(accessor, "get_attr_name"):
+        return accessor.get_attr_name()
+    return accessor.repr()[len("GetAttrGuardAccessor("):-1]
+
+
+def _function(value):
+    return value.__func__ if type(value) is types.MethodType else value
+
+
+def need(value, kind):
+    if not issubclass(type(value), kind):
+        raise Missing
+    return value
+
+
+def _read_dict(value, source, accessor, scope):
+    need(value, dict)
+    if _last_key(source) is _NO_KEY:
+        return evaluate(source, scope)
+    return dict.__getitem__(value, _last_key(source))
+
+
+def _read_weak(value):
+    return need(value, weakref.ref)()
+
+
+# How each accessor gets from its parent's value to its own: the same way as torch.
+_READ = {
+    "FrameLocalsGuardAccessor": _read_dict,
+    "DictGetItemGuardAccessor": _read_dict,
+    "GlobalsGuardAccessor": lambda value, source, accessor, scope: scope.globals,
+    "GetAttrGuardAccessor": lambda value, source, accessor, scope: getattr(value, attribute_of(accessor)),
+    "GenericGetAttrGuardAccessor": lambda value, source, accessor, scope:
+        object.__getattribute__(value, _key(source)),
+    "GetGenericDictGuardAccessor": lambda value, source, accessor, scope:
+        object.__getattribute__(value, "__dict__"),
+    "ListGetItemGuardAccessor": lambda value, source, accessor, scope:
+        list.__getitem__(need(value, list), _key(source)),
+    "TupleGetItemGuardAccessor": lambda value, source, accessor, scope:
+        tuple.__getitem__(need(value, tuple), _key(source)),
+    "GetItemGuardAccessor": lambda value, source, accessor, scope: value[_key(source)],
+    "TypeGuardAccessor": lambda value, source, accessor, scope: type(value),
+    "TypeDictGuardAccessor": lambda value, source, accessor, scope:
+        type.__dict__["__dict__"].__get__(need(value, type)),
+    "TypeMROGuardAccessor": lambda value, source, accessor, scope: _mro(need(value, type)),
+    "FuncDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(value).__defaults__,
+    "FuncKwDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(value).__kwdefaults__,
+    "CodeGuardAccessor": lambda value, source, accessor, scope: _function(value).__code__,
+    "ClosureGuardAccessor": lambda value, source, accessor, scope: _function(value).__closure__,
+    "GlobalWeakRefGuardAccessor": lambda value, source, accessor, scope:
+        _read_weak(dict.__getitem__(need(value, dict), _key(source))),
+    "WeakRefCallGuardAccessor": lambda value, source, accessor, scope: _read_weak(value),
+}
+
+
+class Scope:
+    """The names that a source or a guard's code may use."""
+
+    def __init__(self, manager, f_locals, f_globals):
+        self.locals = f_locals
+        if f_globals is None:
+            f_globals = (getattr(manager, "global_scope", None) or {}).get("G", {})
+        self.globals = f_globals
+        self.helpers = getattr(manager, "closure_vars", None) or {}
+        self._names = None
+
+    def names(self):
+        if self._names is None:
+            self._names = dict(self.helpers)
+            self._names.update(_BUILTINS, L=self.locals, G=self.globals, __builtins__={})
+            self._names["__load_module"] = sys.modules.__getitem__
+        return self._names
+
+
+_BUILTINS = {f.__name__: f for f in (list, dict, tuple, set, len, type, isinstance, getattr, hasattr, int, float, bool,
+                                     min, max, abs)}
+_METHODS = frozenset(("size", "stride", "storage_offset", "dim", "ndimension", "keys", "issubset", "raw_repr"))
+_NODES = (ast.Expression, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.Constant, ast.Slice, ast.Tuple,
+          ast.List, ast.Set, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.BinOp,
+          ast.operator, ast.IfExp, ast.Call)
+
+
+def _harmless(tree):
+    """Whether an expression only reads. Its text is torch's, but reprs of the program's keys may stand in it."""
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            return False
+        if isinstance(node, ast.Call):
+            f = node.func
+            if isinstance(f, ast.Name):
+                good = f.id in _BUILTINS or f.id == "IsNonOverlappingAndDenseIndicator" \
+                    or f.id.startswith("__") and "stream" not in f.id       # a stream may set up a device
+            elif isinstance(f, ast.Attribute):
+                module = f.value.id if isinstance(f.value, ast.Name) else None
+                good = f.attr in _METHODS or module == "math" \
+                    or module == "torch" and f.attr.startswith(("sym_", "_sym")) \
+                    or module == "set" and f.attr == "__contains__"
+            else:
+                good = False
+            if not good or node.keywords:
+                return False
+        elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, (ast.LShift, ast.MatMult)):
+                return False
+            if isinstance(node.op, ast.Pow) and not (isinstance(node.right, ast.Constant)
+                                                     and type(node.right.value) is int and node.right.value <= 16):
+                return False
+            if any(isinstance(side, (ast.List, ast.Tuple)) or isinstance(side, ast.Constant)
+                   and type(side.value) in (str, bytes) for side in (node.left, node.right)):
+                return False
+    return True
+
+
+def parse(text):
+    """(tree, code) of an expression that only reads, else None."""
+    found = _parsed.get(text, _parsed)
+    if found is _parsed:
+        if len(_parsed) >= MAX_CACHE:
+            _parsed.clear()
+        found = None
+        if len(text) < MAX_CODE:
+            try:
+                tree = ast.parse(text, mode="eval")
+                if _harmless(tree):
+                    found = tree, compile(tree, "<guard>", "eval")
+            except Exception:
+                pass
+        _parsed[text] = found
+    return found
+
+
+def evaluate(text, scope):
+    """The value of an expression of torch's; Unreadable when we cannot say."""
+    found = parse(text)
+    if found is None:
+        raise Unreadable
+    try:
+        return eval(found[1], scope.names())
+    except Exception:
+        raise Unreadable from None
+
+
+def read(accessor, source, value, scope):
+    """The value of SOURCE, which ACCESSOR reaches from its parent's VALUE."""
+    reader = _READ.get(type(accessor).__name__)
+    try:
+        return reader(value, source, accessor, scope) if reader else evaluate(source, scope)
+    except Unreadable:
+        raise
+    except Exception:
+        raise Missing from None

@@ -1,0 +1,458 @@
+/* tracer_observe.c -- torch's own evaluator stays, and hooks above and below it see what it did.
+ *
+ * Runs in: the traced process, on every Python call while torch's evaluator is
+ * in the interpreter's slot.
+ *
+ *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
+ *
+ * torch takes what it finds in the slot as its "previous" evaluator, so `lower`
+ * is put there just before it installs itself, and `upper` just after; around
+ * each of its set_eval_frame() calls the slot looks as torch left it.
+ *
+ * A frame that torch decides is `pending` from upper on. What then arrives at lower tells:
+ *
+ *     the frame itself             it runs as it is
+ *     compiled code we know        a hit, or what was just compiled
+ *     code called with torch's     the callback: a compile
+ *       frame view
+ *     other frames                 guards written in Python
+ *     nothing, and an exception    a guard or the callback raised
+ *
+ * Which entries failed before a hit, and at which guard, cannot be seen: NULL. */
+#include "tracer_cache.h"
+#include "tracer_record.h"
+#include "tracer_torch.h"
+
+#include <string.h>
+
+#define P tracer_process
+
+/* A frame that torch's evaluator has and has not passed on. Lives on upper's stack. */
+struct pending {
+    struct pending *outer;
+    compat_frame *frame;
+    struct open_frame *open;    /* its record */
+    struct code_state *state;   /* of its code; held. NULL until a compile */
+    struct cache_entry *entry;  /* owned: what the compile made, or NULL */
+    struct decision decision;
+    enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
+    bool done, asked;
+};
+
+static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
+static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
+static PyTypeObject *torch_frame_type;         /* owned */
+
+/* ---- what compiled code is ---- */
+
+/* The entry whose compiled code CODE is, or NULL. Borrowed. */
+static struct cache_entry *entry_of(PyCodeObject *code)
+{
+    struct code_state *state = code_state_of(code, false);
+
+    return state ? state->compiled : NULL;
+}
+
+/* GUARDED, the callback's answer, becomes an entry of ours, known by its code. It
+ * keeps nothing of the program's: it dies with the code, which torch keeps. */
+static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend)
+{
+    PyObject *code = PyObject_GetAttrString(guarded, "code"), *guard = PyObject_GetAttrString(guarded, "guard_manager");
+    struct code_state *compiled = code && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+    struct cache_entry *entry = NULL;
+
+    if (compiled && guard && !compiled->compiled && (entry = PyObject_New(struct cache_entry, &cache_entry_type))) {
+        memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
+        entry->torch = true;
+        entry->region = -1;
+        entry->compile_id = PyObject_GetAttrString(guarded, "compile_id");
+        entry->guard = guard; /* borrowed, for decision_entry_born() */
+        entry->backend = backend;
+        decision_entry_born(entry, state);
+        entry->guard = entry->backend = NULL;
+        compiled->compiled = entry;
+        Py_INCREF(entry);
+    }
+    PyErr_Clear();
+    Py_XDECREF(code);
+    Py_XDECREF(guard);
+    return entry;
+}
+
+/* ---- a compile ---- */
+
+/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about,
+ * first, or after self. */
+static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
+{
+    const PyCodeObject *code = compat_code(frame);
+
+    if (t->open != p->open || code->co_argcount < 1)
+        return false;
+    for (int i = 0; i < 2 && i < code->co_argcount; i++) {
+        PyObject *argument = compat_local(frame, i);
+        if (argument && Py_TYPE(argument) == torch_frame_type)
+            return true;
+    }
+    return false;
+}
+
+/* The entries that did not fit, and why, as far as asking again tells. */
+static void missed(struct pending *p)
+{
+    PyObject *list, *locals;
+    struct torch_quiet quiet;
+
+    torch_quiet_begin(&quiet);
+    list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
+    for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
+        PyObject *code = PyObject_GetAttrString(PyList_GET_ITEM(list, i), "code");
+        struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
+        if (entry)
+            decision_add(&p->decision, entry, RESULT_FAIL, 0, UINT32_MAX, 0);
+        Py_XDECREF(code);
+        PyErr_Clear();
+    }
+    Py_XDECREF(list);
+    locals = shim_frame_locals(p->frame);
+    PyErr_Clear();
+    torch_quiet_end(&quiet);
+    if (locals)
+        decision_missed(&p->decision, p->frame, locals);
+    Py_XDECREF(locals);
+}
+
+/* What torch will do with calls of STATE's code after this answer. */
+static void take_strategy(struct code_state *state, PyObject *result, struct code_actions *actions, bool *for_code)
+{
+    PyObject *strategy = PyObject_GetAttrString(result, "frame_exec_strategy"), *value = NULL;
+
+    *for_code = true;
+    *actions = (struct code_actions){.own = ACTION_SKIP};
+    if (result == torch_settings.limit_reached)
+        *actions = (struct code_actions){.own = ACTION_RUN_ONLY, .callees = ACTION_RUN_ONLY, .limited = true};
+    if (result == torch_settings.skip_recursively)
+        actions->callees = ACTION_SKIP;
+    if (strategy) {
+        static const char *const names[2] = {"cur_action", "recursive_action"};
+        long number[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            value = PyObject_GetAttrString(strategy, names[i]);
+            number[i] = value ? PyLong_AsLong(value) : 0;
+            Py_XDECREF(value);
+        }
+        *actions = (struct code_actions){.own = (enum frame_action)(number[0] & 3), .callees = (enum frame_action)(number[1] & 3),
+                                         .limited = number[0] == ACTION_RUN_ONLY};
+        value = PyObject_GetAttrString(result, "apply_to_code");
+        *for_code = value && PyObject_IsTrue(value) == 1;
+        Py_XDECREF(value);
+        Py_DECREF(strategy);
+    }
+    PyErr_Clear();
+    if (*for_code)
+        state->actions = *actions;
+}
+
+/* The callback has answered RESULT, or raised (NULL). */
+static void answered(struct pending *p, PyObject *result, PyObject *backend)
+{
+    PyObject *type, *value, *traceback, *guarded = NULL, *reason = NULL;
+    enum outcome outcome = OUTCOME_CALLBACK_ERROR;
+    struct code_actions actions = {0};
+    bool for_code = false;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (result) {
+        guarded = PyObject_GetAttrString(result, "guarded_code"); /* 2.6: the answer is the code itself */
+        PyErr_Clear();
+        if (!guarded && PyObject_HasAttrString(result, "guard_manager"))
+            guarded = Py_NewRef(result);
+        if (guarded && guarded != Py_None)
+            p->entry = entry_new(p->state, guarded, backend);
+        else
+            take_strategy(p->state, result, &actions, &for_code);
+        outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
+                  : actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
+        reason = PyObject_GetAttrString(result, "skip_reason");
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, traceback);
+    decision_answer(&p->decision, p->state, p->entry, outcome);
+    if (for_code && !p->state->actions.told && (actions.own || actions.callees)) {
+        p->state->actions.told = true;
+        decision_actions(p->state, -1, actions, reason);
+    }
+    p->decision.outcome = outcome;
+    Py_XDECREF(guarded);
+    Py_XDECREF(reason);
+}
+
+static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
+{
+    PyObject *result, *code = (PyObject *)compat_code(p->frame), *token = NULL, *done;
+    PyObject *type, *value, *traceback, *backend;
+    struct torch_quiet quiet;
+
+    if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
+        code_state_hold(p->state);
+    if (!p->state)
+        return P.hook(ts, frame, 0);
+    p->asked = true;
+    torch_quiet_begin(&quiet); /* the attributes may be the program's code */
+    backend = shim_backend_of(compat_local(frame, 0));
+    torch_quiet_end(&quiet);
+    missed(p);
+    decision_ask(&p->decision, p->state);
+    if (torch_settings.begin) {
+        torch_quiet_begin(&quiet);
+        token = PyObject_CallFunction(torch_settings.begin, "kO", (unsigned long)p->decision.compile - 1, code);
+        if (!token)
+            torch_bridge_failed("a compile's beginning");
+        torch_quiet_end(&quiet);
+    }
+    result = P.hook(ts, frame, 0);
+    if (token && torch_settings.end) {
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        torch_quiet_begin(&quiet);
+        done = PyObject_CallFunctionObjArgs(torch_settings.end, token, result ? result : Py_None, value ? value : Py_None, NULL);
+        if (!done)
+            torch_bridge_failed("a compile's end");
+        Py_XDECREF(done);
+        torch_quiet_end(&quiet);
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(token);
+    answered(p, result, backend);
+    Py_DECREF(backend);
+    return result;
+}
+
+/* ---- the hooks ---- */
+
+/* The frame runs as it is: why, if that is known. */
+static enum outcome plain_outcome(const struct pending *p, const struct code_state *state)
+{
+    if (p->asked)
+        return p->decision.outcome;
+    if (state && state->actions.own == ACTION_SKIP)
+        return OUTCOME_SKIP;
+    if (state && state->actions.own == ACTION_RUN_ONLY)
+        return state->actions.limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
+    return OUTCOME_PLAIN;
+}
+
+static void passed_on(struct tracer *t, struct pending *p, struct cache_entry *entry)
+{
+    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    enum outcome outcome = plain_outcome(p, state);
+
+    p->done = true;
+    /* Callees have a callback again: torch's own code puts it back without a call that we see. */
+    t->observed = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
+    if (entry) {
+        outcome = entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
+        if (outcome == OUTCOME_HIT)
+            decision_add(&p->decision, entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
+        decision_observed(&p->decision, t, outcome, entry);
+    } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
+        decision_observed(&p->decision, t, outcome, NULL);
+    } else if (outcome == OUTCOME_SKIP) {
+        decision_outcome(t, outcome);
+    }
+}
+
+static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+    struct pending *p = t ? t->pending : NULL;
+    struct cache_entry *entry;
+
+    if (!P.hook)
+        return P.evaluate(ts, frame, throwflag);
+    if (!p || p->done || throwflag)
+        return P.hook(ts, frame, throwflag);
+    if (frame == p->frame) {
+        passed_on(t, p, NULL);
+        return record_evaluate(t, ts, frame, 0);
+    }
+    entry = entry_of(compat_code(frame));
+    if (entry && t->open == p->open) {
+        passed_on(t, p, entry);
+        return record_evaluate(t, ts, frame, 0);
+    }
+    if (!p->asked && is_callback(t, p, frame))
+        return compile(p, ts, frame);
+    return P.hook(ts, frame, throwflag);
+}
+
+static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+    const bool monotonic = P.monotonic;
+    struct open_frame open;
+    struct pending p;
+    uintptr_t mark;
+    PyObject *result;
+    bool waiting;
+
+    if (unlikely(!t) || !P.recording || throwflag || t->observed == ACTION_SKIP || compat_is_resumed(frame) ||
+        compat_has_started(frame) || ts->tracing > 0)
+        return torch_evaluate(ts, frame, throwflag);
+    /* Guards and callbacks of the pending frame run without a callback. */
+    waiting = t->pending && !t->pending->done && t->pending != t->observed_at;
+    if (waiting)
+        return torch_evaluate(ts, frame, throwflag);
+    mark = record_mark(frame);
+    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
+                                          P.session->max_depth != 0))
+        return torch_evaluate(ts, frame, throwflag);
+    p.outer = t->pending;
+    p.frame = frame;
+    p.open = &open;
+    p.state = NULL;
+    p.entry = NULL;
+    p.callback = t->observed;
+    p.done = p.asked = false;
+    decision_begin(&p.decision, true, true);
+    p.decision.observed = true;
+    t->pending = &p;
+    result = torch_evaluate(ts, frame, throwflag);
+    t->pending = p.outer;
+    t->observed = p.callback;
+    if (!p.done) /* it never ran */
+        decision_observed(&p.decision, t, p.asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
+    decision_end(&p.decision);
+    Py_XDECREF(p.entry);
+    if (p.state)
+        code_state_release(p.state);
+    record_exit(t, &open, ts, frame, result, false, monotonic);
+    return result;
+}
+
+/* ---- torch's functions, as its Python code finds them ---- */
+
+static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    PyInterpreterState *interpreter = P.interpreter;
+    _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter), after;
+    struct tracer *t = tracer_here();
+    PyObject *old;
+
+    (void)module;
+    if (before == upper)
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, torch_evaluate);
+    else if (callback != Py_None && P.hook && before == P.hook)
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, lower);
+    old = PyObject_CallOneArg(torch_set, callback);
+    after = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    if (after == lower) {
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, P.hook ? P.hook : P.evaluate);
+    } else if (before == upper || (before == P.hook && after != before)) {
+        torch_evaluate = after;
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, upper);
+    }
+    if (t && old) {
+        t->observed = callback == Py_None ? ACTION_SKIP : callback == Py_False ? ACTION_RUN_ONLY : ACTION_DEFAULT;
+        t->observed_at = t->pending;
+    }
+    return old;
+}
+
+/* What becomes of calls of CODE, said without a compile. */
+static void act(PyObject *code, struct code_actions actions)
+{
+    struct code_state *state = PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+
+    if (state)
+        state->actions = actions;
+}
+
+static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
+{
+    PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy, *value;
+
+    (void)module;
+    if (result && PyArg_ParseTuple(args, "OO", &code, &strategy)) {
+        value = PyObject_GetAttrString(strategy, "cur_action");
+        act(code, (struct code_actions){.own = (enum frame_action)((value ? PyLong_AsLong(value) : 0) & 3)});
+        Py_XDECREF(value);
+    }
+    if (result)
+        PyErr_Clear();
+    return result;
+}
+
+static PyObject *skip_code(PyObject *module, PyObject *code)
+{
+    PyObject *result = PyObject_CallOneArg(torch_skip, code);
+
+    (void)module;
+    if (result)
+        act(code, (struct code_actions){.own = ACTION_SKIP});
+    return result;
+}
+
+static PyObject *reset_code(PyObject *module, PyObject *code)
+{
+    PyObject *result = PyObject_CallOneArg(torch_reset, code);
+
+    (void)module;
+    if (result)
+        act(code, (struct code_actions){0});
+    return result;
+}
+
+static PyMethodDef observers[] = {
+    {"set_eval_frame", set_eval_frame, METH_O, NULL},
+    {"set_code_exec_strategy", set_code_exec_strategy, METH_VARARGS, NULL},
+    {"skip_code", skip_code, METH_O, NULL},
+    {"reset_code", reset_code, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Around MODULE's functions of these names. */
+static PyObject *observe(PyObject *self, PyObject *module)
+{
+    PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
+
+    torch_entries = PyObject_GetAttrString(module, "_debug_get_cache_entry_list");
+    torch_frame_type = (PyTypeObject *)PyObject_GetAttrString(module, "_PyInterpreterFrame");
+    if (!torch_entries || !torch_frame_type)
+        return NULL;
+    for (int i = 0; observers[i].ml_name; i++) {
+        PyObject *wrapper;
+        *slots[i] = PyObject_GetAttrString(module, observers[i].ml_name);
+        if (!*slots[i]) { /* this torch has it not */
+            PyErr_Clear();
+            continue;
+        }
+        wrapper = PyCFunction_NewEx(&observers[i], self, NULL);
+        if (!wrapper || PyObject_SetAttrString(module, observers[i].ml_name, wrapper)) {
+            Py_XDECREF(wrapper);
+            return NULL;
+        }
+        Py_DECREF(wrapper);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *entry_died(PyObject *self, PyObject *args)
+{
+    struct cache_entry *entry;
+    PyObject *code;
+    const char *reason;
+
+    (void)self;
+    if (PyArg_ParseTuple(args, "Os:_observe_death", &code, &reason) && PyCode_Check(code) &&
+        (entry = entry_of((PyCodeObject *)code)))
+        decision_entry_died(entry, reason);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef observe_methods[] = {
+    {"_observe", observe, METH_O, "_observe(torch._C._dynamo.eval_frame)\n\nLet hooks of ours see what torch's evaluator does."},
+    {"_observe_death", entry_died, METH_VARARGS, "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,136 @@
+"""A Python with torch, and the programs of ./programs, each run once in each way.
+
+DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else /work/torch211's. None has torch: all here is skipped
+DYNTRACE_TORCH_JOBS    how many programs at a time, default one for each processor, at most two
+
+    def test_it(program, mode, runs):
+        assert runs(program, mode).status == runs(program, "plain").status
+"""
+import concurrent.futures
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+MODES = ("shim", "observe")
+collect_ignore = ["programs"]
+
+
+@functools.lru_cache(None)
+def torch_python():
+    """The Python with torch and why there is none."""
+    named = os.environ.get("DYNTRACE_TORCH_PYTHON")
+    why = "no Python with torch: set DYNTRACE_TORCH_PYTHON"
+    for python in [named] if named else [sys.executable, "/work/torch211/bin/python"]:
+        if not os.access(python, os.X_OK):
+            continue
+        ask = "import sys, sysconfig, importlib.util as u; print(u.find_spec('torch') is not None, sysconfig.get_config_var('SOABI'))"
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, cwd="/")
+        has, _, abi = done.stdout.strip().partition(" ")
+        if has != "True":
+            continue
+        if list((ROOT / "build" / "lib").glob(f"**/_dyntrace.{abi}.so")):
+            return python, ""
+        why = f"{python} has torch, but dyntrace was not built for it: make PYTHONS={python}"
+    return None, why
+
+
+def pytest_collection_modifyitems(items):
+    python, why = torch_python()
+    if not python:
+        for item in items:
+            if item.path.is_relative_to(Path(__file__).parent):
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.fixture(scope="session")
+def python():
+    """A session has one Python with torch; the tests above this folder go through several without."""
+    return torch_python()[0]
+
+
+class Run:
+    """A program that has ended: what it printed, its status, what it knows of itself, and the trace if it left one."""
+
+    def __init__(self, program, mode, done, path, seconds):
+        self.program, self.mode, self.path, self.seconds = program, mode, path, seconds
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @functools.cached_property
+    def known(self):
+        assert self.status == 0, self.out[-2000:] + self.err[-6000:]
+        return json.loads(self.out.splitlines()[-1])
+
+    def rows(self, sql, *values):
+        with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as db:
+            return db.execute(sql, values).fetchall()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def words_of(program):
+    """The program's command line: a line `run: ...` in its docstring, or just its name."""
+    path = str(PROGRAMS / f"{program}.py")
+    found = re.search(r"^run: (.*)", Path(path).read_text(), re.M)
+    if not found:
+        return [path]
+    return [{"PORT": free_port(), f"{program}.py": path}.get(word, word) for word in found[1].split()]
+
+
+def run_program(dyntrace, python, folder, program, mode):
+    import time
+    work = folder / f"{program}-{mode}"
+    work.mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "PYTHON"))}
+    environment.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0", OMP_NUM_THREADS="1",
+                       TORCHINDUCTOR_CACHE_DIR=str(work / "inductor"), TMPDIR=str(work))
+    command, path = [python, *words_of(program)], None
+    if mode != "plain":
+        path = work / "t.db"
+        command = [dyntrace, "run", "--torch", mode, "-o", str(path), "--python", python, "--", *command[1:]]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=work, env=environment, timeout=280,
+                          stdin=subprocess.DEVNULL)
+    shutil.rmtree(work / "inductor", ignore_errors=True)
+    return Run(program, mode, done, path, time.monotonic() - began)
+
+
+@pytest.fixture(scope="session")
+def runs(request, dyntrace, python):
+    """runs(program, mode) -> Run. The first call starts all that the selected tests need."""
+    jobs = int(os.environ.get("DYNTRACE_TORCH_JOBS") or min(2, os.cpu_count() or 1))
+    wanted = {}
+    for item in request.session.items:
+        asked = getattr(item, "callspec", None) and item.callspec.params
+        if asked and "program" in asked:
+            for mode in ("plain", *([asked["mode"]] if "mode" in asked else MODES)):
+                wanted[asked["program"], mode] = None
+    folder = Path(tempfile.mkdtemp(prefix="dyntrace-torch-"))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        started = {key: pool.submit(run_program, dyntrace, python, folder, *key) for key in wanted}
+
+        def runs(program, mode):
+            if (program, mode) not in started:
+                started[program, mode] = pool.submit(run_program, dyntrace, python, folder, program, mode)
+            return started[program, mode].result()
+
+        yield runs
+        for one in started.values():
+            one.cancel()
+    shutil.rmtree(folder, ignore_errors=True)

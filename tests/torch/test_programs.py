@@ -1,0 +1,461 @@
+"""Programs that use torch as people do: dyntrace changes nothing in what they do, and its tables say what they know.
+
+Each program of ./programs runs three times: alone, on our evaluator (shim) and on torch's own under our eyes (observe).
+Its last line of output is what it knows of itself, in ways that have nothing to do with dyntrace (programs/know.py). What
+observe mode cannot see may be NULL; it is never something else than the truth.
+"""
+import collections
+import contextlib
+import importlib.util
+import io
+import re
+import subprocess
+
+import pytest
+
+from conftest import MODES, PROGRAMS, ROOT, torch_python
+
+CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
+ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "know")
+COMPILING = [name for name in ALL if name != "no_torch"]
+
+every = pytest.mark.parametrize("program", ALL)
+compiling = pytest.mark.parametrize("program", COMPILING)
+modes = pytest.mark.parametrize("mode", MODES)
+
+
+# ---- reading a trace ----
+
+def name_of(qualname):
+    """The name by which programs know a function; f@17 is what is left of f after a break in line 17."""
+    found = re.fullmatch(r"(.*?)torch_dynamo_resume_in_(.*)_at_(\d+)", qualname or "")
+    return f"{found[1]}{found[2]}@{found[3]}" if found else qualname
+
+
+class Part:
+    """What one process knows, and what the trace has of it. Without ranks that is the program's first process; its
+    children's calls count as its own, as it knows of them."""
+
+    def __init__(self, run, known):
+        self.run, self.known = run, known
+        if "rank" in known:
+            rows = run.rows("SELECT process_id FROM process WHERE rank = ?", known["rank"])
+        else:
+            rows = run.rows("SELECT process_id FROM process WHERE parent_process_id IS NULL")
+        assert len(rows) == 1, rows
+        self.process, = rows[0]
+        self.family = {self.process} if "rank" in known else {one for one, in run.rows("SELECT process_id FROM process")}
+
+    def of(self, sql, family=False):
+        """Rows of SQL, whose first column is a process that is left out."""
+        wanted = self.family if family else {self.process}
+        return [row[1:] for row in self.run.rows(sql) if row[0] in wanted]
+
+    def compiles(self):
+        """name -> its compiles: (compile_id, label, outcome, file, entry), oldest first. Frames that torch's compiler
+        turned away without a look are not among them."""
+        found = collections.defaultdict(list)
+        for qualname, *row in self.of(
+                "SELECT c.process_id, c.qualname, m.compile_id, m.label, m.outcome, c.filename, m.cache_entry_id "
+                "FROM compile m JOIN code c USING (code_id) "
+                "WHERE m.label <> '' OR m.outcome <> 'skipped' ORDER BY m.start_ns, m.compile_id"):
+            found[name_of(qualname)].append(row)
+        return found
+
+
+@pytest.fixture
+def parts(runs):
+    def parts(program, mode):
+        run = runs(program, mode)
+        return [Part(run, known) for known in run.known.get("ranks", [run.known])]
+    return parts
+
+
+def lines_of(text, sort):
+    """What a program wrote to stderr, without our line and without what differs from run to run: time, process, address, port."""
+    text = re.sub(r"\b([A-Z])\d{4} \d\d:\d\d:\d\d\.\d+ (\d+ )?", r"\1 ", text)
+    text = re.sub(r"0x[0-9a-f]+|\b\d{9,}\b", "N", text)
+    lines = [line for line in text.splitlines() if not line.startswith("dyntrace: ")]
+    return sorted(lines) if sort else lines
+
+
+# ---- nothing changes ----
+
+@every
+@modes
+def test_the_same_as_without_us(runs, program, mode):
+    alone, traced = runs(program, "plain"), runs(program, mode)
+    assert alone.status == 0, alone.err
+    assert (traced.status, traced.out) == (alone.status, alone.out), traced.err
+    ranks = "ranks" in alone.known
+    assert lines_of(traced.err, ranks) == lines_of(alone.err, ranks)
+
+
+# ---- the trace as a whole ----
+
+@every
+@modes
+def test_the_trace_holds(runs, dyntrace, program, mode):
+    path = runs(program, mode).path
+    done = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if CONTRACT.exists():
+        spec = importlib.util.spec_from_file_location("check_trace", CONTRACT)
+        contract = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(contract)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            assert contract.main([str(path)]) == 0, said.getvalue()
+
+
+@every
+@modes
+def test_nothing_is_lost(runs, program, mode):
+    assert runs(program, mode).rows("SELECT cause, events FROM losses WHERE NOT is_stall") == []
+
+
+@every
+@modes
+def test_processes_say_how_they_were_recorded(runs, parts, program, mode):
+    run = runs(program, mode)
+    if program == "no_torch":
+        assert run.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
+        return
+    for part in parts(program, mode):
+        (version, how, note), = part.of("SELECT process_id, torch_version, torch_mode, torch_note FROM process")
+        assert [int(number) for number in version.split(".")[:2]] == part.known["torch"]
+        assert how == mode and (note is None or mode == "observe"), note
+        if "rank" in part.known:
+            assert part.of("SELECT process_id, rank, local_rank FROM process") == [(part.known["rank"], part.known["local_rank"])]
+
+
+# ---- calls ----
+
+@every
+@modes
+def test_outcomes_of_calls(parts, program, mode):
+    """Each call that torch had to decide on, in order; of several threads, how many of each."""
+    for part in parts(program, mode):
+        wanted = dict(part.known.get("calls", {}))
+        found = {name: [] for name in wanted}
+        for filename, qualname, outcome in part.of(
+                "SELECT c.process_id, c.filename, c.qualname, "
+                "(SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) "
+                "FROM lookup l JOIN code c USING (code_id) ORDER BY c.process_id, l.start_ns, l.lookup_id", family=True):
+            name = name_of(qualname)
+            if name in wanted or filename.endswith("/" + part.known["file"]):
+                found.setdefault(name, []).append(outcome)
+        # A frame whose code is marked is not looked up: its outcome stands with the frame alone.
+        for qualname, outcome in part.of("SELECT process_id, qualname, outcome FROM frames WHERE outcome = 'skip' "
+                                         "ORDER BY start_ns", family=True):
+            if name_of(qualname) in wanted:
+                found[name_of(qualname)].append(outcome)
+        if mode == "shim":
+            assert agree(found, wanted) is None
+        else:
+            assert observed(found, wanted) is None
+
+
+def agree(found, wanted):
+    if program_has_threads(wanted):
+        found, wanted = ({name: sorted(map(str, all_)) for name, all_ in one.items()} for one in (found, wanted))
+    return None if found == wanted else differences(found, wanted)
+
+
+def observed(found, wanted):
+    """Observe mode: hits and compilations in their order; whatever else is said is right, or nothing is said."""
+    for name in wanted:
+        known = [one for one in found.get(name, []) if one is not None]
+        if len(known) == len(wanted[name]):
+            if sorted(known) != sorted(wanted[name]):
+                return name, known, wanted[name]
+        for outcome in ("hit", "compiled"):
+            if known.count(outcome) != wanted[name].count(outcome):
+                return name, outcome, known, wanted[name]
+        for outcome in set(known):
+            if known.count(outcome) > wanted[name].count(outcome):
+                return name, outcome, known, wanted[name]
+    return None
+
+
+def program_has_threads(wanted):
+    return any(name.startswith("own_") for name in wanted)
+
+
+def differences(found, wanted):
+    return {name: {"found": found.get(name), "wanted": wanted.get(name)} for name in {*found, *wanted}
+            if found.get(name) != wanted.get(name)}
+
+
+@every
+@modes
+def test_frames(parts, program, mode):
+    """How often Python entered a function: a frame for each, whatever ran in its place, and none for what was taken in."""
+    for part in parts(program, mode):
+        for name, count in part.known.get("frames", {}).items():
+            rows = part.of(f"SELECT process_id, count(*) FROM frames WHERE qualname = '{name}' AND kind = 'call' "
+                           f"AND filename LIKE '%/{part.known['file']}' GROUP BY process_id", family=True)
+            assert (name, sum(row[0] for row in rows)) == (name, count)
+
+
+@compiling
+@modes
+def test_a_frame_says_what_its_lookup_says(runs, program, mode):
+    assert runs(program, mode).rows(
+        "SELECT l.lookup_id, l.outcome, f.outcome, l.cache_entry_id, f.cache_entry_id FROM lookup l JOIN frame f USING (frame_id) "
+        "WHERE l.outcome <> f.outcome OR COALESCE(l.cache_entry_id, -1) <> COALESCE(f.cache_entry_id, -1) LIMIT 5") == []
+
+
+# ---- compilations and entries ----
+
+@compiling
+@modes
+def test_compiles_are_those_that_torch_counted(parts, program, mode):
+    """Torch's own metrics have a record for each compilation that got as far as having an id."""
+    for part in parts(program, mode):
+        found = [(label, name.partition("@")[0].rpartition(".")[2], outcome == "compiled")
+                 for name, compiles in part.compiles().items() for _, label, outcome, _, _ in compiles if label]
+        wanted = [(label, name and re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", name), failure is None)
+                  for label, name, _, failure, _ in part.known["metrics"]]
+        # where torch's compiler gave up early its record lacks the name
+        found = [(label, name if (label, name, ok) in wanted else None, ok) for label, name, ok in found]
+        assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+@compiling
+@modes
+def test_compiles_of_each_function(parts, program, mode):
+    """A compilation for each call that says so; torch was asked in vain where the call says why."""
+    made_by = {"compiled": ["compiled"], "declined": ["declined", "skipped"], "callback_error": ["error", "limit"], "limit": ["limit"]}
+    for part in parts(program, mode):
+        if part.family != {part.process}:
+            continue        # workers' compilations are their own
+        compiles = part.compiles()
+        for name, outcomes in part.known["calls"].items():
+            wanted = [made_by[outcome] for at, outcome in enumerate(outcomes)
+                      if outcome in made_by and not (outcome == "limit" and "limit" in outcomes[:at])]
+            found = [one[2] for one in compiles.get(name, [])]
+            assert len(found) == len(wanted) and all(one in able for one, able in zip(found, wanted)), (name, found, wanted)
+
+
+@compiling
+@modes
+def test_entries_that_live(parts, program, mode):
+    """Torch itself lists a function's entries; each was used as often as its calls say."""
+    for part in parts(program, mode):
+        rows = part.of("SELECT c.process_id, c.qualname, e.label, e.died_ns IS NULL, e.backend, "
+                       "(SELECT count(*) FROM lookup l WHERE l.cache_entry_id = e.cache_entry_id AND l.outcome = 1) "
+                       "FROM cache_entry e JOIN code c USING (code_id) WHERE c.qualname <> 'plain'")
+        for name, labels in part.known["live"].items():
+            assert sorted(row[1] for row in rows if name_of(row[0]) == name and row[2]) == sorted(labels), name
+        for name, outcomes in part.known["calls"].items():
+            if part.family == {part.process}:
+                assert (name, sum(row[4] for row in rows if name_of(row[0]) == name)) == (name, outcomes.count("hit"))
+        assert all(row[3] for row in rows if name_of(row[0]) in part.known["calls"]), rows
+
+
+@compiling
+@modes
+def test_deaths(parts, program, mode):
+    for part in parts(program, mode):
+        compiles = part.compiles()
+        dead = dict(part.of("SELECT c.process_id, e.cache_entry_id, e.death_cause FROM cache_entry e JOIN code c USING (code_id) "
+                            "WHERE e.died_ns IS NOT NULL AND c.filename LIKE '%/' || '" + part.known["file"] + "'"))
+        for name, compilation, words in part.known["deaths"]:
+            cause = dead.pop(compiles[name][compilation][4], "alive")
+            assert words in (cause or ""), (name, compilation, cause)
+        assert dead == {}
+
+
+@compiling
+@modes
+def test_compiled_code_has_an_origin(runs, program, mode):
+    rows = runs(program, mode).rows("SELECT c.qualname, c.kind, o.qualname FROM code c LEFT JOIN code o ON o.code_id = c.origin_code_id "
+                                    "WHERE c.kind IN ('resume', 'compiled') OR c.qualname LIKE '%torch_dynamo_resume_in_%'")
+    for qualname, kind, origin in rows:
+        assert kind in ("resume", "compiled") and origin, (qualname, kind, origin)
+        if kind == "resume":
+            assert name_of(qualname).partition("@")[0] == name_of(origin).partition("@")[0], (qualname, origin)
+
+
+# ---- causes ----
+
+def deciding(part):
+    """(name, compilation, older compilation of that name) -> the causes that decided: (source, expected, actual, kind, text, how)"""
+    place = {}
+    for name, compiles in part.compiles().items():
+        for number, one in enumerate(compiles):
+            place[one[0]] = name, number
+    found = collections.defaultdict(list)
+    for compilation, older, *row in part.of(
+            "SELECT c.process_id, r.compile_id, e.compile_id, r.source, r.expected, r.actual, r.kind, r.text, r.how "
+            "FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id JOIN code c ON c.code_id = m.code_id "
+            "JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.ordinal = 0 ORDER BY r.rowid"):
+        if compilation in place and older in place:
+            found[(*place[compilation], place[older][1])].append(row)
+    return found
+
+
+@compiling
+@modes
+def test_causes_of_recompiles(parts, program, mode):
+    """The program's author knew which guard would decide, what it wanted and what it would see."""
+    for part in parts(program, mode):
+        found = deciding(part)
+        ours = {key for key in found if any(file.endswith("/" + part.known["file"]) for *_, file, _ in part.compiles()[key[0]])}
+        wanted = {(name, compilation, older): rest for name, compilation, older, *rest in part.known["causes"]}
+        assert ours == set(wanted), (ours ^ set(wanted))
+        wrong = []
+        for key, (source, expected, actual, kind) in wanted.items():
+            assert len(found[key]) == 1, (key, found[key])
+            for what, said, known in zip(("source", "expected", "actual", "kind"), found[key][0],
+                                         (source, expected, actual, kind)):
+                if known is not None and said != str(known) and not (mode == "observe" and said is None):
+                    wrong.append((key, what, said, known, found[key][0][4]))
+        assert wrong == []
+
+
+@compiling
+@modes
+def test_causes_are_those_that_torch_gave(parts, program, mode):
+    """Torch keeps the first reason that it finds for each recompilation, as `older label: sentence`."""
+    for part in parts(program, mode):
+        wanted = {label: reason for label, _, _, _, reason in part.known["metrics"] if reason}
+        found = collections.defaultdict(list)
+        for label, older, text in part.of(
+                "SELECT c.process_id, m.label, e.label, r.text FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id "
+                "JOIN code c ON c.code_id = m.code_id JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id"):
+            found[label].append(f"{older}: " + re.sub(r"\d{9,}", "N", (text or "").split("\n")[0].split("  #")[0].strip()))
+        for label, reason in wanted.items():
+            if "invalidated because" in reason or "BACKEND_MATCH" in reason:
+                continue            # no entry was tried
+            assert any(same_sentence(one, reason) for one in found[label]), (label, reason, found[label])
+
+
+def same_sentence(one, other):
+    bare = lambda text: re.sub(r"[LG]\['(\w+)'\]", r"\1", text).replace("GLOBAL_STATE changed: ", "").strip()
+    return bare(one) == bare(other) or bare(one).startswith(bare(other)) or bare(other).startswith(bare(one))
+
+
+@compiling
+def test_guards_that_failed_are_named(runs, parts, program):
+    """Shim: a check that failed says which guard failed and how many ran before; there are as many as lookups need."""
+    run = runs(program, "shim")
+    assert run.rows("SELECT c.qualname, k.* FROM guard_check k JOIN lookup l USING (lookup_id) JOIN code c USING (code_id) "
+                    "WHERE k.result = 'fail' AND (k.failed_guard_id IS NULL OR k.guards_run < 1)") == []
+    assert run.rows("SELECT l.lookup_id, l.entries_checked, count(k.guard_check_id) FROM lookup l LEFT JOIN guard_check k "
+                    "USING (lookup_id) GROUP BY l.lookup_id HAVING l.entries_checked <> count(k.guard_check_id)") == []
+    # the one that failed stands among the causes, and is the one that decided
+    assert run.rows("SELECT r.* FROM recompile_cause r JOIN compile m USING (compile_id) JOIN lookup l ON l.frame_id = m.frame_id "
+                    "JOIN guard_check k ON k.lookup_id = l.lookup_id AND k.cache_entry_id = r.cache_entry_id "
+                    "WHERE r.ordinal = 0 AND k.result = 'fail' AND r.guard_id IS NOT k.failed_guard_id") == []
+
+
+@compiling
+def test_observe_says_nothing_of_guards(runs, program):
+    """Observe: guards ran within torch, unseen: no single check is claimed to have been seen."""
+    assert runs(program, "observe").rows("SELECT count(*) FROM guard_check WHERE guards_run IS NOT NULL AND result = 'fail'") == [(0,)]
+
+
+# ---- what a compile did ----
+
+@compiling
+@modes
+def test_graph_breaks(parts, program, mode):
+    for part in parts(program, mode):
+        found = collections.Counter()
+        for qualname, place, line, resumed in part.of(
+                "SELECT c.process_id, c.qualname, p.qualname, b.line, b.resume_code_id IS NOT NULL FROM graph_break b "
+                "JOIN compile m USING (compile_id) JOIN code c ON c.code_id = m.code_id LEFT JOIN code p ON p.code_id = b.code_id "
+                f"WHERE c.filename LIKE '%/{part.known['file']}'"):
+            assert name_of(place) == name_of(qualname)
+            found[name_of(qualname), line, bool(resumed)] += 1
+        wanted = collections.Counter()
+        for name, line, times, resumes in part.known["breaks"]:
+            wanted[name, line, resumes] += times
+        assert found == wanted
+
+
+@compiling
+@modes
+def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
+    """By message, as torch's counter has them."""
+    for part in parts(program, mode):
+        counted = part.known["counters"].get("graph_break", {})
+        found = collections.Counter(reason for reason, in part.of(
+            "SELECT c.process_id, b.reason FROM graph_break b JOIN compile m USING (compile_id) JOIN code c ON c.code_id = m.code_id"))
+        assert {reason: found[reason] for reason in counted} == counted
+
+
+@compiling
+@modes
+def test_graphs(parts, program, mode):
+    """Node for node what the program's own backend was given, in that order."""
+    for part in parts(program, mode):
+        nodes = collections.defaultdict(list)
+        for graph, op, name in part.of("SELECT c.process_id, g.graph_id, n.opcode, n.name FROM graph g JOIN graph_node n USING (graph_id) "
+                                       "JOIN compile m USING (compile_id) JOIN code c ON c.code_id = m.code_id "
+                                       "ORDER BY g.graph_id, n.ordinal"):
+            nodes[graph].append([op, name])
+        found = list(nodes.values())
+        at = 0
+        for wanted in part.known["graphs"]:         # a graph that went to another backend may stand between
+            assert wanted in found[at:], (wanted, found[at:])
+            at = found.index(wanted, at) + 1
+        assert len(found) == part.known["counters"].get("stats", {}).get("unique_graphs", 0) - part.known.get("unseen_graphs", 0)
+
+
+@compiling
+@modes
+def test_a_compile_has_its_listings(runs, program, mode):
+    """Whatever was compiled has its bytecode before and after, and its guards."""
+    run = runs(program, mode)
+    wanted = {"original_bytecode", "modified_bytecode", "guards"}
+    for compilation, in run.rows("SELECT compile_id FROM compile WHERE outcome = 'compiled'"):
+        assert wanted <= {kind for kind, in run.rows("SELECT kind FROM listing WHERE compile_id = ?", compilation)}
+
+
+@compiling
+@modes
+def test_misses_have_signatures(runs, program, mode):
+    if mode == "shim":
+        assert runs(program, mode).rows("SELECT count(*) FROM call_ledger WHERE outcome IN ('compiled', 'limit', 'run_only') "
+                                        "AND signature IS NULL") == [(0,)]
+
+
+# ---- single programs ----
+
+def test_the_limit_is_a_mark(runs):
+    """shim: since when the function is not compiled any more, and why."""
+    rows = runs("batch_limit", "shim").rows("SELECT c.qualname, k.action, k.reason FROM code_mark k JOIN code c USING (code_id) "
+                                            "WHERE c.qualname = 'score'")
+    assert [(name, action) for name, action, _ in rows] == [("score", "run_only")]
+
+
+@modes
+def test_regions(runs, mode):
+    rows = runs("regions", mode).rows("SELECT e.label, e.region_id FROM cache_entry e JOIN code c USING (code_id) "
+                                      "WHERE c.qualname = 'f' ORDER BY e.born_ns")
+    assert rows == [("0/0", 0), ("0/1", 1), ("0/2", None)]
+
+
+@modes
+def test_workers_are_processes_of_their_own(runs, mode):
+    run = runs("dataloader", mode)
+    parents = run.rows("SELECT parent_process_id IS NULL, count(*) FROM process GROUP BY 1 ORDER BY 1")
+    assert parents == [(0, 4), (1, 1)]
+    assert run.rows("SELECT DISTINCT exit_code FROM process") == [(0,)]
+    # each worker's entries are its own, with what it inherited beside them
+    assert len(run.rows("SELECT DISTINCT c.process_id FROM cache_entry e JOIN code c USING (code_id) WHERE c.qualname = 'in_worker'")) == 4
+
+
+@modes
+def test_ranks(runs, mode):
+    assert runs("ddp", mode).rows("SELECT rank, local_rank FROM process WHERE rank IS NOT NULL ORDER BY rank") == [(0, 0), (1, 1)]
+
+
+@modes
+def test_threads(runs, mode):
+    """Each worker's own function was compiled and called on that worker's thread."""
+    rows = runs("threads", mode).rows("SELECT c.qualname, t.name, count(*) FROM lookup l JOIN code c USING (code_id) "
+                                      "JOIN thread t ON t.thread_id = l.thread_id WHERE c.qualname LIKE 'own%' GROUP BY 1, 2")
+    assert rows == [(f"own_{number}", f"worker-{number}", 26) for number in range(4)]

@@ -1,0 +1,916 @@
+"""_torch_facts: what is noted about torch's compiles, against what torch itself counts and returns.
+
+No recording takes part: a stub stands where the extension would be and collects the notes, and begin() and end() are
+called round CatchErrorsWrapper.__call__, which is the callback that torch gives to set_eval_frame.
+"""
+import collections
+import dis
+import gc
+import importlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import types
+import weakref
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch._dynamo # noqa: E402
+from torch._dynamo import config, convert_frame, exc, output_graph, utils # noqa: E402
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dyntrace"
+VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+NEW = VERSION >= (2, 8) # ConvertFrameReturn with reasons, types of graph breaks
+
+Compile = collections.namedtuple("Compile", "id label outcome reason sticky")
+Break = collections.namedtuple("Break", "id code line offset reason user_stack resume")
+Phase = collections.namedtuple("Phase", "id name start end label")
+
+
+class Notes:
+    """Stands for the extension: keeps every note."""
+
+    def __init__(self):
+        self.rows, self.begun, self.broken = [], {}, set()
+
+    def __getattr__(self, name):
+        if not name.startswith("_note_"):
+            raise AttributeError(name)
+        kind = name[len("_note_"):]
+
+        def note(*values):
+            if kind in self.broken:
+                raise RuntimeError("broken note")
+            self.rows.append((kind,) + values)
+        return note
+
+    def of(self, kind):
+        return [row[1:] for row in self.rows if row[0] == kind]
+
+    @property
+    def compiles(self):
+        return [Compile(*row) for row in self.of("compile")]
+
+    @property
+    def breaks(self):
+        return [Break(*row) for row in self.of("break")]
+
+    @property
+    def phases(self):
+        return [Phase(*row) for row in self.of("phase")]
+
+    def compile_of(self, code, nth=0):
+        return [one for one in self.compiles if self.begun[one.id] is code and one.label][nth]
+
+    def listing(self, id, kind):
+        return [text for row_id, row_kind, text in self.of("listing") if (row_id, row_kind) == (id, kind)]
+
+
+def load(native):
+    """The module under test with NATIVE as its extension, under a name of its own."""
+    package = types.ModuleType("dyntrace_under_test")
+    package.__path__ = [str(PACKAGE)]
+    stub = types.ModuleType("dyntrace_under_test._native")
+    stub.native = native
+    sys.modules.update({"dyntrace_under_test": package, "dyntrace_under_test._native": stub})
+    try:
+        return importlib.import_module("dyntrace_under_test._torch_facts")
+    finally:
+        for name in [name for name in sys.modules if name.startswith("dyntrace_under_test")]:
+            del sys.modules[name]
+
+
+def stand_around(begin, end):
+    """Call BEGIN and END round every compile of a frame, as the evaluator does (but from Python)."""
+    ids, callback = itertools.count(1), convert_frame.CatchErrorsWrapper.__call__
+
+    def call(self, frame, *rest):
+        token = begin(next(ids), frame.f_code)
+        try:
+            result = callback(self, frame, *rest)
+        except BaseException as error:
+            end(token, None, error)
+            raise
+        end(token, result, None)
+        return result
+
+    convert_frame.CatchErrorsWrapper.__call__ = call
+
+
+def install():
+    """Load the module under test, set its hooks, and note everything."""
+    notes = Notes()
+    facts = notes.facts = load(notes)
+    facts.prepare()
+
+    def begin(id, code):
+        notes.begun[id] = code
+        return facts.begin(id, code)
+
+    stand_around(begin, facts.end)
+    return notes
+
+
+@pytest.fixture(scope="module")
+def installed():
+    places = [(utils, "record_chromium_event_internal"), (exc.Unsupported, "add_to_stats"),
+              (output_graph.GraphCompileReason, "__post_init__"), (convert_frame.CatchErrorsWrapper, "__call__")]
+    before = [getattr(owner, name) for owner, name in places]
+    yield install()
+    for (owner, name), value in zip(places, before):
+        setattr(owner, name, value)
+
+
+@pytest.fixture
+def notes(installed):
+    torch._dynamo.reset()
+    utils.counters.clear()
+    installed.rows.clear()
+    installed.begun.clear()
+    installed.broken.clear()
+    yield installed
+    assert not installed.facts._thread.compiles and not installed.facts._thread.events
+    losses, expected = installed.of("loss"), bool(installed.broken)
+    assert bool(losses) == expected, losses
+    torch._dynamo.reset()
+
+
+def compile(function, **options):
+    return torch.compile(function, **{"backend": "eager", **options})
+
+
+def counted_breaks():
+    return {reason: count for reason, count in utils.counters["graph_break"].items() if count}
+
+
+def check_breaks(notes, extra=()):
+    """As many rows for each of the counter's keys as it says; all other rows begin with one of EXTRA."""
+    counter = counted_breaks()
+    rows = collections.Counter(row.reason for row in notes.breaks)
+    assert {reason: count for reason, count in rows.items() if reason in counter} == counter
+    others = sorted(reason.split()[0] for reason in rows.elements() if reason not in counter)
+    assert others == sorted(extra)
+
+
+# ---- programs to be compiled
+
+def plain(x, y):
+    a = x.sin() + 1
+    return torch.cat([a, y]).sum() * a
+
+
+def helper(x):
+    y = x * 2
+    torch._dynamo.graph_break()
+    return y + 1
+
+
+def inlined(x):
+    x = x + 1
+    x = helper(x)
+    return x.cos()
+
+
+def twice(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    x = x * 2
+    torch._dynamo.graph_break()
+    return x - 3
+
+
+def branch(x):
+    y = x + 1
+    if y.sum() > 0:
+        return y.sin()
+    return y.cos()
+
+
+def in_loop(x):
+    for _ in range(2):
+        x = x + 1
+        torch._dynamo.graph_break()
+    return x
+
+
+def in_try(x):
+    x = x + 1
+    y = x * 2
+    try:
+        y = y + 1
+        torch._dynamo.graph_break()
+    except ValueError:
+        pass
+    return y
+
+
+def in_with(x):
+    x = x + 1
+    with torch.no_grad():
+        x = x * 2
+        torch._dynamo.graph_break()
+        x = x + 1
+    return x * x
+
+
+def with_cell(x):
+    k = 3
+
+    def inner():
+        return x * k
+    y = inner()
+    torch._dynamo.graph_break()
+    return inner() + y
+
+
+class Box:
+    @property
+    def field(self):
+        return 0
+
+    @field.setter
+    def field(self, value):
+        torch._dynamo.graph_break()
+
+
+def sets_attribute(x):
+    box = Box()
+    x = x + 1
+    box.field = 3
+    return x * 2
+
+
+def test_a_compile_and_what_it_made(notes):
+    seen = []
+
+    def backend(module, inputs):
+        seen.append(([node.name for node in module.graph.nodes], [node.op for node in module.graph.nodes]))
+        return module.forward
+
+    started = time.time_ns()
+    compile(plain, backend=backend)(torch.ones(3), torch.ones(3))
+    ended = time.time_ns()
+    compiled = notes.compile_of(plain.__code__)
+    assert compiled.outcome == "compiled" and compiled.reason == "" and compiled.sticky is None
+    entry = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(plain.__code__)[0]
+    if hasattr(entry, "compile_id"):
+        assert compiled.label == str(entry.compile_id)
+
+    (id, name, rows), = notes.of("graph")
+    assert id == compiled.id and name in entry.code.co_names and name.startswith("__compiled_fn")
+    assert len(notes.of("graph")) == utils.counters["stats"]["unique_graphs"]
+    assert ([row[1] for row in rows], [row[0] for row in rows]) == seen[0]
+    assert all(type(value) is str for row in rows for value in row) and all(len(row) == 5 for row in rows)
+    cat, = [row for row in rows if "cat" in row[2]]
+    assert cat[0] == "call_function" and cat[2] == "torch.cat" and cat[3].startswith("([") and cat[4] == "{}"
+
+    text, = notes.listing(id, "graph")
+    assert "float32[3]" in text and "torch.cat([" in text and "test_torch_facts.py:" in text and "return (" in text
+    original, = notes.listing(id, "original_bytecode")
+    modified, = notes.listing(id, "modified_bytecode")
+    for listing, code in (original, plain.__code__), (modified, entry.code):
+        rows = [line[9:].split() for line in listing.partition("\nexceptions:")[0].splitlines()]
+        assert [(int(row[0]), row[1]) for row in rows] == [(i.offset, i.opname) for i in dis.get_instructions(code)]
+    guards, = notes.listing(id, "guards")
+    assert "TENSOR_MATCH" in guards and "L['x']" in guards
+    assert (entry.code, plain.__code__, "compiled") in notes.of("origin")
+
+    phases = {phase.name: phase for phase in notes.phases if phase.label == compiled.label}
+    assert {"entire_frame_compile", "backend_compile"} <= set(phases)
+    if NEW:
+        assert {"bytecode_tracing", "build_guards"} <= set(phases)
+    for phase in phases.values():
+        assert phase.id == id and started <= phase.start <= phase.end <= ended
+    assert phases["entire_frame_compile"].start <= phases["backend_compile"].start
+    assert phases["backend_compile"].end <= phases["entire_frame_compile"].end
+
+
+def test_bytecode_of_a_function_that_is_compiled_again_is_the_same(notes):
+    run = compile(plain, dynamic=False)
+    for size in 3, 4, 5:
+        run(torch.ones(size), torch.ones(size))
+    ids = [one.id for one in notes.compiles if one.label]
+    assert len(ids) == 3
+    assert len({notes.listing(id, "original_bytecode")[0] for id in ids}) == 1
+    assert [one.label.split("/")[1] for one in notes.compiles if one.label] == ["0", "1", "2"]
+
+
+def test_arguments_as_text(notes):
+    def function(x, k):
+        y = x[1:, None, ...]
+        z = torch.full((2, 3), 1.5, dtype=torch.float64, device="cpu")
+        return y.sum(dim=(0, 1), keepdim=True), z.reshape(3, -1), torch.nn.functional.linear(x, k)
+
+    compile(function)(torch.ones(4, 2), torch.ones(3, 2))
+    rows = notes.of("graph")[0][2]
+    text = "\n".join(" ".join(row) for row in rows)
+    assert "slice(1, None, None)" in text and "Ellipsis" in text
+    assert "'dtype': torch.float64" in text and "(2, 3)" in text and "'keepdim': True" in text
+    assert "torch._C._nn.linear" in text
+
+
+def test_a_graph_never_asks_the_programs_objects(notes):
+    class Odd:
+        def __repr__(self):
+            raise AssertionError("asked")
+        __str__ = __getattr__ = __repr__
+
+    text = notes.facts._text([Odd(), (Odd(), 1), {"a": Odd()}, "b", list(range(5000))])
+    assert text.startswith("[<Odd>, (<Odd>, 1), {'a': <Odd>}, 'b', [0, 1") and len(text) < 4000
+    assert notes.facts._target(Odd()) == "<Odd>"
+    assert notes.facts._exception_text(type("OddError", (Exception,), {"__str__": Odd.__repr__})("first\nsecond")) == "OddError: first"
+
+
+# ---- outcomes
+
+def test_limit(notes):
+    def function(x):
+        return x + 1
+
+    run = compile(function, dynamic=False)
+    name = "recompile_limit" if NEW else "cache_size_limit"
+    with config.patch({name: 2}):
+        for size in range(1, 6):
+            run(torch.ones(size))
+    assert [one.outcome for one in notes.compiles if notes.begun[one.id] is function.__code__] == ["compiled", "compiled", "limit"]
+    limited = notes.compile_of(function.__code__, 2)
+    assert limited.reason == f"{name} (2) reached" and limited.sticky is True and limited.label.endswith("/2")
+    assert not notes.listing(limited.id, "original_bytecode") # it was listed when it was compiled
+
+
+def test_accumulated_limit(notes):
+    name = "accumulated_recompile_limit" if NEW else "accumulated_cache_size_limit"
+
+    class Module(torch.nn.Module):
+        def forward(self, x, k):
+            return x + k
+
+    run = compile(Module(), dynamic=False)
+    with config.patch({name: 2}):
+        for k in "abcd":
+            for size in 1, 2:
+                run(torch.ones(size), len(k) + ord(k))
+    limited = [one for one in notes.compiles if one.outcome == "limit"]
+    assert limited and limited[0].reason == f"{name} (2) reached"
+
+
+def test_skipped_frames(notes):
+    namespace = {}
+    exec("def alone(n):\n    return n + 1", namespace)
+    alone = namespace["alone"]
+
+    def no_tensors(n):
+        return n + 1
+
+    def caller(x): # is given up, so what it calls comes to torch frame by frame
+        for _ in range(1):
+            x = x + 1
+            torch._dynamo.graph_break()
+            alone(1)
+        return x
+
+    compile(caller)(torch.ones(1))
+    unread, = [one for one in notes.compiles if notes.begun[one.id] is alone.__code__]
+    assert unread.outcome == "skipped" and unread.sticky is True
+    assert not NEW or unread.reason == "no tensor-related objects found in frame"
+    assert unread.label == "" and not notes.listing(unread.id, "original_bytecode")
+    compile(no_tensors)(1) # torch looks into what it was asked to compile
+    read = notes.compile_of(no_tensors.__code__)
+    assert read.outcome == "skipped" and read.sticky is True and notes.listing(read.id, "original_bytecode")
+    assert not NEW or "No ops traced" in read.reason or "no ops" in read.reason.lower()
+    assert not any(one.outcome == "declined" for one in notes.compiles)
+
+
+def test_what_torch_suppressed_is_the_reason(notes):
+    compile(in_loop)(torch.ones(2))
+    one = notes.compile_of(in_loop.__code__)
+    assert one.outcome == "skipped" and one.sticky is True
+    if NEW:
+        assert "Unsupported: " in one.reason and "loop" in one.reason
+    check_breaks(notes) # no break: the frame was given up
+
+
+def test_errors(notes):
+    def broken(module, inputs):
+        raise RuntimeError("the backend is broken\nsecond line")
+
+    def function(x):
+        return x + 1
+
+    with pytest.raises(Exception):
+        compile(function, backend=broken)(torch.ones(2))
+    one = notes.compile_of(function.__code__)
+    assert one.outcome == "error" and one.sticky is None
+    assert one.reason == "BackendCompilerFailed: backend='broken' raised: RuntimeError: the backend is broken"
+    assert len(notes.of("graph")) == 1 # it was given one
+    with pytest.raises(exc.Unsupported):
+        compile(twice, fullgraph=True)(torch.ones(2))
+    one = notes.compile_of(twice.__code__)
+    assert one.outcome == "error" and one.reason.startswith("Unsupported: ") and "\n" not in one.reason
+    check_breaks(notes)
+
+
+def test_an_interrupt_leaves_nothing_behind(notes):
+    def backend(module, inputs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compile(plain, backend=backend)(torch.ones(2), torch.ones(2))
+    assert notes.compile_of(plain.__code__).reason == "KeyboardInterrupt"
+    torch._dynamo.reset()
+    compile(plain)(torch.ones(2), torch.ones(2))
+    assert notes.compile_of(plain.__code__, 1).outcome == "compiled"
+
+
+# ---- graph breaks
+
+@pytest.mark.parametrize("function, extra", [
+    (twice, []), (inlined, []), (in_with, []), (with_cell, []), (in_loop, []), (sets_attribute, []),
+    (branch, ["generic_jump"]), (in_try, ["step_unsupported"])], ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize("dynamic", [None, False], ids=["auto", "static"])
+def test_as_many_breaks_as_torch_counts(notes, function, extra, dynamic):
+    run = compile(function, dynamic=dynamic)
+    seen = []
+    for size in 2, 3, 4:
+        before = len(notes.breaks)
+        run(torch.ones(size))
+        seen.append(len(notes.breaks) - before)
+    compiles = [one for one in notes.compiles if notes.begun[one.id] is function.__code__ and one.outcome == "compiled"]
+    if function is sets_attribute or (function is in_try and not NEW):
+        extra = [] if not [row for row in notes.breaks if row.reason not in counted_breaks()] else extra
+    check_breaks(notes, extra * (len(notes.breaks) if counted_breaks() == {} else 0))
+    if function is not in_loop and function is not sets_attribute:
+        assert seen[0] and compiles
+    for row in notes.breaks:
+        assert row.line > 0 and row.offset >= 0 and row.user_stack
+        instruction = {i.offset: i for i in dis.get_instructions(row.code)}[row.offset]
+        assert instruction.positions.lineno == row.line
+        assert function in (branch, in_try) or instruction.opname.startswith(("CALL", "STORE_ATTR"))
+        assert notes.begun[row.id] is row.code # the frame that was being compiled
+
+
+def test_a_break_knows_its_place_and_what_follows(notes):
+    compile(twice)(torch.ones(2))
+    first, second = notes.breaks
+    start = twice.__code__.co_firstlineno
+    assert (first.line - start, second.line - start) == (2, 4)
+    assert first.code is twice.__code__ and second.code is first.resume
+    # the resume functions are those that are compiled next
+    codes = [notes.begun[one.id] for one in notes.compiles if one.label]
+    assert codes == [twice.__code__, first.resume, second.resume]
+    for row in first, second:
+        assert "resume" in row.resume.co_name
+        assert (row.resume, twice.__code__, "resume") in notes.of("origin")
+        assert {i.offset: i for i in dis.get_instructions(row.code)}[row.offset].opname.startswith("CALL")
+        assert row.user_stack.splitlines()[-1].startswith('File "%s", line %d, in ' % (__file__, row.line))
+
+
+def test_offsets_are_those_of_the_code_however_torch_has_changed_it(notes):
+    """Torch takes out EXTENDED_ARG, splits fused instructions, `is None` jumps and slices, and numbers what it has anew."""
+    lines = ["def f(x, a, b):"] + [f" k{number} = {number}.5" for number in range(300)] # names and constants beyond 255
+    lines += [" x = x + k299", " if a is not None: x = x[1:] + 1", " y = a if b is None else b",
+              " torch._dynamo.graph_break(); print(x.shape, end=''); torch._dynamo.graph_break()", " return x[0:2] * y"]
+    namespace = {"torch": torch}
+    exec("\n".join(lines), namespace)
+    compile(namespace["f"])(torch.ones(5), 3, None)
+    check_breaks(notes)
+    assert len(notes.breaks) == 3
+    for row in notes.breaks:
+        instruction = {i.offset: i for i in dis.get_instructions(row.code)}[row.offset]
+        assert instruction.opname.startswith("CALL") and instruction.positions.lineno == row.line == len(lines) - 1
+        assert row.resume in notes.begun.values()
+    calls = [i.offset for i in dis.get_instructions(namespace["f"].__code__) if i.opname.startswith("CALL")]
+    assert notes.breaks[0].offset == calls[0]
+
+
+def test_a_break_in_an_inlined_call_is_where_the_frame_stops(notes):
+    compile(inlined)(torch.ones(2))
+    row, rest = notes.breaks
+    assert row.code is inlined.__code__ and row.line == inlined.__code__.co_firstlineno + 2
+    assert row.user_stack.splitlines() == [
+        'File "%s", line %d, in inlined' % (__file__, row.line),
+        'File "%s", line %d, in helper' % (__file__, helper.__code__.co_firstlineno + 2)]
+    assert row.resume.co_name.startswith("torch_dynamo_resume_in_inlined")
+    assert rest.code is helper.__code__ # helper, called by the compiled code, is compiled in its turn
+    check_breaks(notes)
+
+
+def test_resume_functions_with_cells(notes):
+    compile(with_cell)(torch.ones(2))
+    row, = notes.breaks
+    assert row.resume is not None and row.resume.co_freevars
+    assert row.resume in notes.begun.values()
+    assert (row.resume, with_cell.__code__, "resume") in notes.of("origin")
+
+
+def test_a_break_that_depends_on_data(notes):
+    compile(branch)(torch.ones(2))
+    row, = notes.breaks
+    assert row.reason.startswith("generic_jump") and not counted_breaks()
+    assert not NEW or "\n" in row.reason # torch's reason follows
+    # there are two ways on: the row names the one that goes straight on, the origins both
+    origins = [code for code, origin, kind in notes.of("origin") if kind == "resume"]
+    assert len(origins) == 2 and row.resume in origins
+
+
+@pytest.mark.skipif(not NEW, reason="torch gives up the frame")
+def test_a_break_that_is_made_earlier(notes):
+    compile(in_try)(torch.ones(2))
+    row = notes.breaks[0]
+    assert row.reason.startswith("step_unsupported\n") and "graph_break" in row.reason
+    assert row.resume is None and row.line < in_try.__code__.co_firstlineno + 5
+
+
+@pytest.mark.skipif(not hasattr(config, "nested_graph_breaks"), reason="this torch has no nested graph breaks")
+def test_nested_breaks(notes):
+    with config.patch(nested_graph_breaks=True):
+        compile(inlined)(torch.ones(2))
+    check_breaks(notes)
+    row = notes.breaks[0]
+    assert row.code is helper.__code__ and row.line == helper.__code__.co_firstlineno + 2
+    assert row.resume.co_name.startswith("torch_dynamo_resume_in_helper")
+    kinds = {code.co_name: origin.co_name for code, origin, kind in notes.of("origin") if kind == "resume"}
+    assert sorted(kinds.values()) == ["helper", "inlined"]
+
+
+def test_breaks_of_an_analysis_that_starts_over(notes):
+    """A float that turns out to be needed as a constant, or a size that turns out to vary, starts the analysis anew."""
+    def function(x, scale, n):
+        x = x * scale
+        torch._dynamo.graph_break()
+        x = x.reshape(n, -1)
+        torch._dynamo.graph_break()
+        return x * scale + n
+
+    run = compile(function)
+    for scale, n in (1.5, 2), (2.5, 3), (3.5, 4), (2.0, 6):
+        run(torch.ones(12), scale, n)
+    assert sum(counted_breaks().values()) >= 4
+    check_breaks(notes)
+
+
+def test_breaks_after_reset(notes):
+    compile(twice)(torch.ones(2))
+    torch._dynamo.reset()
+    assert not utils.graph_break_reasons
+    compile(twice)(torch.ones(2))
+    check_breaks(notes)
+    assert len(notes.breaks) == 4
+
+
+def test_a_user_error(notes):
+    def function(x):
+        x = x + 1
+        if x.sum():
+            return x
+        n = x.max().item()
+        return torch.ones(int(n)) + x
+
+    compile(function)(torch.ones(2))
+    compile(lambda x: torch.zeros(x.nonzero().shape[0]) if x.nonzero().shape[0] > 1 else x)(torch.ones(2))
+    check_breaks(notes, [row.reason.split()[0] for row in notes.breaks if row.reason not in counted_breaks()])
+
+
+# ---- several at a time
+
+def test_a_compile_within_a_compile(notes):
+    def inner(x):
+        x = x - 1
+        torch._dynamo.graph_break()
+        return x * 4
+
+    def outer(x):
+        x = x + 5
+        torch._dynamo.graph_break()
+        return x * 6
+
+    run_inner = compile(inner)
+
+    def backend(module, inputs):
+        run_inner(torch.ones(7))
+        return module.forward
+
+    compile(outer, backend=backend)(torch.ones(2))
+    check_breaks(notes)
+    assert [row.code for row in notes.breaks if row.code in (inner.__code__, outer.__code__)] == [inner.__code__, outer.__code__]
+    for row in notes.breaks:
+        assert notes.begun[row.id] is row.code
+    ids = {one.id: one.label for one in notes.compiles if one.label}
+    for phase in notes.phases:
+        if phase.id >= 0:
+            assert ids[phase.id] == phase.label
+    ends = {one.id: place for place, (kind, *row) in enumerate(notes.rows) if kind == "compile" for one in [Compile(*row)]}
+    assert ends[notes.compile_of(inner.__code__).id] < ends[notes.compile_of(outer.__code__).id]
+
+
+def test_threads(notes):
+    functions = []
+    for number in range(4):
+        namespace = {"torch": torch}
+        exec("def f%d(x):\n x = x + %d\n torch._dynamo.graph_break()\n return x * 2" % (number, number), namespace)
+        functions.append(namespace["f%d" % number])
+    errors = []
+
+    def work(function):
+        try:
+            run = compile(function)
+            for size in 2, 3:
+                run(torch.ones(size))
+            assert not notes.facts._thread.compiles
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    check_breaks(notes)
+    for row in notes.breaks:
+        assert notes.begun[row.id] is row.code
+    ids = {one.id: one.label for one in notes.compiles if one.label}
+    assert all(ids[phase.id] == phase.label for phase in notes.phases if phase.id >= 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child(notes):
+    compile(twice)(torch.ones(2))
+    before = len(notes.breaks)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            torch._dynamo.reset()
+            compile(twice)(torch.ones(2))
+            os._exit(0 if len(notes.breaks) == 2 * before and not notes.of("loss") else 1)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+# ---- what is compiled later
+
+def test_a_backward_is_compiled_later_and_on_another_thread(notes):
+    def function(x):
+        return (x.sin() * x).sum()
+
+    x = torch.ones(3, requires_grad=True)
+    config_class = importlib.import_module("torch._functorch.config")
+    with config_class.patch({"force_non_lazy_backward_lowering": False} if hasattr(config_class, "force_non_lazy_backward_lowering")
+                            else {}):
+        loss = compile(function, backend="aot_eager")(x)
+        label = notes.compile_of(function.__code__).label
+        early = {phase.name for phase in notes.phases if phase.label == label}
+        assert "create_aot_dispatcher_function" in early
+        count = len(notes.phases)
+        thread = threading.Thread(target=loss.backward)
+        thread.start()
+        thread.join()
+    late = notes.phases[count:]
+    assert late and {phase.id for phase in late} == {-1} and {phase.label for phase in late} == {label}
+    assert any("backward" in phase.name for phase in late)
+
+
+def test_compiled_autograd(notes):
+    from torch._dynamo import compiled_autograd
+    enable = getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable
+    x = torch.ones(3, requires_grad=True)
+    loss = (x.sin() * x).sum()
+    try:
+        with enable(torch.compile(backend="eager")):
+            loss.backward()
+    except Exception as error:
+        pytest.skip(f"this torch cannot: {type(error).__name__}: {str(error)[:80]}")
+    if NEW: # torch 2.6 does not time the capture
+        assert [phase for phase in notes.phases if phase.name == "compiled_autograd" and phase.id == -1 and phase.label[0] == "!"]
+    compiled = [one for one in notes.compiles if one.outcome == "compiled"]
+    assert compiled and notes.of("graph")
+    assert not NEW or all(one.label.startswith("!") for one in compiled)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="inductor needs a compiler")
+def test_inductor(notes, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    def function(x):
+        return (x.sin() + 1).relu()
+
+    try:
+        compile(function, backend="inductor")(torch.ones(8))
+    except Exception as error:
+        pytest.skip(f"this torch cannot: {type(error).__name__}")
+    one = notes.compile_of(function.__code__)
+    names = {phase.name for phase in notes.phases if phase.id == one.id}
+    assert {"create_aot_dispatcher_function", "inductor_compile"} <= names, names
+    assert any("codegen" in name for name in names)
+
+
+# ---- what must not be
+
+def test_nothing_is_kept_alive(notes):
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            x = self.linear(x)
+            torch._dynamo.graph_break()
+            return x + 1
+
+    module, x = Module(), torch.ones(1, 2)
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(weakref.ref(graph))
+        return graph.forward
+
+    compile(module, backend=backend)(x)
+    things = [weakref.ref(module), weakref.ref(x)] + graphs
+    notes.rows.clear() # these hold code objects
+    notes.begun.clear()
+    del module, x
+    torch._dynamo.reset()
+    gc.collect()
+    assert [thing for thing in things[:2] if thing() is not None] == []
+
+
+def test_our_hooks_are_never_compiled(notes):
+    """They may run while torch's evaluator is on: a backward that is compiled lazily."""
+    def function(x): # is given up, so what it calls comes to torch frame by frame
+        for _ in range(1):
+            x = x + 1
+            torch._dynamo.graph_break()
+            utils.record_chromium_event_internal({"name": "odd", "ts": 1e15, "ph": "B", "args": {"compile_id": "9/9"}})
+            utils.record_chromium_event_internal({"name": "odd", "ts": 1e15, "ph": "E", "args": {"compile_id": "9/9"}})
+            helper(x)
+        return x * 2
+
+    compile(function)(torch.ones(2))
+    assert helper.__code__ in notes.begun.values()
+    assert any(phase.name == "odd" for phase in notes.phases)
+    ours = notes.facts.__file__
+    assert not [code for code in notes.begun.values() if code.co_filename == ours]
+
+
+def test_our_faults_are_rows_and_change_nothing(notes):
+    notes.broken.update(["graph", "break", "listing", "phase", "origin", "compile"])
+    notes.facts._losses = 0
+    assert compile(twice)(torch.ones(2)).tolist() == [1, 1]
+    assert compile(plain)(torch.ones(2), torch.ones(2)).shape == (2,)
+    causes = [cause for cause, in notes.of("loss")]
+    assert causes and len(causes) <= 20 and all("broken note" in cause for cause in causes)
+    notes.facts._losses = 0
+
+
+def test_hidden_names_are_a_loss_and_not_an_error(notes, monkeypatch):
+    monkeypatch.delattr(utils, "record_chromium_event_internal")
+    others = Notes()
+    facts = load(others)
+    kept = exc.Unsupported.add_to_stats, output_graph.GraphCompileReason.__post_init__
+    try:
+        facts.prepare()
+    finally:
+        exc.Unsupported.add_to_stats, output_graph.GraphCompileReason.__post_init__ = kept
+    assert len(others.of("loss")) == 1 and "record_chromium_event_internal" in others.of("loss")[0][0]
+
+
+def test_rank(notes, monkeypatch):
+    monkeypatch.setattr(notes.facts, "_rank_known", False)
+    monkeypatch.setattr(torch.distributed, "is_available", lambda: True)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True, raising=False)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 3, raising=False)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    token = notes.facts.begin(99, plain.__code__)
+    token.label = "0/0"
+    notes.facts.end(token, None, ValueError("x"))
+    assert notes.of("rank") == [(3, 1)]
+
+
+SAME = """
+import json, logging, os, sys, threading, traceback
+sys.path.insert(0, {directory!r})
+import test_torch_facts as tests
+import torch, torch._dynamo
+from torch._dynamo import utils
+if {facts}:
+    tests.install()
+else:
+    tests.stand_around(lambda *values: None, lambda *values: None)
+class Handler(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+    def emit(self, record):
+        stack = (getattr(record, "metadata", None) or {{}}).get("stack")
+        self.lines.append(sorted(getattr(record, "metadata", None) or {{}}) + [len(stack) if stack else 0])
+handler = Handler()
+if {logs}:
+    from torch._logging import _internal
+    _internal.trace_log.addHandler(handler)
+    _internal.trace_log.setLevel(logging.DEBUG)
+told = {{}}
+def attempt(name, call):
+    try:
+        told[name] = str(call())
+    except BaseException as error:
+        trace = [(frame.filename, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
+        told[name] = [type(error).__name__, str(error), [place for place in trace if "test_torch_facts" not in place[0]]]
+def boom(graph, inputs):
+    raise RuntimeError("boom")
+x = torch.ones(3)
+attempt("plain", lambda: tests.compile(tests.plain)(x, x))
+attempt("twice", lambda: tests.compile(tests.twice)(x))
+attempt("branch", lambda: tests.compile(tests.branch)(x))
+attempt("in_loop", lambda: tests.compile(tests.in_loop)(x))
+attempt("in_try", lambda: tests.compile(tests.in_try)(x))
+attempt("again", lambda: [tests.compile(tests.plain, dynamic=False)(torch.ones(n), torch.ones(n)) for n in range(2, 14)][-1])
+attempt("boom", lambda: tests.compile(tests.inlined, backend=boom)(x))
+torch._dynamo.config.verbose = True
+attempt("verbose boom", lambda: tests.compile(tests.with_cell, backend=boom)(x))
+attempt("fullgraph", lambda: tests.compile(tests.in_with, fullgraph=True)(x))
+attempt("explain", lambda: torch._dynamo.explain(tests.twice)(x).graph_break_count)
+told["counters"] = {{name: {{str(key): value for key, value in one.items()}} for name, one in utils.counters.items()}}
+told["reasons"] = [reason.reason for reason in utils.graph_break_reasons]
+told["metrics"] = [[metric.co_name, metric.fail_type, metric.guard_count] for metric in utils.get_compilation_metrics()]
+told["times"] = {{name: len(values) for name, values in utils.compilation_time_metrics.items()}}
+told["records"] = handler.lines
+told["handlers"] = [len(logging.getLogger(name).handlers) for name in (None, "torch", "torch.__trace", "torch._dynamo")]
+told["hooks"] = len(torch._dynamo.convert_frame._bytecode_hooks)
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("logs", [False, True], ids=["quiet", "logs"])
+def test_torch_does_the_same_without_us(tmp_path, logs):
+    """Results, exceptions and their tracebacks, counters, metrics, log records and what is printed."""
+    ran = []
+    for facts in False, True:
+        script = tmp_path / "script.py"
+        script.write_text(SAME.format(directory=str(Path(__file__).parent), facts=facts, logs=logs))
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path,
+                              env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        errors = [line.partition("]")[2] for line in done.stderr.splitlines()]
+        ran.append((told, errors))
+    (without, printed), (beside, printed_beside) = ran
+    for name in without:
+        assert without[name] == beside[name], name
+    assert printed == printed_beside
+
+
+COST = """
+import sys, time
+sys.path.insert(0, {directory!r})
+import test_torch_facts as tests
+import torch
+notes = tests.install()
+facts, spent = notes.facts, 0.0
+def timed(function):
+    def call(*values):
+        global spent
+        started = time.thread_time()
+        try:
+            return function(*values)
+        finally:
+            spent += time.thread_time() - started
+    return call
+for name in "begin", "end", "_event", "_counted_break", "_reasoned_break":
+    setattr(facts, name, timed(getattr(facts, name)))
+functions = []
+for number in range(60):
+    namespace = {{"torch": torch}}
+    exec("def f(x, y):\\n a = x.sin() + %d\\n b = a * y\\n if b.shape[0] > 2:\\n  b = b.relu()\\n"
+         " c = torch.cat([a, b])\\n return c.sum() + len([1, 2, 3])" % number, namespace)
+    functions.append(namespace["f"])
+x = torch.ones(4)
+for function in functions[:10]:
+    tests.compile(function)(x, x)
+spent, started = 0.0, time.thread_time()
+for function in functions[10:]:
+    tests.compile(function)(x, x)
+print(time.thread_time() - started, spent)
+"""
+
+
+@pytest.mark.timing
+def test_cost(tmp_path):
+    """Time within our code as a share of that in the compiles, in one run, so that other load touches both.
+    In a process of its own, because pytest's logging makes torch render its trace."""
+    script = tmp_path / "cost.py"
+    script.write_text(COST.format(directory=str(Path(__file__).parent)))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=True)
+    total, spent = map(float, done.stdout.split())
+    print(f"50 compiles {total:.3f} s, of which ours {spent:.3f} s: {100 * spent / (total - spent):.2f} %")
+    assert spent < 0.04 * (total - spent)
