@@ -94,6 +94,7 @@ static size_t guarded_drain(struct traced *t, unsigned *fullest)
     }
     guarded = 1;
     words = traced_drain(t, fullest);
+    t->collector->state.header->last_ns = t->collector->decode.last_ns;
     guarded = 0;
     return words;
 }
@@ -846,6 +847,7 @@ int collector_recover(struct session *session, pid_t command, int command_wait_s
         goto done;
     }
     calibrate(&run);
+    c->decode.last_ns = c->state.header->last_ns;
     recover_processes(&run);
     recover_status(&run);
     for (struct traced *t = c->traced; t; t = t->next) {

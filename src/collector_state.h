@@ -19,6 +19,7 @@ struct state_header {
     uint32_t next_process, next_thread, next_code;  /* row ids: the next to give */
     uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
     uint64_t next_lookup, next_check;
+    uint64_t last_ns;                               /* the latest event taken */
 };
 
 struct collector_state {

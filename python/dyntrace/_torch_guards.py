@@ -72,7 +72,7 @@ def _split(part):
     if len(part) > 2 * MAX_TEXT:
         part = part[:MAX_TEXT] + part[-MAX_TEXT:]
     code, mark, comment = part.partition("  # ")
-    if "#" in code or code.count("'") % 2 or code.count('"') % 2:
+    if "#" in code or "\\" in code or code.count("'") % 2 or code.count('"') % 2:
         end = _CODE.match(part).end()
         if part[end:end + 1] == "#":
             code, comment = part[:end], part[end + 1:]
