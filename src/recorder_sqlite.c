@@ -65,7 +65,7 @@ static const char *const statement_sql[STATEMENTS] = {
     [ENTRY_COMPILE] = "UPDATE cache_entry SET compile_id = ?1 WHERE cache_entry_id = ?2",
     [CAUSE] = "INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, expected,"
               " actual, text, how) VALUES (?11, ?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
-              " (SELECT source FROM guard WHERE guard_id = ?4), NULLIF(?6, ''), NULLIF(?7, ''),"
+              " COALESCE(NULLIF(?10, ''), (SELECT source FROM guard WHERE guard_id = ?4)), NULLIF(?6, ''), NULLIF(?7, ''),"
               " CASE WHEN ?8 <> '' THEN ?8 ELSE (SELECT expression FROM guard WHERE guard_id = ?4) || ' did not hold' END, ?9)",
     [SIGNATURE] = "INSERT OR REPLACE INTO signature(signature_id, text) VALUES (?, ?)",
     [LOOKUP] = "INSERT OR REPLACE INTO lookup(lookup_id, frame_id, thread_id, code_id, start_ns, duration_ns, outcome,"
@@ -744,11 +744,22 @@ int recorder_mend(const char *path, uint64_t *frames)
 
 /* ---- the end ---- */
 
-static const char *const copied_tables[] = {
-    "meta", "process", "thread", "code", "code_total", "loss", "lookup", "guard_check", "cache_entry", "guard", "guard_order",
-    "compile",
-    "recompile_cause", "signature",
-};
+/* Copy every table but `frame` from the attached live file. */
+static int copy_tables(sqlite3 *db)
+{
+    sqlite3_stmt *tables = NULL;
+    int status = sqlite3_prepare_v2(db, "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+                                        " AND name <> 'frame'", -1, &tables, NULL) == SQLITE_OK ? 0 : -1;
+
+    while (!status && sqlite3_step(tables) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(tables, 0);
+        char *sql = sqlite3_mprintf("DELETE FROM main.%w; INSERT INTO main.%w SELECT * FROM live.%w", name, name, name);
+        status = sql && sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+        sqlite3_free(sql);
+    }
+    sqlite3_finalize(tables);
+    return status;
+}
 
 int recorder_join(const char *live, const char *frames, const char *state, const char **error)
 {
@@ -763,13 +774,8 @@ int recorder_join(const char *live, const char *frames, const char *state, const
     if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         goto done;
-    for (size_t i = 0; i < sizeof copied_tables / sizeof *copied_tables; i++) {
-        sqlite3_free(sql);
-        sql = sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s",
-                              copied_tables[i], copied_tables[i], copied_tables[i]);
-        if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-            goto done;
-    }
+    if (copy_tables(db))
+        goto done;
     if (sqlite3_exec(db, "UPDATE main.frame SET cache_entry_id ="
                          " (SELECT l.cache_entry_id FROM live.late_entry l WHERE l.frame_id = main.frame.frame_id)"
                          " WHERE frame_id IN (SELECT frame_id FROM live.late_entry)", NULL, NULL, NULL) != SQLITE_OK)
