@@ -124,7 +124,7 @@ struct decision {
     bool torch;                 /* the callback is torch's */
     bool observed;              /* torch's own evaluator decides: what failed is asked again afterwards */
     enum outcome outcome;       /* once the callback has answered */
-    uint64_t began;             /* clock */
+    uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
     uint32_t count, room;
     struct decision_check {
         uint32_t entry, run, failed; /* entry id, leaves looked at, ordinal or UINT32_MAX */

@@ -163,8 +163,11 @@ static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **
     Py_INCREF(entry);
     outcome = check_entry(entry, frame, locals);
     ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
-    if (entry->torch && d->on && outcome.result == GUARD_FAIL)
+    if (entry->torch && d->on && outcome.result == GUARD_FAIL) {
+        began = tracer_now(tracer_process.monotonic);
         outcome = decision_torch_failed(entry, frame, *locals);
+        d->ours += tracer_now(tracer_process.monotonic) - began;
+    }
     decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
                  outcome.guards_run, outcome.failed, ticks);
     if (d->on && entry->tree && guard_tree_moves(entry->guard) != entry->moves)

@@ -161,17 +161,24 @@ struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_fra
 {
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
     struct torch_quiet quiet;
-    PyObject *told;
+    PyObject *told, *order, *words;
+    struct text text = {.used = 0};
     long failed, run;
 
     if (!entry->view || !locals || entry->id == ENTRY_UNRECORDED)
         return outcome;
     torch_quiet_begin(&quiet);
-    told = PyObject_CallMethod(entry->view, "failed", "OO", locals, frame->f_globals);
-    if (told && PyArg_ParseTuple(told, "ll", &failed, &run)) {
+    told = PyObject_CallMethod(entry->view, "failing", "OO", locals, frame->f_globals);
+    if (told && PyArg_ParseTuple(told, "llO", &failed, &run, &order)) {
         if (failed >= 0 && failed < (long)entry->guards)
             outcome.failed = (uint32_t)failed;
         outcome.guards_run = run > 0 ? (uint32_t)run : 0;
+        words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
+        if (words && PyUnicode_GET_LENGTH(words) < TEXT_MAX) {
+            text_unicode(&text, words, TEXT_MAX);
+            tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){tracer_now(P.monotonic)}, text.bytes, text.used, "", 0);
+        }
+        Py_XDECREF(words);
     } else {
         torch_bridge_failed("the guard that failed");
     }
@@ -343,6 +350,7 @@ void decision_begin(struct decision *d, bool on, bool torch)
     d->on = on;
     d->torch = torch;
     d->observed = false;
+    d->ours = 0;
     d->count = 0;
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
@@ -399,9 +407,11 @@ static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, P
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
+    uint64_t began;
 
     if (!d->on)
         return;
+    began = tracer_now(P.monotonic);
     d->signature = signature_of(locals);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
@@ -416,6 +426,7 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
         Py_XDECREF(found);
     }
     PyErr_Clear();
+    d->ours += tracer_now(P.monotonic) - began;
 }
 
 void decision_ask(struct decision *d, const struct code_state *state)
@@ -570,7 +581,7 @@ static void write_lookup(struct decision *d, struct tracer *t, unsigned outcome,
 
     if (d->compile || d->signature)
         put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
-    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began, tracer_now(P.monotonic) - d->began, 3);
+    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began, tracer_now(P.monotonic) - d->began - d->ours, 3);
 }
 
 static void write_check(struct tracer *t, const struct decision_check *c)

@@ -320,6 +320,8 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     result = torch_evaluate(ts, frame, throwflag);
     t->pending = p.outer;
     t->observed = p.callback;
+    if (t->observed_at == &p)
+        t->observed_at = NULL;
     if (!p.done) /* it never ran */
         decision_observed(&p.decision, t, p.asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
     decision_end(&p.decision);

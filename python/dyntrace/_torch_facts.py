@@ -8,8 +8,8 @@ Where each fact comes from:
 
     label           the compile id that torch puts on its first timed event, so that failed compiles have theirs too
     outcome, reason what the callback returned or raised; for what torch suppressed, the newest compilation metrics
-    phases          torch.utils calls record_chromium_event_internal(event) at both ends of everything it times; it is an
-                    empty function that is there to be filled, and it is a leaf: filling it adds no frame to any traceback
+    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of all that torch times;
+                    it is an empty function, there to be filled, and a leaf: filling it adds no frame to any traceback
     graphs          the graph module is a local of the frame that times "backend_compile", before the backend sees it
     graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as well
     listings        the code objects and the guards in what the callback returned
@@ -32,7 +32,7 @@ functions puts our frame into its tracebacks and its stack filters; register_byt
 """
 import collections
 import dis
-import operator
+import opcode
 import os
 import re
 import sys
@@ -46,6 +46,7 @@ from ._native import native
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
 _REASON_BOUND = 16384   # characters of one reason
 _LOSSES_MAX = 20        # per process: a fault of ours that is met at every compile is said often enough
+_GUARDS_MAX = 20000     # lines of one tree
 _EVENTS_MAX = 1000      # open phases on a thread; more means that ends are not told
 
 # Filled by prepare(). Late, because this module is imported while torch still is.
@@ -247,7 +248,7 @@ def _suppressed_failure(token):
 
 def _limit(failure):
     """Which limit was hit, from the text of a failure, or ""."""
-    found = re.search(r"Limit type: (\w+)|\b(\w+_limit) reached", failure)
+    found = re.search(r"Limit type: (\w+)|^\w+: (\w+_limit) reached", failure)
     if not found:
         return ""
     name = found[1] or found[2]
@@ -352,33 +353,35 @@ def _graph(token):
 def _render_graph(module, name, rows, lines, depth):
     """ROWS gets the nodes of the graph itself, LINES a text of it and of the graphs within."""
     lines.append("%s:" % name)
-    at = ""
+    at = where = None
     for node in module.graph.nodes:
-        op, arguments, keywords = node.op, node.args, node.kwargs
-        target = _target(node.target)
-        args, kwargs = _text(arguments), _text(keywords) if keywords else "{}"
+        op, node_name, arguments, keywords = node.op, node.name, node.args, node.kwargs
+        target, args = _target(node.target), _text(arguments)
+        kwargs = _text(keywords) if keywords else "{}"
         if depth == 0:
-            rows.append((op, node.name, target, args, kwargs))
-        where = _where(node)
-        if where and where != at:
-            at = where
-            lines.append("    # %s" % where)
-        inside = args[1:-1].rstrip(",")
-        if keywords:
-            inside += (", " if inside else "") + ", ".join("%s=%s" % (key, _text(value)) for key, value in keywords.items())
+            rows.append((op, node_name, target, args, kwargs))
+        stack = node.meta.get("stack_trace")
+        if stack is not at: # nodes often share one
+            at, before, where = stack, where, _where(stack)
+            if where and where != before:
+                lines.append(where)
         if op == "output":
             lines.append("    return %s" % (_text(arguments[0]) if arguments else ""))
             continue
         if op == "placeholder":
             right = target
-        elif op == "call_method":
-            receiver, _, rest = inside.partition(", ")
-            right = "%s.%s(%s)" % (receiver, target, rest)
         elif op == "get_attr":
             right = "self." + target
         else:
-            right = "%s%s(%s)" % ("self." if op == "call_module" else "", target, inside)
-        lines.append("    %s%s = %s" % (node.name, _annotation(node), right))
+            inside = args[1:-2] if len(arguments) == 1 else args[1:-1]
+            if keywords:
+                inside += (", " if inside else "") + ", ".join(["%s=%s" % (key, _text(value)) for key, value in keywords.items()])
+            if op == "call_method":
+                receiver, _, inside = inside.partition(", ")
+                right = "%s.%s(%s)" % (receiver, target, inside)
+            else:
+                right = "%s%s(%s)" % ("self." if op == "call_module" else "", target, inside)
+        lines.append("    %s%s = %s" % (node_name, _annotation(node), right))
     if depth < 8:
         for child_name, child in module.named_children():
             if hasattr(child, "graph"):
@@ -397,13 +400,13 @@ def _annotation(node):
         return ""
 
 
-def _where(node):
-    """FILE:LINE of the innermost frame that torch remembers for a node."""
-    stack = node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
+def _where(stack):
+    """A line that says where the innermost frame is of the stack that torch remembers for a node."""
     if type(stack) is not str:
         return ""
     start = stack.rfind('File "')
-    return ":".join(re.match(r'File "([^"]*)", line (\d+)', stack[start:]).groups()) if start >= 0 else ""
+    file, _, rest = stack[start + 6:].partition('", line ')
+    return "    # %s:%s" % (file, rest.partition(",")[0].partition("\n")[0]) if start >= 0 else ""
 
 
 _target_texts = {} # of builtins, which live for ever
@@ -440,36 +443,21 @@ _AS_REPR = frozenset((int, float, bool, complex, type(None), str, bytes, type(El
 def _text(value, depth=0):
     """An argument of a node as text, bounded, without asking the program's objects."""
     kind = type(value)
+    if kind is _node_class:
+        return value.name
     if kind in _AS_REPR:
-        text = repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
-        return text
+        return repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
     if isinstance(value, _node_class):
         return value.name
     if depth > 6:
         return "..."
     if isinstance(value, (tuple, list)):
-        parts, length = [], 0
-        for item in value:
-            part = _text(item, depth + 1)
-            parts.append(part)
-            length += len(part) + 2
-            if length > _BOUND:
-                parts.append("...")
-                break
-        inside = ", ".join(parts)
+        inside = _texts(value, depth)
         if isinstance(value, tuple):
             return "(%s,)" % inside if len(value) == 1 else "(%s)" % inside
         return "[%s]" % inside
     if isinstance(value, dict):
-        parts, length = [], 0
-        for key, item in value.items():
-            part = "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
-            parts.append(part)
-            length += len(part) + 2
-            if length > _BOUND:
-                parts.append("...")
-                break
-        return "{%s}" % ", ".join(parts)
+        return "{%s}" % _texts(value.items(), depth)
     if kind is slice:
         return "slice(%s, %s, %s)" % (_text(value.start, depth + 1), _text(value.stop, depth + 1), _text(value.step, depth + 1))
     if kind.__name__ in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool") \
@@ -478,6 +466,20 @@ def _text(value, depth=0):
     if callable(value) and kind.__module__.partition(".")[0] in ("torch", "builtins"):
         return _target(value)
     return "<%s>" % kind.__name__
+
+
+def _texts(values, depth):
+    """Several, with commas. A dict's items come as pairs."""
+    pairs = not isinstance(values, (tuple, list))
+    parts, length = [], 0
+    for value in values:
+        part = "%s: %s" % (_text(value[0], depth + 1), _text(value[1], depth + 1)) if pairs else _text(value, depth + 1)
+        parts.append(part)
+        length += len(part) + 2
+        if length > _BOUND:
+            parts.append("...")
+            break
+    return ", ".join(parts)
 
 
 # ---- graph breaks
@@ -642,31 +644,137 @@ def _note_listings(token, result, made):
         if made is None:
             return
         native._note_listing(token.id, "modified_bytecode", _bytecode(made))
-        guarded = getattr(result, "guarded_code", result)
-        guards = getattr(guarded, "guard_manager", None)
-        if guards is not None:
-            native._note_listing(token.id, "guards", str(guards))
+        guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
+        root = getattr(guards, "root", None)
+        if root is not None:
+            native._note_listing(token.id, "guards", _guards(root))
     except Exception as failure:
         _lost("listing", failure)
 
 
-_instruction_fields = operator.attrgetter("opname", "arg", "argrepr", "offset", "is_jump_target", "positions")
+def _guards(root):
+    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more and takes four times
+    as long."""
+    lines = []
+    _guards_below(root, "", "", lines)
+    epilogue = getattr(root, "get_epilogue_lambda_guards", None)
+    for guard in epilogue() if epilogue else ():
+        lines.append("+- %s: %s" % (type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip()))
+    if len(lines) > _GUARDS_MAX:
+        lines.append("...")
+    return "\n".join(lines)
+
+
+def _guards_below(manager, indent, role, lines):
+    if manager is None or len(lines) > _GUARDS_MAX:
+        return
+    lines.append("%s+- %s%s" % (indent, role, manager.get_source() if indent else "root"))
+    indent += "| "
+    for guard in manager.get_leaf_guards():
+        lines.append("%s+- %s: %s" % (indent, type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip()))
+    if hasattr(manager, "get_key_value_managers"): # of a dict whose order matters
+        for position, (key, value) in sorted(manager.get_key_value_managers().items()):
+            _guards_below(key, indent, "key %d: " % position, lines)
+            _guards_below(value, indent, "value %d: " % position, lines)
+    for child in manager.get_child_managers():
+        _guards_below(child, indent, "", lines)
+
+
+# What an instruction's argument is, by operation. dis finds out the same, at three times the cost.
+_NUMBER, _CONSTANT, _NAME, _LOCAL, _LOCALS, _JUMP, _GLOBAL, _ATTRIBUTE, _SUPER, _COMPARE, _BINARY = range(11)
+
+
+def _argument_kinds():
+    """(kinds, padded names, jumps' (sign, cache units)) by operation for a Python that was read, else None."""
+    if not (3, 11) <= sys.version_info[:2] <= (3, 14):
+        return None
+    kinds, names, jumps = [_NUMBER] * 256, ["%-24s" % name for name in dis.opname[:256]], {}
+    caches = opcode._inline_cache_entries # a list, since 3.13 a dict by name
+    for operations, kind in (dis.hasconst, _CONSTANT), (dis.hasname, _NAME), (dis.haslocal, _LOCAL), (dis.hasfree, _LOCAL):
+        for operation in operations:
+            if operation < 256: # others are only known to the compiler
+                kinds[operation] = kind
+    for operation in dis.hasjrel:
+        name = dis.opname[operation]
+        if operation < 256 and name != "END_ASYNC_FOR": # its argument says where from
+            kinds[operation] = _JUMP
+            count = caches.get(name, 0) if isinstance(caches, dict) else caches[operation]
+            jumps[operation] = -1 if "JUMP_BACKWARD" in name else 1, count
+    for name, kind in {"LOAD_GLOBAL": _GLOBAL, "COMPARE_OP": _COMPARE, "BINARY_OP": _BINARY, "LOAD_SUPER_ATTR": _SUPER,
+                       "LOAD_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_STORE_FAST": _LOCALS,
+                       "LOAD_FAST_BORROW_LOAD_FAST_BORROW": _LOCALS,
+                       "LOAD_ATTR": _ATTRIBUTE if sys.version_info >= (3, 12) else _NAME}.items():
+        if dis.opmap.get(name, 256) < 256:
+            kinds[dis.opmap[name]] = kind
+    return kinds, names, jumps
+
+
+try:
+    _kinds = _argument_kinds()
+except Exception: # names of the interpreter's own have gone
+    _kinds = None
+_with_argument = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
+_compare_shift = 0 if sys.version_info < (3, 12) else 4 if sys.version_info < (3, 13) else 5
+_null_first = sys.version_info < (3, 13)
 
 
 def _bytecode(code):
-    """A disassembly: line, `>>` at jump targets, offset, operation, argument. Most of the time it takes is dis's own."""
-    lines, line = [], None
-    for instruction in dis.get_instructions(code):
-        name, argument, text, offset, target, positions = _instruction_fields(instruction)
-        shown = ""
-        if positions and positions.lineno not in (None, line):
-            shown = line = positions.lineno
-        if text:
-            lines.append("%5s %s %5d %-24s %s (%s)" % (shown, ">>" if target else "  ", offset, name, argument, text[:_BOUND]))
-        else:
-            lines.append("%5s %s %5d %-24s %s" % (shown, ">>" if target else "  ", offset, name,
-                                                  "" if argument is None else argument))
+    """A disassembly: line, `>>` at jump targets, offset, operation, argument."""
+    if _kinds is None:
+        return dis.Bytecode(code).dis()
+    kinds, opnames, jumps = _kinds
+    rows, targets, extended, bytecode = [], set(), 0, code.co_code
+    for offset in range(0, len(bytecode), 2):
+        operation = bytecode[offset]
+        if operation == 0: # an instruction's cache
+            continue
+        argument = bytecode[offset + 1] | extended
+        extended = argument << 8 if operation == dis.EXTENDED_ARG else 0
+        rows.append((offset, operation, argument))
+        if kinds[operation] == _JUMP:
+            sign, units = jumps[operation]
+            targets.add(offset + 2 + 2 * (units + sign * argument))
     entries = getattr(dis, "_parse_exception_table", lambda code: ())(code)
+    targets.update(entry.target for entry in entries)
+    starts = {start: line for start, _, line in code.co_lines()}
+    constants, names, local, lines, line = code.co_consts, code.co_names, code._varname_from_oparg, [], None
+    for offset, operation, argument in rows:
+        shown = starts.get(offset)
+        if shown is None or shown == line:
+            shown = ""
+        else:
+            line = shown
+        kind, text = kinds[operation], ""
+        if kind == _LOCAL:
+            text = local(argument)
+        elif kind == _CONSTANT:
+            text = repr(constants[argument])[:_BOUND]
+        elif kind == _NAME:
+            text = names[argument]
+        elif kind == _JUMP:
+            sign, units = jumps[operation]
+            text = "to %d" % (offset + 2 + 2 * (units + sign * argument))
+        elif kind == _GLOBAL:
+            text = names[argument >> 1]
+            if argument & 1:
+                text = "NULL + " + text if _null_first else text + " + NULL"
+        elif kind == _ATTRIBUTE or kind == _SUPER:
+            text = names[argument >> (1 if kind == _ATTRIBUTE else 2)]
+            if argument & 1:
+                text = "NULL|self + " + text if _null_first else text + " + NULL|self"
+        elif kind == _LOCALS:
+            text = "%s, %s" % (local(argument >> 4), local(argument & 15))
+        elif kind == _COMPARE:
+            text = dis.cmp_op[argument >> _compare_shift]
+        elif kind == _BINARY:
+            text = dis._nb_ops[argument][1]
+        elif operation not in _with_argument:
+            argument = ""
+        mark = ">>" if offset in targets else "  "
+        if text:
+            lines.append("%5s %s %5d %s %s (%s)" % (shown, mark, offset, opnames[operation], argument, text))
+        else:
+            lines.append("%5s %s %5d %s %s" % (shown, mark, offset, opnames[operation], argument))
     if entries:
         lines.append("exceptions:")
         lines += ["      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,

@@ -742,7 +742,7 @@ class _Look:
         if kind == "TENSOR_MATCH":
             torch = torch_here()
             return torch is None or not issubclass(type(value), torch.Tensor)
-        return kind in _TYPE_KINDS
+        return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
     def _relation(self, guard, value, ordinal):
         """A guard that stands at several values and remembers those that it has seen. torch lets nobody ask it alone;
@@ -820,7 +820,7 @@ class _Places:
 class Guards:
     """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
 
-    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "__weakref__")
+    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_told_order", "__weakref__")
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
@@ -832,6 +832,7 @@ class Guards:
                 marks.append(_mark(guard))
                 rows.append(self._row(step, guard))
         self.rows, self._marks = rows, marks
+        self._told_order = list(range(len(rows)))
 
     @staticmethod
     def _row(step, guard):
@@ -880,31 +881,54 @@ class Guards:
             return -1, 0
         try:
             root = manager.root
-            info = root.check_verbose(f_locals)
-            return self._first(manager, root, info, f_locals, f_globals)
+            return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
         except Exception:
             return -1, 0
 
+    def failing(self, f_locals, f_globals):
+        """The same as failed(), and the order in which the guards are tried now if it has changed since it was last
+        said here, else None. torch reorders after failures only, and then another count or guard ends the check."""
+        known = len(self._known) + len(self._known_tensors)
+        found = self.failed(f_locals, f_globals)
+        order = None
+        if len(self._known) + len(self._known_tensors) != known:
+            order = self.order()
+            if order == self._told_order:
+                order = None
+            else:
+                self._told_order = order
+        return found[0], found[1], order
+
+    @staticmethod
+    def _ask(root, f_locals):
+        """torch's answer to why; None when it raises instead, for example from a metaclass's __str__."""
+        try:
+            return root.check_verbose(f_locals)
+        except Exception:
+            return None
+
     def _first(self, manager, root, info, f_locals, f_globals):
-        count = info.num_guards_executed
-        if info.result:
-            return -1, count
-        parts = info.verbose_code_parts
-        message = parts[0] if len(parts) == 1 else tuple(parts)
+        if info is None:            # torch's check raised
+            parts, count = [], 0
+        elif info.result:
+            return -1, info.num_guards_executed
+        else:
+            parts, count = info.verbose_code_parts, info.num_guards_executed
+        message = parts[0] if parts else ""
         found = self._known.get((message, count))
         if found is not None:
             return found
-        if type(message) is str and message.startswith("tensor '"):
+        if message.startswith("tensor '"):
             end = message.find("' ", 8)
             while end > 0:
                 found = self._known_tensors.get((message[8:end], count))
                 if found is not None:
                     return found
                 end = message.find("' ", end + 1)
-        found, tensor = self._locate(root, parts, count)
+        found, tensor = self._locate(root, parts, count) if parts else (None, None)
         if found is None:
             look = _Look(self, manager, root, f_locals, f_globals)
-            look.message = parts[0] if parts else ""
+            look.message = message
             look.run(1)
             ordinal = look.causes[0][0] if look.causes else -1
             order = self.order()
@@ -948,7 +972,8 @@ class Guards:
                 if leaf is None:
                     continue
                 counted += 1
-                if texts == parts:
+                # a shape guard in C++ adds a part that has the call's numbers in it
+                if texts == parts or kind == "SYMBOLIC_SHAPE_GUARD" and texts == parts[:len(texts)]:
                     if counted == count:
                         return (ordinal, place), None
                     loosely.append((ordinal, place))
@@ -983,10 +1008,10 @@ class Guards:
             return []
         try:
             root = manager.root
-            info = root.check_verbose(f_locals)
-            if info.result:
+            info = self._ask(root, f_locals)
+            if info is not None and info.result:
                 return []
-            parts = list(info.verbose_code_parts)
+            parts = list(info.verbose_code_parts) if info is not None else []
             look = _Look(self, manager, root, f_locals, f_globals)
             look.message = str(parts[0]) if parts else ""
             first = self._first(manager, root, info, f_locals, f_globals)[0]
@@ -1002,6 +1027,9 @@ class Guards:
         """The deciding guard's rows first, with torch's sentence; the others with the code that they are."""
         if first < 0 and causes:
             first = causes[0][0]
+        # torch has found that those before it hold: what we could not find there is our fault
+        at = next((i for i, cause in enumerate(causes) if cause[0] == first), 0)
+        causes = causes[at:]
         decided = [cause for cause in causes if cause[0] == first]
         if not decided:
             kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")

@@ -257,10 +257,11 @@ def need(value, kind):
 
 
 def _read_dict(value, source, accessor, scope):
-    need(value, dict)
     if _last_key(source) is _NO_KEY:
         return evaluate(source, scope)
-    return dict.__getitem__(value, _last_key(source))
+    if type(value) is types.MappingProxyType:       # of a class, see TypeDictGuardAccessor
+        return value[_last_key(source)]
+    return dict.__getitem__(need(value, dict), _last_key(source))
 
 
 def _read_weak(value):
@@ -311,7 +312,7 @@ class Scope:
         if self._names is None:
             self._names = dict(self.helpers)
             self._names.update(_BUILTINS, L=self.locals, G=self.globals, __builtins__={})
-            self._names["__load_module"] = sys.modules.__getitem__
+            self._names.update(dict.fromkeys(("__load_module", "__import__"), sys.modules.__getitem__))
         return self._names
 
 

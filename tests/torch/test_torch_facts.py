@@ -3,6 +3,7 @@
 No recording takes part: a stub stands where the extension would be and collects the notes, and begin() and end() are
 called round CatchErrorsWrapper.__call__, which is the callback that torch gives to set_eval_frame.
 """
+import builtins
 import collections
 import dis
 import gc
@@ -10,6 +11,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -115,7 +117,7 @@ def install():
         notes.begun[id] = code
         return facts.begin(id, code)
 
-    stand_around(begin, facts.end)
+    stand_around(begin, lambda *values: facts.end(*values))
     return notes
 
 
@@ -303,6 +305,52 @@ def test_bytecode_of_a_function_that_is_compiled_again_is_the_same(notes):
     assert [one.label.split("/")[1] for one in notes.compiles if one.label] == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("name", ["argparse", "typing", "ast", "asyncio.tasks", "dataclasses", "pickle", "contextlib"])
+def test_a_listing_says_what_dis_says(notes, name):
+    module = importlib.import_module(name)
+    pending = [builtins.compile(Path(module.__file__).read_text(), name, "exec")]
+    told = 0
+    while pending:
+        code = pending.pop()
+        pending += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+        expected = [i for i in dis.get_instructions(code)]
+        if any("\n" in i.argrepr for i in expected):
+            continue
+        text, _, exceptions = notes.facts._bytecode(code).partition("\nexceptions:")
+        lines, handlers = text.split("\n"), set(re.findall(r"-> (\d+)", exceptions))
+        assert len(lines) == len(expected) and len(exceptions.split("\n")) - 1 == len(list(dis.Bytecode(code).exception_entries))
+        line = None
+        for i, row in zip(expected, lines):
+            at, mark, offset, opname, argument, what = re.fullmatch(r" *(\d*) (>>|  ) +(\d+) (\w+) *(\d*)(?: \((.*)\))?", row).groups()
+            assert (int(offset), opname, argument) == (i.offset, i.opname, "" if i.arg is None else str(i.arg))
+            assert (mark == ">>") == (i.is_jump_target or offset in handlers)
+            assert not at or int(at) == i.positions.lineno != line
+            line = int(at) if at else line
+            wanted = f"to {i.argval}" if i.opcode in dis.hasjrel else re.sub(r"^bool\((.*)\)$", r"\1", i.argrepr)
+            if what and wanted and not wanted.startswith("<code"):
+                assert what == wanted[:2000]
+                told += 1
+    assert told > 500
+
+
+def test_a_listing_on_a_python_that_was_not_read(notes, monkeypatch):
+    monkeypatch.setattr(notes.facts, "_kinds", None)
+    assert "LOAD_" in notes.facts._bytecode(plain.__code__)
+
+
+def test_guards_of_a_dict_whose_order_matters(notes):
+    def function(d, x):
+        for key, value in d.items():
+            x = x + value
+        return x
+
+    compile(function)({"a": 1, "b": 2}, torch.ones(2))
+    id = notes.compile_of(function.__code__).id
+    text, = notes.listing(id, "guards")
+    assert text.startswith("+- root\n| +- ") and "| +- L['d']" in text and "TENSOR_MATCH" in text
+    assert len(text.splitlines()) > 8
+
+
 def test_arguments_as_text(notes):
     def function(x, k):
         y = x[1:, None, ...]
@@ -482,13 +530,14 @@ def test_offsets_are_those_of_the_code_however_torch_has_changed_it(notes):
     exec("\n".join(lines), namespace)
     compile(namespace["f"])(torch.ones(5), 3, None)
     check_breaks(notes)
-    assert len(notes.breaks) == 3
-    for row in notes.breaks:
+    rows = [row for row in notes.breaks if row.code.co_filename == "<string>"] # torch 2.6 compiles what stands for print
+    assert len(rows) == 3
+    for row in rows:
         instruction = {i.offset: i for i in dis.get_instructions(row.code)}[row.offset]
         assert instruction.opname.startswith("CALL") and instruction.positions.lineno == row.line == len(lines) - 1
         assert row.resume in notes.begun.values()
     calls = [i.offset for i in dis.get_instructions(namespace["f"].__code__) if i.opname.startswith("CALL")]
-    assert notes.breaks[0].offset == calls[0]
+    assert rows[0].offset == calls[0]
 
 
 def test_a_break_in_an_inlined_call_is_where_the_frame_stops(notes):
@@ -615,7 +664,8 @@ def test_threads(notes):
     functions = []
     for number in range(4):
         namespace = {"torch": torch}
-        exec("def f%d(x):\n x = x + %d\n torch._dynamo.graph_break()\n return x * 2" % (number, number), namespace)
+        source = "def f%d(x):\n x = x + %d\n torch._dynamo.graph_break()\n return x * 2" % (number, number)
+        exec(builtins.compile(source, "threads.py", "exec"), namespace)
         functions.append(namespace["f%d" % number])
     errors = []
 
@@ -815,10 +865,6 @@ class Handler(logging.Handler):
         stack = (getattr(record, "metadata", None) or {{}}).get("stack")
         self.lines.append(sorted(getattr(record, "metadata", None) or {{}}) + [len(stack) if stack else 0])
 handler = Handler()
-if {logs}:
-    from torch._logging import _internal
-    _internal.trace_log.addHandler(handler)
-    _internal.trace_log.setLevel(logging.DEBUG)
 told = {{}}
 def attempt(name, call):
     try:
@@ -830,7 +876,6 @@ def boom(graph, inputs):
     raise RuntimeError("boom")
 x = torch.ones(3)
 attempt("plain", lambda: tests.compile(tests.plain)(x, x))
-attempt("twice", lambda: tests.compile(tests.twice)(x))
 attempt("branch", lambda: tests.compile(tests.branch)(x))
 attempt("in_loop", lambda: tests.compile(tests.in_loop)(x))
 attempt("in_try", lambda: tests.compile(tests.in_try)(x))
@@ -839,7 +884,13 @@ attempt("boom", lambda: tests.compile(tests.inlined, backend=boom)(x))
 torch._dynamo.config.verbose = True
 attempt("verbose boom", lambda: tests.compile(tests.with_cell, backend=boom)(x))
 attempt("fullgraph", lambda: tests.compile(tests.in_with, fullgraph=True)(x))
-attempt("explain", lambda: torch._dynamo.explain(tests.twice)(x).graph_break_count)
+attempt("explain", lambda: torch._dynamo.explain(tests.sets_attribute)(x).graph_break_count)
+from torch._logging import _internal
+_internal.trace_log.addHandler(handler)
+_internal.trace_log.setLevel(logging.DEBUG)
+attempt("twice", lambda: tests.compile(tests.twice)(x))
+torch._dynamo.reset()
+attempt("boom with logs", lambda: tests.compile(tests.inlined, backend=boom)(x))
 told["counters"] = {{name: {{str(key): value for key, value in one.items()}} for name, one in utils.counters.items()}}
 told["reasons"] = [reason.reason for reason in utils.graph_break_reasons]
 told["metrics"] = [[metric.co_name, metric.fail_type, metric.guard_count] for metric in utils.get_compilation_metrics()]
@@ -851,13 +902,12 @@ print(json.dumps(told))
 """
 
 
-@pytest.mark.parametrize("logs", [False, True], ids=["quiet", "logs"])
-def test_torch_does_the_same_without_us(tmp_path, logs):
+def test_torch_does_the_same_without_us(tmp_path):
     """Results, exceptions and their tracebacks, counters, metrics, log records and what is printed."""
     ran = []
     for facts in False, True:
         script = tmp_path / "script.py"
-        script.write_text(SAME.format(directory=str(Path(__file__).parent), facts=facts, logs=logs))
+        script.write_text(SAME.format(directory=str(Path(__file__).parent), facts=facts))
         done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path,
                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
         assert done.returncode == 0, done.stderr
@@ -891,8 +941,9 @@ for name in "begin", "end", "_event", "_counted_break", "_reasoned_break":
 functions = []
 for number in range(60):
     namespace = {{"torch": torch}}
-    exec("def f(x, y):\\n a = x.sin() + %d\\n b = a * y\\n if b.shape[0] > 2:\\n  b = b.relu()\\n"
-         " c = torch.cat([a, b])\\n return c.sum() + len([1, 2, 3])" % number, namespace)
+    source = ("def f(x, y):\\n a = x.sin() + %d\\n b = a * y\\n if b.shape[0] > 2:\\n  b = b.relu()\\n"
+              " c = torch.cat([a, b])\\n return c.sum() + len([1, 2, 3])" % number)
+    exec(compile(source, "cost.py", "exec"), namespace) # torch 2.6 wraps what comes from "<string>"
     functions.append(namespace["f"])
 x = torch.ones(4)
 for function in functions[:10]:

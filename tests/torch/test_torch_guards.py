@@ -2,7 +2,9 @@
 beside torch's own evaluator, without the extension."""
 import collections
 import contextlib
+import dataclasses
 import enum
+import functools
 import gc
 import importlib
 import math
@@ -200,6 +202,10 @@ def test_shape_guards_in_cpp():
         return x * x.shape[0] if x.shape[0] > 4 else x
 
     with torch._dynamo.config.patch(enable_cpp_symbolic_shape_guards=True):
+        try:
+            torch.compile(f, backend="eager", dynamic=True)(ones(6, 3))
+        except Exception as error:
+            pytest.skip("no C++ for it: " + type(error).__name__)
         case = Case(f, [ones(6, 3)], [ones(3, 3)], dynamic=True)
     assert case.first[1:] == ("L['x'].size()[0]", "5 <= L['x'].size()[0]", "L['x'].size()[0] = 3")
 
@@ -547,6 +553,110 @@ def test_after_torch_has_reordered_them():
     assert [cause[:3] for cause in causes] == [(x, "TENSOR_MATCH", "L['x'].size()[0]"), (m, "EQUALS_MATCH", "L['m']")]
 
 
+@dataclasses.dataclass
+class Data:
+    a: int
+    b: list
+
+
+class Slotted:
+    __slots__ = ("k",)
+
+    def __init__(self):
+        self.k = 3
+
+    def method(self, x):
+        return x + self.k
+
+    @property
+    def more(self):
+        return self.k + 1
+
+
+class Guessing:
+    def __init__(self):
+        self.d = {"x": [1, {"y": 2}]}
+
+    def __getattr__(self, name):
+        return 7
+
+
+KEPT = Guessing()
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by_name = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.BatchNorm1d(3)})
+        self.register_buffer("buffer", ones(3))
+        self.config = {"a": 1}
+        self.act = torch.nn.functional.relu
+
+    def forward(self, x):
+        for _, module in self.by_name.items():
+            x = module(x)
+        for _, parameter in self.named_parameters():
+            x = x + parameter.sum()
+        return self.act(x) + self.buffer * self.config["a"]
+
+
+def items_of(x, d):
+    for _, value in d.items():
+        x = x + value
+    return x
+
+
+def steps_of(x, rows):
+    for row in rows:
+        x = x + row["v"]
+    return x
+
+
+@pytest.mark.parametrize("f, args", [
+    (lambda x, d: x + d[1] + d[(1, 2)] + d[None] + d[2.5], [{1: 1, (1, 2): 2, None: 3, 2.5: 4}]),
+    (lambda x, d: x + d[Color.RED] + d[int], [{Color.RED: 1, int: 2}]),
+    (items_of, [{Color.RED: 1, int: 2, "a": 3, torch.float32: 4}]),
+    (steps_of, [[{"v": n} for n in range(9)]]),
+    (lambda x, d: x + d["a"] + len(d), [collections.OrderedDict(a=1, b=2)]),
+    (lambda x, d: x + d["a"] + len(d), [collections.defaultdict(int, a=1)]),
+    (lambda x, d: x + d.a + d.b[0], [Data(1, [2])]),
+    (lambda x, t: x + t.p + t.q, [collections.namedtuple("NT", "p q")(1, 2)]),
+    (lambda x, f: f(x), [functools.partial(torch.add, alpha=2, other=ones(3))]),
+    (lambda x, f: f(x), [Slotted().method]),
+    (lambda x, f: f(x), [Model()]),
+    (lambda x, f: f(x), [Model().eval()]),
+    (lambda x, o: x + o.more, [Slotted()]),
+    (lambda x, o: x + o.d["x"][1]["y"] + o.any, [Guessing()]),
+    (lambda x, s: x + len(s) + (1 if 2 in s else 0), [{1, 2}]),
+    (lambda x, s: x + len(s) + (1 if 2 in s else 0), [collections.deque((1, 2))]),
+    (lambda x, w: x + w().d["x"][0] if w() is not None else x, [weakref.ref(KEPT)]),
+    (lambda x, m: x + m["a"], [types.MappingProxyType({"a": 1})]),
+    (lambda x, y: x.mul_(2) + y, [ones(3, 3)]),
+    (lambda x, o: x + type(o).forward.__name__.__len__(), [Model()]),
+], ids=str)
+def test_every_value_is_found(f, args):
+    """For a call that fits, the walk reads each value, and nothing seems to fail."""
+    x = ones(3, 3)
+    try:
+        torch.compile(f, backend="eager", dynamic=False)(x, *args)
+        manager = entry_of(f)
+    except Exception as error:
+        pytest.skip("this torch cannot compile it: " + type(error).__name__)
+    f_locals = dict(zip(f.__code__.co_varnames, [x, *args]))
+    assert manager.root.check_verbose(f_locals).result
+    look = guards._Look(Guards(manager), manager, manager.root, f_locals, f.__globals__)
+    inner, states = look._value, []
+
+    def watch(step, values):
+        state, value = inner(step, values)
+        states.append((state, step.source))
+        return state, value
+
+    look._value = watch
+    look.run()
+    assert look.causes == [] and [found for found in states if found[0] != "is"] == []
+
+
 def test_all_hold():
     Case(plus, [ones(3)], [ones(4)])
     made = Guards(entry_of(plus))
@@ -565,15 +675,14 @@ def test_rows():
             visit(child)
 
     visit(case.manager.root)
+    leaves.extend(type(leaf).__name__ for leaf in case.manager.root.get_epilogue_lambda_guards())
     assert kinds == leaves
     for kind, source, expression, stack in case.rows:
         assert "\n" not in expression and "# " not in expression
         assert not stack or stack.startswith('File "')
     if VERSION >= (2, 7):
-        line = plus.__code__.co_firstlineno
-        assert [row[3] for row in case.rows if row[0] == "TENSOR_MATCH"] == \
-            ['File "%s", line %d, in plus' % (os.path.abspath(__file__), stack_line) for stack_line in (line + 1,)] \
-            or 'in plus' in case.rows[kinds.index("TENSOR_MATCH")][3]
+        assert case.rows[kinds.index("TENSOR_MATCH")][3] == \
+            'File "%s", line %d, in plus' % (os.path.abspath(__file__), plus.__code__.co_firstlineno + 1)
 
 
 # ---- what must not happen ----
@@ -597,12 +706,15 @@ def test_nothing_is_kept_alive():
     del case, o, x, other
     gc.collect()
     assert [ref() for ref in dead] == [None] * 3
-    # the object that the guards were about is gone, and so may be the entry
-    assert made.failed({"x": ones(4), "o": O()}, f.__globals__)[0] >= -1
-    torch._dynamo.reset()
-    gc.collect()
-    assert made.failed({"x": ones(4), "o": O()}, f.__globals__) == (-1, 0)
-    assert made.explain({"x": ones(4), "o": O()}, f.__globals__) == [] == made.order()
+    assert made.failed({"x": ones(4), "o": O()}, f.__globals__)[0] >= 0
+
+
+def test_the_entry_is_not_kept_alive():
+    wrapper, made = made_of("L['x'] == 1", 1, GuardManager("L['x']", [leaf("EQUALS_MATCH", "L['x'] == 1", False)]))
+    assert made.failed({"x": 2}, {}) == (0, 1) and made.explain({"x": 2}, {}) and made.order() == [0]
+    del wrapper
+    assert made.failed({"x": 2}, {}) == (-1, 0) and made.explain({"x": 2}, {}) == [] == made.order()
+    assert len(made.rows) == 1
 
 
 class Hostile(type):
@@ -774,7 +886,8 @@ def made_of(message, count, *children, leaves=()):
 def test_what_cannot_be_read(source, text):
     for kind in ("EQUALS_MATCH", "TENSOR_MATCH", "TYPE_MATCH", "ID_MATCH", "LENGTH_CHECK", "DICT_CONTAINS",
                  "NO_HASATTR", "LAMBDA_GUARD", "DIMENSION_DYNAMIC_MARKING_GUARD", "GLOBAL_STATE",
-                 "STORAGE_OVERLAPPING", "NEW_IN_TORCH_9", "SYMBOLIC_SHAPE_GUARD", "NO_TENSOR_ALIASING", "DICT_VERSION", "MAPPING_KEYS_MATCH"):
+                 "STORAGE_OVERLAPPING", "NEW_IN_TORCH_9", "SYMBOLIC_SHAPE_GUARD",
+                 "NO_TENSOR_ALIASING", "DICT_VERSION", "MAPPING_KEYS_MATCH"):
         child = GuardManager(source, [leaf(kind, text, False)])
         wrapper, made = made_of(text, 1, child)
         assert len(made.rows) == 1 and made.rows[0][0] == kind
@@ -785,7 +898,8 @@ def test_what_cannot_be_read(source, text):
 
 
 def test_nothing_of_a_text_is_run():
-    for text in ("__import__('os')", "().__class__.__mro__[1].__subclasses__()", "print(1)", "L['x'].item()",
+    for text in ("__import__('sndhdr_of_old')", "__import__('os').getpid()", "().__class__.__mro__[1].__subclasses__()",
+                 "print(1)", "L['x'].item()",
                  "[n for n in L]", "(lambda: 1)()", "10 ** 10 ** 10", "'a' * 10 ** 9", "1 << 10 ** 9", "open('f')",
                  "torch.load('f')", "L['x'](1)", "f'{L}'", "L.clear()"):
         with pytest.raises(guards.Unreadable):
@@ -798,8 +912,9 @@ def test_no_message_and_nobody_fails():
     wrapper, made = made_of([], 1, GuardManager("L['x']", [leaf("TYPE_MATCH", "t", RuntimeError())]))
     assert made.failed({"x": 1}, {}) == (0, 1)
     assert made.explain({"x": 1}, {})[0][:2] == (0, "TYPE_MATCH")
-    del wrapper
-    assert made.failed({"x": 1}, {}) == (-1, 0) and made.explain({"x": 1}, {}) == []
+    wrapper.root.check_verbose = None       # raises
+    assert made.failed({"x": 1}, {}) == (0, 1)
+    assert made.explain({"x": 1}, {})[0][:2] == (0, "TYPE_MATCH")
 
 
 def test_messages_are_remembered_within_bounds():
