@@ -21,7 +21,7 @@
 #include "say.h"
 
 enum {
-    RING_BYTES = 32 << 20,           /* a process's first ring: 100 ms of frames at full speed */
+    RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
     BUDGET_BYTES = 64 << 20,         /* rings of one process; see tracer_ring.c */
     SHARED_ROOM = 48 << 20,          /* less free than this: not in /dev/shm */
     SESSION_FILE_MAX = 1 << 20,

@@ -141,7 +141,9 @@ char *tracer_stack_low(void);
 void tracer_stack_release(struct tracer *t);
 
 /* tracer_torch.c */
-void torch_attach(void);
+/* The module code of torch._dynamo is about to run, or, LATE, has run before the
+ * session began: watch it. */
+void torch_attach(bool late);
 
 /* tracer_exec.c */
 void tracer_follow_children(void);

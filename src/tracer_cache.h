@@ -123,6 +123,7 @@ struct decision {
     bool on;
     bool torch;                 /* the callback is torch's */
     bool observed;              /* torch's own evaluator decides: what failed is asked again afterwards */
+    bool older;                 /* there are entries, if none that we know */
     enum outcome outcome;       /* once the callback has answered */
     uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
     uint32_t count, room;

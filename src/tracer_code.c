@@ -229,7 +229,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     else if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
         PyErr_Clear();
     if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO))
-        torch_attach();
+        torch_attach(false);
     Py_XDECREF(keep[0]);
     Py_XDECREF(keep[1]);
     PyErr_Restore(type, value, traceback);

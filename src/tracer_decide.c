@@ -26,6 +26,8 @@
 
 #include <string.h>
 
+enum { ENTRIES_ON_STACK = 16 };
+
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
 
 /* ---- what guards and callbacks see ---- */
@@ -193,6 +195,8 @@ done:
 static int look_up(struct code_state *state, int64_t region, compat_frame *frame, PyObject **locals, PyObject *backend,
                    struct decision *d, struct cache_entry **found)
 {
+    struct cache_entry *small[ENTRIES_ON_STACK], **entries = small;
+    Py_ssize_t count = state->count;
     int status = 0;
 
     *found = NULL;
@@ -201,17 +205,28 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
         if (entry->region < 0 || entry->region == region)
             status = try_entry(entry, frame, locals, d, i, false, found);
     }
+    /* Guards may let other threads run, which move entries about: each is asked once, in the order of now. */
+    if (count > ENTRIES_ON_STACK && !(entries = PyMem_Malloc((size_t)count * sizeof *entries))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->entries[i]);
     /* A region's own entries come before the common ones. */
     for (int common = region < 0; common < 2 && !status; common++)
-        for (Py_ssize_t i = 0; i < state->count && !status; i++) {
-            struct cache_entry *entry = state->entries[i];
+        for (Py_ssize_t i = 0; i < count && !status; i++) {
+            struct cache_entry *entry = entries[i];
             if (!entry->check || entry->region != (common ? -1 : region))
                 continue;
             if (same_backend(entry->backend, backend))
-                status = try_entry(entry, frame, locals, d, i, i + 1 == state->count, found);
+                status = try_entry(entry, frame, locals, d, i, i + 1 == count, found);
             else
                 decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
         }
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_DECREF(entries[i]);
+    if (entries != small)
+        PyMem_Free(entries);
     return status < 0 ? -1 : 0;
 }
 

@@ -349,7 +349,7 @@ void decision_begin(struct decision *d, bool on, bool torch)
 {
     d->on = on;
     d->torch = torch;
-    d->observed = false;
+    d->observed = d->older = false;
     d->ours = 0;
     d->count = 0;
     d->room = sizeof d->small / sizeof *d->small;
@@ -535,7 +535,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
             text_unicode(&two, words, 500);
         }
         Py_XDECREF(words);
-    } else if (d->count) {
+    } else if (d->count || d->older) {
         text_string(&two, "no entry fitted");
     } else {
         text_string(&two, "first call");

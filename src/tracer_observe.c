@@ -105,6 +105,7 @@ static void missed(struct pending *p)
 
     torch_quiet_begin(&quiet);
     list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
+    p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
         PyObject *code = PyObject_GetAttrString(PyList_GET_ITEM(list, i), "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
@@ -230,6 +231,13 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
 
 /* ---- the hooks ---- */
 
+/* Is CODE compiled code for ORIGINAL? torch keeps the name and the place. */
+static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
+{
+    return code != original && code->co_firstlineno == original->co_firstlineno && code->co_filename == original->co_filename &&
+           code->co_name == original->co_name;
+}
+
 /* The frame runs as it is: why, if that is known. */
 static enum outcome plain_outcome(const struct pending *p, const struct code_state *state)
 {
@@ -242,7 +250,8 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
     return OUTCOME_PLAIN;
 }
 
-static void passed_on(struct tracer *t, struct pending *p, struct cache_entry *entry)
+/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
+static void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
     const struct code_state *state = code_state_of(compat_code(p->frame), false);
     enum outcome outcome = plain_outcome(p, state);
@@ -250,9 +259,9 @@ static void passed_on(struct tracer *t, struct pending *p, struct cache_entry *e
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
     t->observed = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
-    if (entry) {
-        outcome = entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
-        if (outcome == OUTCOME_HIT)
+    if (ran != p->frame) {
+        outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
+        if (entry && outcome == OUTCOME_HIT)
             decision_add(&p->decision, entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
         decision_observed(&p->decision, t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
@@ -273,12 +282,12 @@ static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (!p || p->done || throwflag)
         return P.hook(ts, frame, throwflag);
     if (frame == p->frame) {
-        passed_on(t, p, NULL);
+        passed_on(t, p, frame, NULL);
         return record_evaluate(t, ts, frame, 0);
     }
     entry = entry_of(compat_code(frame));
-    if (entry && t->open == p->open) {
-        passed_on(t, p, entry);
+    if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame)))) {
+        passed_on(t, p, frame, entry);
         return record_evaluate(t, ts, frame, 0);
     }
     if (!p->asked && is_callback(t, p, frame))

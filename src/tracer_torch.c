@@ -64,19 +64,17 @@ void torch_bridge_failed(const char *what)
     Py_XDECREF(traceback);
 }
 
-void torch_attach(void)
+void torch_attach(bool late)
 {
-    static bool done;
     struct torch_quiet quiet;
     PyObject *module, *result = NULL;
 
-    if (done || !tracer_process.session || tracer_process.session->torch == SESSION_TORCH_OFF)
+    if (!tracer_process.session || tracer_process.session->torch == SESSION_TORCH_OFF)
         return;
-    done = true;
     torch_quiet_begin(&quiet);
     module = PyImport_ImportModule("dyntrace._torch");
     if (module)
-        result = PyObject_CallMethod(module, "attach", "I", tracer_process.session->torch);
+        result = PyObject_CallMethod(module, "attach", "IO", tracer_process.session->torch, late ? Py_True : Py_False);
     if (!result)
         torch_bridge_failed("not attached");
     Py_XDECREF(module);

@@ -29,25 +29,33 @@ STATELESS = {
 ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
 
 
-def attach(wanted):
-    """Watch torch as WANTED (AUTO, SHIM, OBSERVE) says and as this torch allows."""
-    torch = sys.modules["torch"]
-    version = str(torch.__version__)
-    module = torch._C._dynamo.eval_frame
-    why = "" if wanted == OBSERVE else _why_not(version, module, wanted == SHIM)
-    if wanted != OBSERVE and not why:
-        why = _canary()
-    _bridge(torch)
-    if wanted == OBSERVE or why:
-        from . import _torch_observe
+_attached = None  # (version, mode, why), for the sessions after the first
 
-        _torch_observe.attach(module)
-        mode = "observe"
-    else:
-        _replace(module)
-        mode = "shim"
-    _dyntrace._note_torch(version, mode, "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why)
-                          if why else "")
+
+def attach(wanted, late):
+    """Watch torch as WANTED (AUTO, SHIM, OBSERVE) says and as this torch allows.
+
+    LATE: torch's compiler is loaded and may have compiled, which cannot be taken over: it is observed.
+    """
+    global _attached
+    if _attached is None:
+        torch = sys.modules["torch"]
+        version, module = str(torch.__version__), torch._C._dynamo.eval_frame
+        why = ""
+        if late and wanted != OBSERVE:
+            why = "its compiler was loaded before the recording began"
+        elif wanted != OBSERVE:
+            why = _why_not(version, module, wanted == SHIM) or _canary()
+        _bridge(torch)
+        if wanted == OBSERVE or why:
+            from . import _torch_observe
+
+            _torch_observe.attach(module, late)
+        else:
+            _replace(module)
+        _attached = version, "observe" if wanted == OBSERVE or why else "shim", (
+            "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why) if why else "")
+    _dyntrace._note_torch(*_attached)
 
 
 def _why_not(version, module, asked):

@@ -7,9 +7,17 @@ import sys
 import _dyntrace
 
 
-def attach(module):
-    """MODULE is torch._C._dynamo.eval_frame."""
+def attach(module, late):
+    """MODULE is torch._C._dynamo.eval_frame. LATE: others have imported its functions by name already."""
+    before = dict(vars(module))
     _dyntrace._observe(module)
+    if late:
+        changed = {id(before[name]): value for name, value in vars(module).items() if before.get(name) is not value}
+        for name, other in list(sys.modules.items()):
+            if name.startswith("torch") and other is not module:
+                for key, value in list(getattr(other, "__dict__", {}).items()):
+                    if id(value) in changed:
+                        setattr(other, key, changed[id(value)])
 
 
 def watch_deaths():

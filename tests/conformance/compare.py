@@ -224,7 +224,7 @@ PARENT_FAULTS = ("parent missing", "parent not older", "outside its parent's tim
 
 # Every row says something that must not be: (what, query that counts).
 MUST_BE_NONE = (
-    ("hits without an entry", "SELECT COUNT(*) FROM lookup WHERE outcome = (SELECT value FROM enum WHERE name = 'hit') AND cache_entry_id IS NULL"),
+    ("hits without an entry", "SELECT COUNT(*) FROM lookup WHERE outcome = (SELECT value FROM enum WHERE kind = 'outcome' AND name = 'hit') AND cache_entry_id IS NULL"),
     ("guard checks of no lookup", "SELECT COUNT(*) FROM guard_check c LEFT JOIN lookup l USING (lookup_id) WHERE l.lookup_id IS NULL"),
     ("entries of no compile", "SELECT COUNT(*) FROM cache_entry e LEFT JOIN compile c USING (compile_id) WHERE e.compile_id IS NOT NULL AND c.compile_id IS NULL"),
 )
@@ -248,7 +248,7 @@ def check_trace(path, options):
             found["faults"].append("integrity_check: " + "; ".join(verdict))
         for table in ("frame", "lookup", "compile"):
             found[table + "s"] = trace.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
-        found["losses"] = dict(trace.execute("SELECT CAST(cause AS TEXT), SUM(events) FROM loss GROUP BY cause"))
+        found["losses"] = dict(trace.execute("SELECT CAST(cause AS TEXT), SUM(COALESCE(events, 1)) FROM loss GROUP BY cause"))
         columns = {row[1] for row in trace.execute("PRAGMA table_info(process)")}
         if "torch_mode" in columns:
             found["modes"] = dict(trace.execute("SELECT torch_mode, COUNT(*) FROM process WHERE torch_mode IS NOT NULL GROUP BY 1"))
@@ -477,7 +477,9 @@ class Comparison:
             lost = sum(trace.get("losses", {}).values())
             if trace:
                 parts.append(f"{trace['frames']:,} frames {trace['lookups']:,} lookups" + (f" {lost:,} LOST" if lost else ""))
-            parts.append("DIFFERENT" if self.real else "UNSOUND TRACE" if self.faults() else f"same but {len(self.flaky)} flaky" if self.flaky else "same")
+            parts.append("DIFFERENT" if self.real else "UNSOUND TRACE" if self.faults() else
+                         f"same but {len(self.flaky)} flaky" if self.flaky else
+                         "same, but it does not import" if set(self.native[0].outcomes) == {"<import>"} else "same")
         return " | ".join(parts)
 
     def details(self):
@@ -496,7 +498,8 @@ class Comparison:
             if len(missing) > 5:
                 lines.append(f"  {title}: {len(missing) - 5} more tests never ran with dyntrace")
         lines += [f"  TRACE: {fault}" for fault in self.faults()]
-        lines += [f"  lost: {events} events: {cause}" for run in self.ours[:1] for cause, events in (run.trace or {}).get("losses", {}).items()]
+        lines += [f"  lost: {events} events: {cause}" for run in self.ours[:1] for cause, events in (run.trace or {}).get("losses", {}).items()
+                  if events or self.options.verbose]  # of no events: the program waited for the recorder
         if self.options.verbose:
             if self.ours:
                 lines += [f"  fails otherwise: {test}: native {why}; {self.mode} {self.ours[0].why[test]}" for test, why in self.native[0].why.items()

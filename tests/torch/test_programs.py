@@ -211,13 +211,16 @@ def test_a_frame_says_what_its_lookup_says(runs, program, mode):
 def test_compiles_are_those_that_torch_counted(parts, program, mode):
     """Torch's own metrics have a record for each compilation that got as far as having an id."""
     for part in parts(program, mode):
-        found = [(label, name.partition("@")[0].rpartition(".")[2], outcome == "compiled")
+        found = [(label, name.partition("@")[0].rpartition(".")[2], outcome)
                  for name, compiles in part.compiles().items() for _, label, outcome, _, _ in compiles if label]
-        wanted = [(label, name and re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", name), failure is None)
-                  for label, name, _, failure, _ in part.known["metrics"]]
-        # where torch's compiler gave up early its record lacks the name
-        found = [(label, name if (label, name, ok) in wanted else None, ok) for label, name, ok in found]
-        assert sorted(found, key=str) == sorted(wanted, key=str)
+        for label, name, _, failure, _ in part.known["metrics"]:
+            name = re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", name or "")
+            # a record lacks the name where torch gave up early; a frame without operations is no failure to it
+            able = ("error", "limit", "skipped") if failure else ("compiled", "skipped")
+            here = [one for one in found if one[0] == label and (not name or one[1] == name) and one[2] in able]
+            assert here, ((label, name, failure), found)
+            found.remove(here[0])
+        assert found == []
 
 
 @compiling
@@ -306,10 +309,10 @@ def test_causes_of_recompiles(parts, program, mode):
         wrong = []
         for key, (source, expected, actual, kind) in wanted.items():
             assert {row[5] for row in found[key]} == {"observed" if mode == "shim" else "re-checked"}, (key, found[key])
-            for what, said, known in zip(("source", "expected", "actual", "kind"), found[key][0],
-                                         (source, expected, actual, kind)):
-                if known is not None and said != str(known) and not (mode == "observe" and said is None):
-                    wrong.append((key, what, said, known, found[key][0][4]))
+            # one guard may have had several reasons
+            wanted_row = [known if known is None else str(known) for known in (source, expected, actual, kind)]
+            if not any(all(known is None or said == known for said, known in zip(row, wanted_row)) for row in found[key]):
+                wrong.append((key, wanted_row, found[key]))
         assert wrong == []
 
 
@@ -325,8 +328,8 @@ def test_causes_are_those_that_torch_gave(parts, program, mode):
                 "JOIN code c ON c.code_id = m.code_id JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id"):
             found[label].append(f"{older}: " + re.sub(r"\d{9,}", "N", (text or "").split("\n")[0].split("  #")[0].strip()))
         for label, reason in wanted.items():
-            if "invalidated because" in reason or "BACKEND_MATCH" in reason:
-                continue            # no entry was tried
+            if "Cache line invalidated" in reason or all("another backend" in one for one in found[label]):
+                continue            # torch asks entries afterwards that the call did not ask, and the other way round
             assert any(same_sentence(one, reason) for one in found[label]), (label, reason, found[label])
 
 
@@ -380,7 +383,7 @@ def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
     """By message, as torch's counter has them."""
     for part in parts(program, mode):
         counted = part.known["counters"].get("graph_break", {})
-        found = collections.Counter(reason for reason, in part.of(
+        found = collections.Counter(re.sub(r"0x[0-9a-f]+|\d{9,}", "N", reason) for reason, in part.of(
             "SELECT c.process_id, b.reason FROM graph_break b JOIN compile m USING (compile_id) JOIN code c ON c.code_id = m.code_id"))
         assert {reason: found[reason] for reason in counted} == counted
 

@@ -64,7 +64,7 @@ class Know:
         self.broken = []
         self.graphs = []                                # what the backends were given, in order
         self.deaths = []
-        self.skipped = []
+        self.unseen_graphs = 0                          # that torch made, but not for a frame
         self.lock = threading.Lock()
         torch.manual_seed(0)
         torch.set_num_threads(1)
@@ -160,15 +160,22 @@ class Know:
                     sentence(getattr(one, "recompile_reason", None))]
                    for one in utils.get_compilation_metrics()
                    if one.compile_id is not None and getattr(one, "is_forward", True) is not False]
-        counters = {kind: dict(counter) for kind, counter in utils.counters.items() if counter}
+        counters = {kind: {nameless(key): count for key, count in counter.items()}
+                    for kind, counter in utils.counters.items() if counter}
         return {"file": os.path.basename(self.path), "torch": TORCH, "calls": self.calls, "frames": self.frames,
                 "causes": self.causes, "breaks": self.broken, "deaths": self.deaths, "graphs": self.graphs, "live": live,
-                "metrics": metrics, "counters": counters, "results": results}
+                "metrics": metrics, "counters": counters, "results": results,
+                "unseen_graphs": self.unseen_graphs}
+
+
+def nameless(text):
+    """A text without addresses, which differ from run to run."""
+    return re.sub(r"0x[0-9a-f]+|\d{9,}", "N", text)
 
 
 def sentence(reason):
     """The first sentence of a recompile reason, without the source line that is quoted and without addresses."""
-    return reason and re.sub(r"0x[0-9a-f]+|\d{9,}", "N", reason.split("\n")[0].split("  #")[0].strip())
+    return reason and nameless(reason.split("\n")[0].split("  #")[0].strip())
 
 
 def plain(value):

@@ -40,5 +40,5 @@ third = generate(token, 4, torch.randn(300, WIDTH), torch.randn(300, WIDTH), lam
 # An empty cache is a case of its own: the dynamic entry wants at least two rows, or as many as it had.
 know.call("step: compiled", step, token, keys[:0], values[:0])
 know.cause("step", 2, 0, "L['keys'].size()[0]", 2, 0, "TENSOR_MATCH")
-know.cause("step", 2, 1, "L['keys'].size()[0]", None, 0)
+know.cause("step", 2, 1, "L['keys'].size()[0]", "2 <= L['keys'].size()[0]", "L['keys'].size()[0] = 0")
 know.done(step, words=[first, second, third])

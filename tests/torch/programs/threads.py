@@ -1,4 +1,4 @@
-"""Several threads: one cache for all, callbacks per thread, one thread that compiles while others run plain code."""
+"""Several threads: one cache for all, callbacks per thread; some calls at the same time, some one by one."""
 import collections
 import threading
 
@@ -16,6 +16,11 @@ def shared(x):
     return (x * 2 + 1).sum()
 
 
+@torch.compile(backend=backend)
+def alike(x):
+    return x.sum()
+
+
 def own_functions(number):
     """A code object of this thread's own."""
     space = {}
@@ -27,7 +32,9 @@ def plain(x):
     return x - 1
 
 
-# The entries that all share are made before, one by one; so each later call is a hit, whoever makes it.
+know.call("alike: compiled", alike, torch.ones(2))
+# The entries that all share are made before; so each later call is a hit, whoever makes it. But not at the same time:
+# while torch walks a function's entries on one thread, a hit on another may move one past it.
 for size in range(1, THREADS + 1):
     know.call("shared: compiled", shared, torch.ones(size))
 for compilation in range(1, THREADS):
@@ -36,6 +43,7 @@ for compilation in range(1, THREADS):
 
 turn_to_compile = threading.Condition()      # one thread compiles at a time, in order: so the ids are known
 compiled_by = []
+one_at_a_time = threading.Lock()
 start = threading.Barrier(THREADS)
 sums, plain_calls = {}, collections.Counter()
 
@@ -52,7 +60,9 @@ def work(number):
     start.wait()
     total = 0.0
     for turn in range(TURNS):
-        total += shared(torch.ones(1 + (turn + number) % THREADS)).item()
+        with one_at_a_time:
+            total += shared(torch.ones(1 + (turn + number) % THREADS)).item()
+        total += alike(torch.ones(2)).item()
         total += own(torch.ones(2)).sum().item()
         total += plain(torch.ones(2)).sum().item()
         plain_calls[number] += 1
@@ -66,6 +76,7 @@ for thread in threads:
     thread.join()
 for number in range(THREADS):
     know.expect(", ".join([f"own_{number}: hit"] * TURNS))
-know.expect(", ".join(["shared: hit"] * THREADS * TURNS))
-know.frames = {"plain": THREADS * TURNS, "work": THREADS, "shared": THREADS * (TURNS + 1)}
+know.expect(", ".join(["shared: hit", "alike: hit"] * THREADS * TURNS))
+know.frames = {"plain": THREADS * TURNS, "work": THREADS, "shared": THREADS * (TURNS + 1),
+               "alike": THREADS * TURNS + 1}
 know.done(sums=[sums[number] for number in range(THREADS)], plain=sum(plain_calls.values()))

@@ -68,10 +68,10 @@ for turn, line in enumerate(text):
                              embed, encode(line), table, graphs=(3, 0, 2, 2)[turn]))
 know.cause("embed", 1, 0, "L['tokens'].size()[0]", 4, 3, "TENSOR_MATCH")
 know.cause("embed", 2, 0, "L['tokens'].size()[0]", 4, 1, "TENSOR_MATCH")
-know.cause("embed", 2, 1, "L['tokens'].size()[0]", None, 1)
+know.cause("embed", 2, 1, "L['tokens'].size()[0]", "2 <= L['tokens'].size()[0]", "L['tokens'].size()[0] = 1")
 know.cause("embed@rows", 1, 0, "L['rows'].size()[0]", 4, 3, "TENSOR_MATCH")
 know.cause("embed@rows", 2, 0, "L['rows'].size()[0]", 4, 1, "TENSOR_MATCH")
-know.cause("embed@rows", 2, 1, "L['rows'].size()[0]", None, 1)
+know.cause("embed@rows", 2, 1, "L['rows'].size()[0]", "2 <= L['rows'].size()[0]", "L['rows'].size()[0] = 1")
 
 know.breaks("outer", "outer")
 know.breaks("shout", "shout")
