@@ -195,9 +195,15 @@ bench: all
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
+# torch.compile programs with and without us; TORCH_PYTHON has torch and pytest.
+TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
+torch-tests:
+	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
+	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
+	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/torch)
+
 # PyTorch's own tests of its Dynamo, on torch's evaluator and on ours. TORCH_PYTHON has the torch, PYTORCH_SRC the
 # tests; FILES names some of them or says all; CONFORMANCE has more options, such as --torch observe.
-TORCH_PYTHON ?= $(firstword $(PYTHONS))
 conformance:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
 	$(firstword $(PYTHONS)) tests/conformance/compare.py --source "$(PYTORCH_SRC)" --python "$(TORCH_PYTHON)" \
@@ -220,6 +226,7 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
+	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make bench           the README's table; wants a quiet machine; BENCH=--quick"
@@ -227,7 +234,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests conformance shim-torture clean help
+        fuzz fuzz-build bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -1,31 +1,35 @@
 """What a compile of torch's did: its outcome, graph breaks, graphs, listings and phases.
 
-Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of the callback that torch
-gave to set_eval_frame; prepare() sets the three hooks for what cannot be asked for afterwards. Nothing here raises,
-prints, or leaves a trace in what torch does: where something of ours goes wrong there is a loss row, and torch goes on.
+Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of the callback that
+torch gave to set_eval_frame; prepare() sets the three hooks for what cannot be asked for afterwards. Nothing here
+raises, prints, or leaves a trace in what torch does: where something of ours goes wrong there is a loss row, and torch
+goes on.
 
 Where each fact comes from:
 
     label           the compile id that torch puts on its first timed event, so that failed compiles have theirs too
     outcome, reason what the callback returned or raised; for what torch suppressed, the newest compilation metrics
-    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of all that torch times;
-                    it is an empty function, there to be filled, and a leaf: filling it adds no frame to any traceback
+    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of all that it times:
+                    an empty function, there to be filled, and a leaf: filling it adds no frame to any traceback
     graphs          the graph module is a local of the frame that times "backend_compile", before the backend sees it
     graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as well
     listings        the code objects and the guards in what the callback returned
 
-**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported` reaches an instruction
-that the graph can be broken at (also for one that came out of an inlined call, and also again when the analysis starts
-over from nothing and meets the same instruction a second time). A row is written at that very moment, and its `reason` is
-the counter's key to the letter; so the rows whose reason is such a key are, by message, as many as the counter says. In
-torch 2.13 the key's first line is the break's type. Some breaks are not counted by torch: those at a jump that depends
-on data ("generic_jump ..."), those that torch can only make at an earlier statement ("step_unsupported"), at a comprehension,
-those that DistributedDataParallel's optimizer makes, and those caused by a `UserError` (torch 2.13; 2.6 counts them). They
-are rows too, one for each place however often the analysis starts over, and where it is known the cause follows the
-first line. Frames that torch gives up as a whole (fullgraph, a loop with a break in it) are no breaks but compiles with
-the outcome 'skipped' or 'error', and counters["unimplemented"] has them.
-A break's code, line and offset are where the frame stops that is being compiled, which is where its resume function goes
-on; the last line of its user stack is the cause, possibly in a function that was being inlined.
+**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported` reaches an
+instruction that the graph can be broken at (also for one that came out of an inlined call, and also again when the
+analysis starts over from nothing and meets the same instruction a second time). A row is made at that very moment, and
+its `reason` is the counter's key to the letter (up to _REASON_BOUND); so the rows whose reason is such a key are, by
+message, as many as the counter says. From torch 2.8 or so the key's first line is the break's type.
+
+Some breaks are not counted by torch: those at a jump that depends on data ("generic_jump ..."), those that torch can
+only make at an earlier statement ("step_unsupported"), at a comprehension, those that the optimizer of
+DistributedDataParallel makes, and those caused by a `UserError` (torch 2.13; 2.6 counts them). They are rows too, one
+for each place however often the analysis starts over, and where it is known the cause follows the first line; for
+"step_unsupported" that is the last thing that torch said it cannot do. Frames that torch gives up as a whole
+(fullgraph, a loop with a break in it) are no breaks but compiles with the outcome 'skipped' or 'error'.
+
+A break's code, line and offset are where the frame stops that is being compiled, which is where its resume function
+goes on; the last line of its user stack is the cause, possibly in a function that was being inlined.
 
 **What was not done and why.** A handler on torch's trace log makes torch render every payload; wrapping torch's own
 functions puts our frame into its tracebacks and its stack filters; register_bytecode_hook shows up as a phase.
@@ -69,7 +73,8 @@ _thread = _Thread()
 class _Compile:
     """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no longer than that."""
 
-    __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported", "graphs")
+    __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported",
+                 "graphs")
 
     def __init__(self, id, code, event_depth):
         self.id, self.code, self.event_depth = id, code, event_depth
@@ -195,7 +200,7 @@ def _skip_ourselves():
 # ---- outcome
 
 def _made_code(result):
-    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later ones a ConvertFrameReturn."""
+    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later a ConvertFrameReturn."""
     code = getattr(getattr(result, "guarded_code", result), "code", None)
     return code if isinstance(code, types.CodeType) else None
 
@@ -258,16 +263,16 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Type and first line. Only torch and Python may be asked for the message: a program's __str__ is the program's code."""
+    """Type and first line. Only torch and Python are asked for the message: a program's __str__ is the program's code."""
     kind = type(error)
-    if kind.__str__ in (BaseException.__str__, Exception.__str__) or kind.__module__.partition(".")[0] in ("torch", "builtins"):
+    if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
         if message.endswith(":") and len(lines) > 1: # "backend='inductor' raised:", and the next line says what
             message += " " + lines[1]
     else:
-        message = next((argument for argument in BaseException.__getattribute__(error, "args") if type(argument) is str), "")
-        message = message.partition("\n")[0]
+        arguments = BaseException.__getattribute__(error, "args")
+        message = next((argument for argument in arguments if type(argument) is str), "").partition("\n")[0]
     return "%s: %s" % (kind.__qualname__, message) if message else kind.__qualname__
 
 
@@ -375,7 +380,8 @@ def _render_graph(module, name, rows, lines, depth):
         else:
             inside = args[1:-2] if len(arguments) == 1 else args[1:-1]
             if keywords:
-                inside += (", " if inside else "") + ", ".join(["%s=%s" % (key, _text(value)) for key, value in keywords.items()])
+                named = ["%s=%s" % (key, _text(value)) for key, value in keywords.items()]
+                inside += (", " if inside else "") + ", ".join(named)
             if op == "call_method":
                 receiver, _, inside = inside.partition(", ")
                 right = "%s.%s(%s)" % (receiver, target, inside)
@@ -390,7 +396,7 @@ def _render_graph(module, name, rows, lines, depth):
 
 
 def _annotation(node):
-    """The shape that torch found for a value. Only torch's own stand-ins are asked: others may run the program's code."""
+    """The shape that torch found for a value. Only torch's stand-ins are asked: others may run the program's code."""
     value = node.meta.get("example_value", node.meta.get("val"))
     if type(value).__name__ != "FakeTensor":
         return ""
@@ -409,7 +415,12 @@ def _where(stack):
     return "    # %s:%s" % (file, rest.partition(",")[0].partition("\n")[0]) if start >= 0 else ""
 
 
+_functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type)
 _target_texts = {} # of builtins, which live for ever
+
+
+def _of_torch(kind):
+    return kind.__module__.partition(".")[0] in ("torch", "builtins")
 
 
 def _target(target):
@@ -419,12 +430,12 @@ def _target(target):
     if builtin and target in _target_texts:
         return _target_texts[target]
     kind = type(target)
-    if builtin or kind.__module__.partition(".")[0] in ("torch", "builtins"):
+    if builtin or _of_torch(kind):
         text = getattr(target, "__name__", None)
         # Torch reads the source file to name a lambda.
         if text == "<lambda>":
             text = "%s.<lambda>" % getattr(target, "__module__", "")
-        elif kind in (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type):
+        elif kind in _functions:
             try:
                 text = _torch.fx.node._get_qualified_name(target)
             except Exception:
@@ -459,11 +470,11 @@ def _text(value, depth=0):
     if isinstance(value, dict):
         return "{%s}" % _texts(value.items(), depth)
     if kind is slice:
-        return "slice(%s, %s, %s)" % (_text(value.start, depth + 1), _text(value.stop, depth + 1), _text(value.step, depth + 1))
+        return "slice(%s)" % _texts((value.start, value.stop, value.step), depth)
     if kind.__name__ in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool") \
             and kind.__module__.partition(".")[0] == "torch":
         return str(value)
-    if callable(value) and kind.__module__.partition(".")[0] in ("torch", "builtins"):
+    if callable(value) and _of_torch(kind):
         return _target(value)
     return "<%s>" % kind.__name__
 
@@ -525,7 +536,7 @@ def _counted_break(error, frame):
 
 
 def _reasoned_break(reason, frame):
-    """Torch has written down why a graph ends: the reason of the break just counted, or of one that it does not count."""
+    """Torch has written down why a graph ends: the reason of the break just counted, or of one that it never counts."""
     token = _thread.compiles[-1]
     counted, token.counted = token.counted, None
     if counted is not None and counted == reason.reason:
@@ -604,8 +615,8 @@ def _note_breaks(token, made):
 
 
 def _resume_codes(token, made):
-    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by the offset at which they
-    go on and puts them among the frame's globals: a function, a code object, or a maker of closures around one."""
+    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by the offset at which
+    they go on and puts them among the frame's globals: a function, a code object, or a maker of closures around one."""
     if made is None or token.globals is None:
         return []
     resumes = []
@@ -613,8 +624,8 @@ def _resume_codes(token, made):
         found = re.match(r"__resume_at_(\d+)_", name)
         value = dict.get(token.globals, name) if found else None
         if isinstance(value, types.FunctionType):
-            cells = [cell.cell_contents for cell in value.__closure__ or () if isinstance(cell.cell_contents, types.CodeType)]
-            value = cells[0] if cells else value.__code__
+            held = [cell.cell_contents for cell in value.__closure__ or ()]
+            value = next((one for one in held if isinstance(one, types.CodeType)), value.__code__)
         if isinstance(value, types.CodeType):
             resumes.append((int(found[1]), value))
     # Torch 2.6 loads the code of a closure as a constant: its global is for the debugger and not among the names.
@@ -630,7 +641,7 @@ def _resume_codes(token, made):
 
 # ---- listings
 
-_listings = collections.OrderedDict() # id(code) -> (weak code, text): a function that is compiled again is not listed anew
+_listings = collections.OrderedDict() # id(code) -> (weak code, text): what is compiled again is not listed anew
 
 
 def _note_listings(token, result, made):
@@ -653,8 +664,8 @@ def _note_listings(token, result, made):
 
 
 def _guards(root):
-    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more and takes four times
-    as long."""
+    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more and takes four
+    times as long."""
     lines = []
     _guards_below(root, "", "", lines)
     epilogue = getattr(root, "get_epilogue_lambda_guards", None)
@@ -690,7 +701,8 @@ def _argument_kinds():
         return None
     kinds, names, jumps = [_NUMBER] * 256, ["%-24s" % name for name in dis.opname[:256]], {}
     caches = opcode._inline_cache_entries # a list, since 3.13 a dict by name
-    for operations, kind in (dis.hasconst, _CONSTANT), (dis.hasname, _NAME), (dis.haslocal, _LOCAL), (dis.hasfree, _LOCAL):
+    for operations, kind in ((dis.hasconst, _CONSTANT), (dis.hasname, _NAME), (dis.haslocal, _LOCAL),
+                             (dis.hasfree, _LOCAL)):
         for operation in operations:
             if operation < 256: # others are only known to the compiler
                 kinds[operation] = kind
@@ -700,10 +712,11 @@ def _argument_kinds():
             kinds[operation] = _JUMP
             count = caches.get(name, 0) if isinstance(caches, dict) else caches[operation]
             jumps[operation] = -1 if "JUMP_BACKWARD" in name else 1, count
-    for name, kind in {"LOAD_GLOBAL": _GLOBAL, "COMPARE_OP": _COMPARE, "BINARY_OP": _BINARY, "LOAD_SUPER_ATTR": _SUPER,
-                       "LOAD_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_STORE_FAST": _LOCALS,
-                       "LOAD_FAST_BORROW_LOAD_FAST_BORROW": _LOCALS,
-                       "LOAD_ATTR": _ATTRIBUTE if sys.version_info >= (3, 12) else _NAME}.items():
+    special = {"LOAD_GLOBAL": _GLOBAL, "COMPARE_OP": _COMPARE, "BINARY_OP": _BINARY, "LOAD_SUPER_ATTR": _SUPER,
+               "LOAD_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_STORE_FAST": _LOCALS,
+               "LOAD_FAST_BORROW_LOAD_FAST_BORROW": _LOCALS,
+               "LOAD_ATTR": _ATTRIBUTE if sys.version_info >= (3, 12) else _NAME}
+    for name, kind in special.items():
         if dis.opmap.get(name, 256) < 256:
             kinds[dis.opmap[name]] = kind
     return kinds, names, jumps
@@ -777,6 +790,7 @@ def _bytecode(code):
             lines.append("%5s %s %5d %s %s" % (shown, mark, offset, opnames[operation], argument))
     if entries:
         lines.append("exceptions:")
-        lines += ["      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,
-                                                        ", with the instruction" if entry.lasti else "") for entry in entries]
+        for entry in entries:
+            lines.append("      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,
+                                                               ", with the instruction" if entry.lasti else ""))
     return "\n".join(lines)

@@ -119,13 +119,12 @@ def tidy(text):
 def run_file(command, path, only, options, patience):
     """Run PATH by COMMAND (a list ending in an interpreter; a function of the scratch directory), all tests or ONLY those.
     Returns a Run. COMMAND runs again for the rest when a test takes the process down."""
-    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torch-conformance-", dir=options.scratch) as scratch:
         report = Report(os.path.join(scratch, "report"))
-        tail, trace = "", None
+        tail, trace, seconds = "", None, 0
         for attempt in range(options.restarts + 1):
-            end, text, found = run_process(command, path, only, report, scratch, attempt, options, patience)
-            trace = add_traces(trace, found)
+            end, text, took, found = run_process(command, path, only, report, scratch, attempt, options, patience)
+            trace, seconds = add_traces(trace, found), seconds + took
             tail = text[-4000:] if end != "exit 0" else tail
             if end in ("exit 0", "exit 1") and report.running is None:
                 break  # unittest ended by itself, and its status says no more than the table
@@ -135,7 +134,7 @@ def run_file(command, path, only, options, patience):
                 break
         if not report.outcomes and report.count is None:  # an import error is an exit 1 like any other
             report.outcomes["<import>"], report.why["<import>"] = FAIL, last_error(text) or end
-    return Run(report.outcomes, report.why, time.monotonic() - began, tail, trace)
+    return Run(report.outcomes, report.why, seconds, tail, trace)
 
 
 def last_error(text):
@@ -144,7 +143,7 @@ def last_error(text):
 
 
 def run_process(command, path, only, report, scratch, attempt, options, patience):
-    """(how it ended, its output, what its trace says or None) of one process; REPORT grows meanwhile."""
+    """(how it ended, its output, its seconds, what its trace says or None) of one process; REPORT grows meanwhile."""
     work = os.path.join(scratch, f"work{attempt}")
     os.mkdir(work)
     selection = os.path.join(scratch, "selection")
@@ -175,6 +174,7 @@ def run_process(command, path, only, report, scratch, attempt, options, patience
                     end = f"not finished after {patience:.0f} s"
                 if end:
                     stop(child)
+        took = time.monotonic() - began
         kill_session(child)
         report.refresh()
         output.seek(0)
@@ -189,7 +189,7 @@ def run_process(command, path, only, report, scratch, attempt, options, patience
         for name in os.listdir(scratch):
             if name.startswith("trace.db"):
                 os.unlink(os.path.join(scratch, name))
-    return end, text, found
+    return end, text, took, found
 
 
 def stop(child):

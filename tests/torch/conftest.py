@@ -70,8 +70,9 @@ class Run:
 
     @functools.cached_property
     def known(self):
-        assert self.status == 0, self.out[-2000:] + self.err[-6000:]
-        return json.loads(self.out.splitlines()[-1])
+        known = json.loads(self.out.splitlines()[-1]) if self.out else {}
+        assert known and self.status == known.get("status", 0), self.out[-2000:] + self.err[-6000:]
+        return known
 
     def rows(self, sql, *values):
         with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as db:

@@ -318,10 +318,12 @@ def test_a_listing_says_what_dis_says(notes, name):
             continue
         text, _, exceptions = notes.facts._bytecode(code).partition("\nexceptions:")
         lines, handlers = text.split("\n"), set(re.findall(r"-> (\d+)", exceptions))
-        assert len(lines) == len(expected) and len(exceptions.split("\n")) - 1 == len(list(dis.Bytecode(code).exception_entries))
+        assert len(lines) == len(expected)
+        assert len(exceptions.split("\n")) - 1 == len(list(dis.Bytecode(code).exception_entries))
         line = None
         for i, row in zip(expected, lines):
-            at, mark, offset, opname, argument, what = re.fullmatch(r" *(\d*) (>>|  ) +(\d+) (\w+) *(\d*)(?: \((.*)\))?", row).groups()
+            found = re.fullmatch(r" *(\d*) (>>|  ) +(\d+) (\w+) *(\d*)(?: \((.*)\))?", row)
+            at, mark, offset, opname, argument, what = found.groups()
             assert (int(offset), opname, argument) == (i.offset, i.opname, "" if i.arg is None else str(i.arg))
             assert (mark == ">>") == (i.is_jump_target or offset in handlers)
             assert not at or int(at) == i.positions.lineno != line
@@ -374,7 +376,8 @@ def test_a_graph_never_asks_the_programs_objects(notes):
     text = notes.facts._text([Odd(), (Odd(), 1), {"a": Odd()}, "b", list(range(5000))])
     assert text.startswith("[<Odd>, (<Odd>, 1), {'a': <Odd>}, 'b', [0, 1") and len(text) < 4000
     assert notes.facts._target(Odd()) == "<Odd>"
-    assert notes.facts._exception_text(type("OddError", (Exception,), {"__str__": Odd.__repr__})("first\nsecond")) == "OddError: first"
+    odd_error = type("OddError", (Exception,), {"__str__": Odd.__repr__})("first\nsecond")
+    assert notes.facts._exception_text(odd_error) == "OddError: first"
 
 
 # ---- outcomes
@@ -388,7 +391,8 @@ def test_limit(notes):
     with config.patch({name: 2}):
         for size in range(1, 6):
             run(torch.ones(size))
-    assert [one.outcome for one in notes.compiles if notes.begun[one.id] is function.__code__] == ["compiled", "compiled", "limit"]
+    outcomes = [one.outcome for one in notes.compiles if notes.begun[one.id] is function.__code__]
+    assert outcomes == ["compiled", "compiled", "limit"]
     limited = notes.compile_of(function.__code__, 2)
     assert limited.reason == f"{name} (2) reached" and limited.sticky is True and limited.label.endswith("/2")
     assert not notes.listing(limited.id, "original_bytecode") # it was listed when it was compiled
@@ -522,7 +526,7 @@ def test_a_break_knows_its_place_and_what_follows(notes):
 
 
 def test_offsets_are_those_of_the_code_however_torch_has_changed_it(notes):
-    """Torch takes out EXTENDED_ARG, splits fused instructions, `is None` jumps and slices, and numbers what it has anew."""
+    """Torch takes out EXTENDED_ARG, splits fused instructions, `is None` jumps and slices, and numbers all anew."""
     lines = ["def f(x, a, b):"] + [f" k{number} = {number}.5" for number in range(300)] # names and constants beyond 255
     lines += [" x = x + k299", " if a is not None: x = x[1:] + 1", " y = a if b is None else b",
               " torch._dynamo.graph_break(); print(x.shape, end=''); torch._dynamo.graph_break()", " return x[0:2] * y"]
@@ -530,7 +534,8 @@ def test_offsets_are_those_of_the_code_however_torch_has_changed_it(notes):
     exec("\n".join(lines), namespace)
     compile(namespace["f"])(torch.ones(5), 3, None)
     check_breaks(notes)
-    rows = [row for row in notes.breaks if row.code.co_filename == "<string>"] # torch 2.6 compiles what stands for print
+    # torch 2.6 also compiles what stands for print
+    rows = [row for row in notes.breaks if row.code.co_filename == "<string>"]
     assert len(rows) == 3
     for row in rows:
         instruction = {i.offset: i for i in dis.get_instructions(row.code)}[row.offset]
@@ -649,15 +654,16 @@ def test_a_compile_within_a_compile(notes):
 
     compile(outer, backend=backend)(torch.ones(2))
     check_breaks(notes)
-    assert [row.code for row in notes.breaks if row.code in (inner.__code__, outer.__code__)] == [inner.__code__, outer.__code__]
+    codes = [row.code for row in notes.breaks if row.code in (inner.__code__, outer.__code__)]
+    assert codes == [inner.__code__, outer.__code__]
     for row in notes.breaks:
         assert notes.begun[row.id] is row.code
     ids = {one.id: one.label for one in notes.compiles if one.label}
     for phase in notes.phases:
         if phase.id >= 0:
             assert ids[phase.id] == phase.label
-    ends = {one.id: place for place, (kind, *row) in enumerate(notes.rows) if kind == "compile" for one in [Compile(*row)]}
-    assert ends[notes.compile_of(inner.__code__).id] < ends[notes.compile_of(outer.__code__).id]
+    ended = [one.id for one in notes.compiles]
+    assert ended.index(notes.compile_of(inner.__code__).id) < ended.index(notes.compile_of(outer.__code__).id)
 
 
 def test_threads(notes):
@@ -715,8 +721,8 @@ def test_a_backward_is_compiled_later_and_on_another_thread(notes):
 
     x = torch.ones(3, requires_grad=True)
     config_class = importlib.import_module("torch._functorch.config")
-    with config_class.patch({"force_non_lazy_backward_lowering": False} if hasattr(config_class, "force_non_lazy_backward_lowering")
-                            else {}):
+    lazy = "force_non_lazy_backward_lowering"
+    with config_class.patch({lazy: False} if hasattr(config_class, lazy) else {}):
         loss = compile(function, backend="aot_eager")(x)
         label = notes.compile_of(function.__code__).label
         early = {phase.name for phase in notes.phases if phase.label == label}
@@ -741,7 +747,8 @@ def test_compiled_autograd(notes):
     except Exception as error:
         pytest.skip(f"this torch cannot: {type(error).__name__}: {str(error)[:80]}")
     if NEW: # torch 2.6 does not time the capture
-        assert [phase for phase in notes.phases if phase.name == "compiled_autograd" and phase.id == -1 and phase.label[0] == "!"]
+        captures = [phase for phase in notes.phases if phase.name == "compiled_autograd"]
+        assert captures and all(phase.id == -1 and phase.label[0] == "!" for phase in captures)
     compiled = [one for one in notes.compiles if one.outcome == "compiled"]
     assert compiled and notes.of("graph")
     assert not NEW or all(one.label.startswith("!") for one in compiled)
@@ -871,7 +878,8 @@ def attempt(name, call):
         told[name] = str(call())
     except BaseException as error:
         trace = [(frame.filename, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
-        told[name] = [type(error).__name__, str(error), [place for place in trace if "test_torch_facts" not in place[0]]]
+        trace = [place for place in trace if "test_torch_facts" not in place[0]]
+        told[name] = [type(error).__name__, str(error), trace]
 def boom(graph, inputs):
     raise RuntimeError("boom")
 x = torch.ones(3)
@@ -879,7 +887,8 @@ attempt("plain", lambda: tests.compile(tests.plain)(x, x))
 attempt("branch", lambda: tests.compile(tests.branch)(x))
 attempt("in_loop", lambda: tests.compile(tests.in_loop)(x))
 attempt("in_try", lambda: tests.compile(tests.in_try)(x))
-attempt("again", lambda: [tests.compile(tests.plain, dynamic=False)(torch.ones(n), torch.ones(n)) for n in range(2, 14)][-1])
+again = tests.compile(tests.plain, dynamic=False)
+attempt("again", lambda: [again(torch.ones(n), torch.ones(n)) for n in range(2, 14)][-1])
 attempt("boom", lambda: tests.compile(tests.inlined, backend=boom)(x))
 torch._dynamo.config.verbose = True
 attempt("verbose boom", lambda: tests.compile(tests.with_cell, backend=boom)(x))
