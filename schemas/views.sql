@@ -96,6 +96,22 @@ LEFT JOIN code c ON c.code_id = b.code_id
 LEFT JOIN code r ON r.code_id = b.resume_code_id;
 
 
+-- compile_phases: where compiles spent their time. Phases lie within one another.
+CREATE VIEW compile_phases AS
+SELECT p.compile_id, COALESCE(m.label, p.label) AS label, m.code_id, c.qualname, c.filename, c.first_line, p.name,
+       p.start_ns, p.end_ns, p.end_ns - p.start_ns AS duration_ns
+FROM compile_phase p
+LEFT JOIN compile m ON m.compile_id = p.compile_id
+LEFT JOIN code c ON c.code_id = m.code_id;
+
+
+-- code_marks: since when calls of a function, or those that it makes, are not compiled any more, and why.
+CREATE VIEW code_marks AS
+SELECT k.code_id, c.qualname, c.filename, c.first_line, k.at_ns, k.action, k.recursive_action, k.region_id, k.reason
+FROM code_mark k
+LEFT JOIN code c ON c.code_id = k.code_id;
+
+
 -- guard_evaluation: a row for each guard that ran. Those before the end of a check passed; the one that ended it
 -- has the check's own result. share_ns is an estimate: the check's time divided evenly among the guards that ran.
 CREATE VIEW guard_evaluation AS

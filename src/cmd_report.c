@@ -3,7 +3,7 @@
  * Runs in: the viewer.
  *
  * What was recorded, what is missing, which processes and threads there were,
- * where the time went. It reads the small tables and the live totals only, so
+ * what was compiled, where the time went. It reads the small tables and the live totals only, so
  * it is as quick on a day's recording as on a second's, and works while the
  * recording goes on. Losses come before anything that they make doubtful. */
 #include <inttypes.h>
@@ -17,7 +17,9 @@
 
 #include "command.h"
 #include "db.h"
+#include "find_code.h"
 #include "json.h"
+#include "prose.h"
 #include "result.h"
 #include "say.h"
 #include "table.h"
@@ -29,7 +31,7 @@ enum {
 
 static const char usage[] =
     "usage: dyntrace report [FILE] [--json] [--limit N]\n\n"
-    "A trace on one page: losses, processes, threads, where the time went.\n"
+    "A trace on one page: losses, processes, threads, what was compiled, where the time went.\n"
     "FILE is the newest *.db trace here unless given; it may still be recorded.\n\n"
     "  --json     the same for a program, times in nanoseconds\n"
     "  --limit N  rows of each table (20; 0 is all)\n";
@@ -45,6 +47,8 @@ struct report {
     bool json;
     char *state;   /* owned: meta.state */
     enum liveness live;
+    bool torch;    /* the trace says how torch was watched */
+    bool compiles; /* it has the tables about compiles */
 };
 
 /* Processes in the order of a tree, a parent before its children. A process
@@ -73,6 +77,26 @@ struct report {
     "SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns," \
     "       COUNT(DISTINCT process_id) AS processes, cause LIKE 'stall:%' AS is_stall " \
     "FROM loss GROUP BY cause ORDER BY is_stall, events DESC LIMIT ?1"
+
+/* What was compiled, a row per function, those that were compiled again most often first. What torch only turned
+ * away (its own functions, those without tensors) is in the query `skips`. */
+#define COMPILED \
+    "WITH broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS breaks FROM graph_break b" \
+    "  CROSS JOIN compile m ON m.compile_id = b.compile_id GROUP BY m.code_id)," \
+    " tried AS MATERIALIZED (SELECT code_id, COUNT(*) AS tries, COUNT(cache_entry_id) AS made," \
+    "  SUM(end_ns - start_ns) AS ns, SUM(outcome IS 'limit') AS limits, SUM(outcome IS 'error') AS errors" \
+    "  FROM compile GROUP BY code_id) " \
+    "SELECT c.qualname, c.filename, c.first_line, SUM(t.made) AS compiles, SUM(t.made) - SUM(t.made > 0) AS recompiles," \
+    "       COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(t.tries - t.made) AS without_code, SUM(t.ns) AS compile_ns," \
+    "       SUM(t.limits) AS limits, SUM(t.errors) AS errors " \
+    "FROM tried t LEFT JOIN code c ON c.code_id = t.code_id LEFT JOIN broken b ON b.code_id = t.code_id " \
+    "GROUP BY c.filename, c.qualname, c.first_line HAVING SUM(t.made) + SUM(t.limits) + SUM(t.errors) > 0 " \
+    "ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, c.qualname LIMIT ?1"
+
+/* Which torch there was, a row per version and way of watching it. */
+#define TORCH \
+    "SELECT torch_version, torch_mode, torch_note, COUNT(*) AS processes FROM process WHERE torch_version IS NOT NULL " \
+    "GROUP BY torch_version, torch_mode, torch_note ORDER BY processes DESC, torch_version LIMIT ?1"
 
 /* Does the collector of the session in DIRECTORY run? It holds a lock on a file
  * there. /proc/locks tells without touching the lock, which could get in the
@@ -163,6 +187,35 @@ static void fact_print(struct table *table, const char *name, const char *value)
     table_string(table, value);
 }
 
+/* "torch  2.13.0+cpu, shim" and why it is not shim. */
+static bool torch_facts_print(struct report *report, struct table *table)
+{
+    struct query *query;
+    char *text;
+
+    if (!report->torch)
+        return true;
+    query = db_query(report->db, TORCH);
+    query_bind_integer(query, 1, 10);
+    while (query_step(query)) {
+        int64_t processes = query_integer(query, 3);
+        char human[TABLE_HUMAN] = "";
+        char *version = prose_column(query, 0), *mode = prose_column(query, 1);
+        if (processes > 1)
+            table_count(human, processes);
+        if (asprintf(&text, "%.100s%s%.20s%s%s%s", version ? version : "?", mode ? ", " : "", mode ? mode : "",
+                     processes > 1 ? ", " : "", human, processes > 1 ? " processes" : "") >= 0) {
+            fact_print(table, "torch", text);
+            free(text);
+        }
+        if (query_type(query, 2) != QUERY_NULL)
+            fact_print(table, "", query_text(query, 2, NULL));
+        free(version);
+        free(mode);
+    }
+    return query_close(query);
+}
+
 static bool head_print(struct report *report)
 {
     struct db *db = report->db;
@@ -210,7 +263,7 @@ static bool head_print(struct report *report)
     fact_print(table, "threads", table_count(human, db_integer(db, 0, "SELECT COUNT(*) FROM thread")));
     if (clock)
         fact_print(table, "clock", clock);
-    ok = true;
+    ok = torch_facts_print(report, table);
 out:
     if (!table_close(table))
         ok = false;
@@ -269,21 +322,42 @@ static const char *ended_words(const struct report *report, struct query *query,
     return report->live == LIVE_NO ? "end not seen" : "still running";
 }
 
+/* Columns that only some traces have a use for: ranks of a distributed job, torch. */
+static bool any_process(struct report *report, const char *column)
+{
+    char *sql = NULL;
+    bool any = asprintf(&sql, "SELECT EXISTS (SELECT 1 FROM process WHERE %s IS NOT NULL)", column) >= 0 &&
+               db_integer(report->db, 0, sql);
+
+    free(sql);
+    return any;
+}
+
+#define PROCESSES(local_rank, torch_mode) PROCESS_TREE \
+    "SELECT t.depth, p.pid, p.exit_code, p.exit_signal, p.end_ns, p.end_ns - p.start_ns, p.rank, p.python_version," \
+    "       CASE WHEN json_valid(p.argv) THEN" \
+    "         (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(p.argv) THEN p.argv ELSE '[]' END))" \
+    "       ELSE p.argv END," \
+    "       (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id), " local_rank ", " torch_mode " " \
+    "FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1"
+
 static bool processes_print(struct report *report)
 {
-    struct query *query = db_query(report->db, PROCESS_TREE
-        "SELECT t.depth, p.pid, p.exit_code, p.exit_signal, p.end_ns, p.end_ns - p.start_ns, p.rank, p.python_version,"
-        "       CASE WHEN json_valid(p.argv) THEN"
-        "         (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(p.argv) THEN p.argv ELSE '[]' END))"
-        "       ELSE p.argv END,"
-        "       (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) "
-        "FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1");
-    struct table *table;
-    char human[TABLE_HUMAN], words[64], pid[160];
+    bool ranks = any_process(report, "rank"), torch = report->torch && any_process(report, "torch_version"), ok = false;
+    const char *names[8] = {"pid", "ended", "ran", "threads", "python"};
+    struct query *query = NULL;
+    struct table *table = NULL;
+    char human[TABLE_HUMAN], words[64], pid[160], rank[64];
+    int columns = 5;
 
+    query = db_query(report->db, report->torch ? PROCESSES("p.local_rank", "p.torch_mode") : PROCESSES("NULL", "NULL"));
     title_print(report, "Processes");
-    table = table_open(report->out, table_format(report->out, false), 6,
-                       (const char *[]){"pid", "ended", "ran", "threads", "python", "command"});
+    if (ranks)
+        names[columns++] = "rank";
+    if (torch)
+        names[columns++] = "torch";
+    names[columns++] = "command";
+    table = table_open(report->out, table_format(report->out, false), columns, names);
     query_bind_integer(query, 1, report->limit);
     while (table && query_step(query)) {
         snprintf(pid, sizeof pid, "%*s%" PRId64, (int)query_integer(query, 0) * 2, "", query_integer(query, 1));
@@ -292,9 +366,20 @@ static bool processes_print(struct report *report)
         table_figure(table, query_type(query, 5) == QUERY_NULL ? "" : table_duration(human, query_integer(query, 5)));
         table_integer(table, query_integer(query, 9));
         table_string(table, query_text(query, 7, NULL));
+        if (ranks && query_type(query, 6) == QUERY_NULL)
+            table_null(table);
+        else if (ranks) {
+            int made = snprintf(rank, sizeof rank, "%" PRId64, query_integer(query, 6));
+            if (query_type(query, 10) != QUERY_NULL && query_integer(query, 10) != query_integer(query, 6))
+                snprintf(rank + made, sizeof rank - (size_t)made, " (%" PRId64 " here)", query_integer(query, 10));
+            table_string(table, rank);
+        }
+        if (torch)
+            result_cell(table, query, 11);
         table_string(table, query_text(query, 8, NULL));
     }
-    if (table_close(table))
+    ok = table_close(table);
+    if (ok)
         more_print(report, db_integer(report->db, 0, "SELECT COUNT(*) FROM process"));
     return query_close(query);
 }
@@ -316,22 +401,88 @@ static bool threads_print(struct report *report)
     return query_close(query);
 }
 
-/* The last two parts of a path: enough to know a file by. */
-static const char *path_tail(const char *path)
+static void where_cell(struct table *table, struct query *query, int filename, int line)
 {
-    const char *end = path + strlen(path);
+    char *where;
 
-    for (int slashes = 0; end > path; end--)
-        if (end[-1] == '/' && ++slashes == 2)
-            break;
-    return end;
+    if (query_type(query, filename) == QUERY_NULL ||
+        asprintf(&where, "%s:%" PRId64, prose_path(query_text(query, filename, NULL)), query_integer(query, line)) < 0)
+        where = NULL;
+    table_string(table, where);
+    free(where);
+}
+
+/* What all compiles were, in a sentence. */
+static bool compiles_sum(struct report *report)
+{
+    struct query *query = db_query(report->db,
+        "SELECT COUNT(cache_entry_id), COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END), SUM(end_ns - start_ns),"
+        "       COUNT(*) - COUNT(cache_entry_id), (SELECT COUNT(*) FROM graph_break),"
+        "       COUNT(DISTINCT CASE WHEN outcome = 'limit' THEN code_id END), SUM(outcome = 'error') FROM compile");
+    FILE *out = report->out;
+    char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
+
+    if (query_step(query)) {
+        int64_t made = query_integer(query, 0), of = query_integer(query, 1), breaks = query_integer(query, 4);
+        int64_t limits = query_integer(query, 5), errors = query_integer(query, 6), without = query_integer(query, 3) - errors;
+        fprintf(out, "%s compile%s of %s code object%s, %s", table_count(a, made), made == 1 ? "" : "s", table_count(b, of),
+                of == 1 ? "" : "s", table_duration(c, query_integer(query, 2)));
+        fprintf(out, "; %s recompile%s, %s graph break%s", table_count(a, made - of), made - of == 1 ? "" : "s",
+                table_count(b, breaks), breaks == 1 ? "" : "s");
+        if (limits)
+            fprintf(out, "; %s reached the limit", table_count(a, limits));
+        if (errors)
+            fprintf(out, "; %s failed", table_count(a, errors));
+        if (without)
+            fprintf(out, "; %s attempt%s without code (`dyntrace sql FILE skips`)", table_count(a, without), without == 1 ? "" : "s");
+        putc('\n', out);
+    }
+    return query_close(query);
+}
+
+static bool compiles_print(struct report *report)
+{
+    struct query *query;
+    struct table *table;
+    char human[TABLE_HUMAN], words[64];
+
+    if (!report->compiles || !db_integer(report->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)"))
+        return true;
+    title_print(report, "Compiles, most recompiles first");
+    if (!compiles_sum(report))
+        return false;
+    query = db_query(report->db, COMPILED);
+    table = table_open(report->out, table_format(report->out, false), 7,
+                       (const char *[]){"compiles", "recompiles", "breaks", "time", "ended", "function", "where"});
+    query_bind_integer(query, 1, report->limit);
+    while (table && query_step(query)) {
+        int64_t limits = query_integer(query, 8), errors = query_integer(query, 9);
+        table_figure(table, table_count(human, query_integer(query, 3)));
+        table_figure(table, table_count(human, query_integer(query, 4)));
+        table_figure(table, table_count(human, query_integer(query, 5)));
+        table_figure(table, table_duration(human, query_integer(query, 7)));
+        if (limits && !errors)
+            table_string(table, "at the limit");
+        else if (errors) {
+            snprintf(words, sizeof words, "%sfailed %" PRId64 " time%s", limits ? "at the limit, " : "", errors, errors == 1 ? "" : "s");
+            table_string(table, words);
+        } else
+            table_string(table, "");
+        result_cell(table, query, 0);
+        where_cell(table, query, 1, 2);
+    }
+    if (table_close(table))
+        more_print(report, db_integer(report->db, 0, "SELECT COUNT(*) FROM (SELECT 1 FROM compile m LEFT JOIN code c USING(code_id)"
+                   " GROUP BY c.filename, c.qualname, c.first_line HAVING COUNT(m.cache_entry_id)"
+                   " + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'error') > 0)"));
+    return query_close(query);
 }
 
 static bool functions_print(struct report *report)
 {
     struct query *query = db_query(report->db, HOT_FUNCTIONS);
     struct table *table;
-    char human[TABLE_HUMAN], *where;
+    char human[TABLE_HUMAN];
 
     title_print(report, "Hot functions, most own time first");
     table = table_open(report->out, table_format(report->out, false), 7,
@@ -344,11 +495,7 @@ static bool functions_print(struct report *report)
         table_figure(table, query_type(query, 7) == QUERY_NULL ? "" : table_duration(human, query_integer(query, 7)));
         table_figure(table, table_count(human, query_integer(query, 8)));
         result_cell(table, query, 0);
-        if (query_type(query, 1) == QUERY_NULL ||
-            asprintf(&where, "%s:%" PRId64, path_tail(query_text(query, 1, NULL)), query_integer(query, 2)) < 0)
-            where = NULL;
-        table_string(table, where);
-        free(where);
+        where_cell(table, query, 1, 2);
     }
     table_close(table);
     return query_close(query);
@@ -420,7 +567,12 @@ static bool report_json(struct report *report)
     fprintf(out, ",\n\"thread_count\": %" PRId64, db_integer(db, 0, "SELECT COUNT(*) FROM thread"));
     fprintf(out, ",\n\"lost_events\": %" PRId64, db_integer(db, 0, "SELECT SUM(events) FROM loss"));
     ok = rows_json(report, "losses", LOSSES) && ok;
-    ok = rows_json(report, "processes", PROCESS_TREE
+    ok = rows_json(report, "processes", report->torch ? PROCESS_TREE
+        "SELECT p.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,"
+        "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
+        "       p.executable, p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns,"
+        "       p.exit_code, p.exit_signal FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1"
+        : PROCESS_TREE
         "SELECT p.process_id, p.pid, p.parent_process_id, t.depth, p.rank,"
         "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
         "       p.executable, p.python_version, p.torch_version, p.mode, p.start_ns, p.end_ns, p.exit_code, p.exit_signal "
@@ -428,6 +580,10 @@ static bool report_json(struct report *report)
     ok = rows_json(report, "threads",
         "SELECT t.thread_id, t.process_id, p.pid, t.os_tid, t.name FROM thread t "
         "LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.process_id, t.thread_id LIMIT ?1") && ok;
+    if (report->torch)
+        ok = rows_json(report, "torch", TORCH) && ok;
+    if (report->compiles)
+        ok = rows_json(report, "compiles", COMPILED) && ok;
     ok = rows_json(report, "hot_functions", HOT_FUNCTIONS) && ok;
     fputs("}\n", out);
     return ok;
@@ -481,6 +637,8 @@ static int report_main(int argc, char **argv)
     query_step(snapshot);
     query_close(snapshot);
     report.state = db_meta(report.db, "state");
+    report.torch = find_column(report.db, "process", "torch_mode");
+    report.compiles = find_column(report.db, "compile", "cache_entry_id") && find_column(report.db, "graph_break", "compile_id");
     if (report.state && !strcmp(report.state, "recording")) {
         directory = db_meta(report.db, "session");
         report.live = session_live(directory);
@@ -492,6 +650,7 @@ static int report_main(int argc, char **argv)
         ok = losses_print(&report) && ok;
         ok = processes_print(&report) && ok;
         ok = threads_print(&report) && ok;
+        ok = compiles_print(&report) && ok;
         ok = functions_print(&report) && ok;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -8,8 +8,11 @@
  *     compiles    and for each recompile the guard that did not hold
  *     histories   what a failing source was over the recompiles: 16, 18, 20
  *     entries     how often tried and hit, which died and of what
- *     limit, guards, graph breaks
- *     remedies    the smallest changes that would have helped (remedy.h) */
+ *     limit, guards, graph breaks, where compile time went
+ *     remedies    the smallest changes that would have helped (remedy.h)
+ *
+ * Of a program that uses torch it is told in torch's words: its labels and
+ * names, "eagerly" for what others call "as Python". */
 #include <inttypes.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -17,16 +20,16 @@
 
 #include "command.h"
 #include "db.h"
-#include "json.h"
 #include "prose.h"
 #include "say.h"
 #include "table.h"
+#include "torch_words.h"
 #include "why.h"
 
 enum {
     /* lines of the page */
     HITS_SHOWN = 6, COMPILES_FIRST = 4, COMPILES_LAST = 2, CAUSES_SHOWN = 4, OLDER_SHOWN = 3, HISTORIES_SHOWN = 6,
-    ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3,
+    ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3, PHASES_SHOWN = 6, MARKS_SHOWN = 4, RANKS_SHOWN = 16,
     WIDTH = WHY_WIDTH,      /* bytes of a text from the trace within a line */
 };
 
@@ -34,7 +37,8 @@ static const char usage[] =
     "usage: dyntrace why FUNC [FILE] [--sql] [--json]\n\n"
     "What was decided about the calls of a function, and why: hits, compiles and recompiles with the\n"
     "guard that failed, calls that ran as Python, entries that died, and what would have helped.\n"
-    "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, or a compile such as 0/1.\n"
+    "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the\n"
+    "rest of FUNC after a graph break in that line.\n"
     "FILE is the newest *.db trace here unless given.\n\n"
     "  --sql   also print the SQL that answers\n"
     "  --json  the same for a program, times in nanoseconds\n";
@@ -48,51 +52,120 @@ static const char *value_of(const char *text)
 
 static const struct outcome_words {
     const char *name, *words;
-    bool python; /* ran as Python though a compiler was set */
+    const char *torch; /* what torch's users say, where that is something else */
+    bool python;       /* ran as Python though a compiler was set */
 } outcome_words[CALL_KINDS] = {
-    [CALL_PLAIN] = {"plain", "no compiler was asked", false},
-    [CALL_HIT] = {"hit", "ran compiled code", false},
-    [CALL_COMPILED] = {"compiled", "no entry fitted: compiled, then ran that", false},
-    [CALL_RUN_ONLY] = {"run_only", "no entry fitted, compiling was not allowed: ran as Python", true},
-    [CALL_SKIP] = {"skip", "marked never to be compiled: ran as Python", true},
-    [CALL_LIMIT] = {"limit", "no entry fitted, the limit was reached: ran as Python", true},
-    [CALL_DECLINED] = {"declined", "the compiler gave no code: ran as Python", true},
-    [CALL_DISABLED] = {"disabled", "the compiler was off on this thread: ran as Python", true},
-    [CALL_GUARD_ERROR] = {"guard_error", "a guard raised: the call failed", false},
-    [CALL_CALLBACK_ERROR] = {"callback_error", "the compiler raised: the call failed", false},
+    [CALL_PLAIN] = {"plain", "no compiler was asked", "torch was not asked", false},
+    [CALL_HIT] = {"hit", "ran compiled code", NULL, false},
+    [CALL_COMPILED] = {"compiled", "no entry fitted: compiled, then ran that", NULL, false},
+    [CALL_RUN_ONLY] = {"run_only", "no entry fitted, compiling was not allowed: ran as Python",
+                       "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran eagerly", true},
+    [CALL_SKIP] = {"skip", "marked never to be compiled: ran as Python", "torch skips it: ran eagerly", true},
+    [CALL_LIMIT] = {"limit", "no entry fitted, the limit was reached: ran as Python",
+                    "no entry fitted, the limit was reached: ran eagerly", true},
+    [CALL_DECLINED] = {"declined", "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly", true},
+    [CALL_DISABLED] = {"disabled", "the compiler was off on this thread: ran as Python",
+                       "the compiler was off (force_eager, disable): ran eagerly", true},
+    [CALL_GUARD_ERROR] = {"guard_error", "a guard raised: the call failed", NULL, false},
+    [CALL_CALLBACK_ERROR] = {"callback_error", "the compiler raised: the call failed", "torch raised while compiling: the call failed",
+                             false},
 };
+
+const char *why_outcome(enum outcome_kind outcome)
+{
+    return outcome_words[outcome].name;
+}
+
+const char *why_python(const struct why *why)
+{
+    return why->torch.version ? "eagerly" : "as Python";
+}
 
 static const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-static int64_t recompiles_of(const struct why *why)
+int64_t why_recompiles(const struct why *why)
 {
     int64_t count = 0;
 
     for (size_t i = 0; i < why->compiles.count; i++)
-        count += why->compiles.items[i].recompile;
+        count += why->compiles.items[i].recompile && compile_made(&why->compiles.items[i]);
     return count;
+}
+
+/* Which torch, how it was watched, and what that leaves unseen. */
+static void torch_print(struct why *why)
+{
+    const struct torch_facts *torch = &why->torch;
+    FILE *out = why->out;
+
+    if (!torch->version)
+        return;
+    fputs("torch ", out);
+    prose_text(out, torch->text, 40);
+    if (torch->versions > 1)
+        fputs(" and others", out);
+    if (torch->modes > 1)
+        fputs(", watched in different ways in different processes", out);
+    else if (prose_same(torch->mode, "shim"))
+        fputs(", shim: every guard check was seen", out);
+    else if (prose_same(torch->mode, "observe"))
+        fputs(", observe: not seen are the entries that were tried in vain before a hit or an eager call, and what guards took", out);
+    else if (torch->mode)
+        fputs(", ", out), prose_text(out, torch->mode, 40);
+    putc('\n', out);
+    if (torch->note) {
+        prose_text(out, torch->note, 300);
+        putc('\n', out);
+    }
+}
+
+/* Ranks should compile alike: one that compiles alone lets the others wait. */
+static void ranks_print(struct why *why)
+{
+    FILE *out = why->out;
+    bool differ = false;
+
+    for (size_t i = 1; i < why->ranks.count; i++)
+        differ = differ || why->ranks.items[i].compiles != why->ranks.items[0].compiles;
+    if (!why->ranks.count)
+        return;
+    fprintf(out, "rank%s", plural((int64_t)why->ranks.count));
+    for (size_t i = 0; i < why->ranks.count && i < RANKS_SHOWN; i++) {
+        fprintf(out, "%s %" PRId64, i ? "," : "", why->ranks.items[i].rank);
+        if (differ)
+            fprintf(out, ": %" PRId64 " compile%s", why->ranks.items[i].compiles, plural(why->ranks.items[i].compiles));
+    }
+    if (why->ranks.count > RANKS_SHOWN)
+        fprintf(out, " and %zu more", why->ranks.count - RANKS_SHOWN);
+    fputs(differ ? ": THEY DIFFER\n" : "\n", out);
 }
 
 static void head_print(struct why *why)
 {
     FILE *out = why->out;
-    char human[TABLE_HUMAN];
-    int64_t python = 0, recompiles = recompiles_of(why), hits = why_calls(why, CALL_HIT);
+    char human[TABLE_HUMAN], *rest_of = NULL;
+    int64_t python = 0, recompiles = why_recompiles(why), hits = why_calls(why, CALL_HIT), made = 0, line;
 
     prose_text(out, why->code.qualname, 200);
     fputs("  ", out);
     prose_text(out, prose_path(why->code.filename), 200);
     fprintf(out, ":%" PRId64 "  ", why->code.first_line);
-    prose_text(out, why->code.kind, 40);
+    if (torch_resume(why->code.qualname, &rest_of, &line))
+        torch_name_print(out, why->code.qualname, 200);
+    else
+        prose_text(out, why->code.kind, 40);
+    free(rest_of);
     if (why->code.code_objects > 1)
         fprintf(out, ", %" PRId64 " code objects in %" PRId64 " process%s", why->code.code_objects, why->code.processes,
                 why->code.processes == 1 ? "" : "es");
     for (size_t i = 0; i < why->calls.count; i++)
         if (outcome_words[why->calls.items[i].outcome].python)
             python += why->calls.items[i].calls;
+    for (size_t i = 0; i < why->compiles.count; i++)
+        made += compile_made(&why->compiles.items[i]);
     if (why->all_calls < 0)
         fputs("\ncalls: not known\n", out);
     else
@@ -100,16 +173,19 @@ static void head_print(struct why *why)
     if (why->all_calls > 0 && hits + python + (int64_t)why->compiles.count == 0)
         fputs("no compiler had to do with them", out);
     else if (why->all_calls > 0) {
-        fprintf(out, "%.3g %% ran compiled code, %.3g %% ran as Python though a compiler was set; ",
+        fprintf(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; ",
                 100.0 * (double)(hits + why_calls(why, CALL_COMPILED)) / (double)why->all_calls,
-                100.0 * (double)python / (double)why->all_calls);
-        fprintf(out, "%zu compile%s (%" PRId64 " recompile%s)", why->compiles.count,
-                plural((int64_t)why->compiles.count), recompiles, plural(recompiles));
+                100.0 * (double)python / (double)why->all_calls, why_python(why));
+        fprintf(out, "%" PRId64 " compile%s (%" PRId64 " recompile%s)", made, plural(made), recompiles, plural(recompiles));
+        if ((int64_t)why->compiles.count > made)
+            fprintf(out, ", %" PRId64 " without code", (int64_t)why->compiles.count - made);
     }
     if (why->all_calls >= 0)
         putc('\n', out);
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
+    torch_print(why);
+    ranks_print(why);
 }
 
 static void moments_print(FILE *out, const struct call_class *class)
@@ -144,7 +220,8 @@ static void calls_print(struct why *why)
         fprintf(out, "%9s %5.1f %%  %-14s  ", table_count(human, class->calls),
                 why->all_calls > 0 ? 100.0 * (double)class->calls / (double)why->all_calls : 100.0,
                 outcome_words[class->outcome].name);
-        fputs(outcome_words[class->outcome].words, out);
+        fputs(why->torch.version && outcome_words[class->outcome].torch ? outcome_words[class->outcome].torch
+                                                                         : outcome_words[class->outcome].words, out);
         if (class->outcome == CALL_HIT) {
             fputs(" of ", out);
             prose_text(out, class->entry, 40);
@@ -170,7 +247,7 @@ static void wanted_print(struct why *why, size_t from, size_t end, const struct 
     for (size_t i = from; i < end; i++) {
         const struct cause *c = &why->causes.items[i];
         if (!prose_same(c->source, first->source) || !prose_same(c->kind, first->kind) ||
-            !prose_same(c->actual, first->actual) || c->observed != first->observed)
+            !prose_same(c->actual, first->actual) || c->decided != first->decided)
             continue;
         if (told >= OLDER_SHOWN) {
             more++;
@@ -179,10 +256,32 @@ static void wanted_print(struct why *why, size_t from, size_t end, const struct 
         fputs(told++ ? ", " : "", out);
         prose_text(out, c->entry ? c->entry : "an older entry", 40);
         fputs(" wanted ", out);
-        prose_text(out, c->expected ? c->expected + cause_value_at(c) : NULL, WIDTH);
+        prose_text(out, cause_wanted(c), WIDTH);
     }
     if (more)
-        fprintf(out, ", %d more entries something else", more);
+        fprintf(out, ", %d more entr%s something else", more, more == 1 ? "y" : "ies");
+}
+
+/* What was compared has no older value beside it: that another backend asked. */
+static void backend_print(struct why *why, const struct compile *compile, const struct cause *cause)
+{
+    FILE *out = why->out;
+    const char *older = NULL, *made = NULL;
+
+    for (size_t i = 0; i < why->entries.count; i++) {
+        if (why->entries.items[i].entry_id == cause->entry_id)
+            older = why->entries.items[i].backend;
+        if (compile->entry_id && why->entries.items[i].entry_id == compile->entry_id)
+            made = why->entries.items[i].backend;
+    }
+    prose_text(out, cause->entry ? cause->entry : "an older entry", 40);
+    fputs(" was compiled by another backend", out);
+    if (older)
+        fputs(", ", out), prose_text(out, older, 60);
+    if (older && made && strcmp(older, made))
+        fputs(", than now, ", out), prose_text(out, made, 60);
+    else if (older && made)
+        fputs(", another object of that name", out);
 }
 
 /* The causes of a recompile, those alike on one line. */
@@ -197,7 +296,7 @@ static void causes_print(struct why *why, const struct compile *compile)
         bool values = value_of(c->expected) || value_of(c->actual), alike = false;
         for (size_t j = from; j < i && !alike; j++) {
             const struct cause *o = &why->causes.items[j];
-            alike = prose_same(o->source, c->source) && prose_same(o->kind, c->kind) && o->observed == c->observed &&
+            alike = prose_same(o->source, c->source) && prose_same(o->kind, c->kind) && o->decided == c->decided &&
                     prose_same(o->actual, c->actual) && (values || (prose_same(o->text, c->text) && o->entry_id == c->entry_id));
         }
         if (alike)
@@ -207,17 +306,20 @@ static void causes_print(struct why *why, const struct compile *compile)
             continue;
         }
         told++;
-        fputs(c->observed ? "         " : "         also ", out);
+        fputs(c->decided ? "         " : "         also ", out);
         if (values) {
-            prose_text(out, value_of(c->source) ? c->source : c->kind, WIDTH);
-            char *aspect = cause_aspect(c);
+            char *about = cause_about(c), *aspect = cause_aspect(c);
+            prose_text(out, about, WIDTH);
             if (aspect)
                 putc(' ', out), prose_text(out, aspect, 40);
+            free(about);
             free(aspect);
             fputs(" was ", out);
-            prose_text(out, c->actual ? c->actual + cause_value_at(c) : NULL, WIDTH);
+            prose_text(out, cause_seen(c), WIDTH);
             fputs("; ", out);
             wanted_print(why, from, end, c);
+        } else if (why->torch.version && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
+            backend_print(why, compile, c);
         } else {
             prose_text(out, c->entry ? c->entry : "an older entry", 40);
             fputs(": ", out);
@@ -234,9 +336,10 @@ static void causes_print(struct why *why, const struct compile *compile)
         fprintf(out, "         %d other failing guards; --json has them all\n", more);
 }
 
-/* A recompile that no guard asked for: did an entry die before it? */
+/* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
 static bool deaths_before_print(struct why *why, const struct compile *compile)
 {
+    const struct entry *other = why_other_region(why, compile);
     FILE *out = why->out;
     char human[TABLE_HUMAN];
     int told = 0;
@@ -252,33 +355,53 @@ static bool deaths_before_print(struct why *why, const struct compile *compile)
         prose_text(out, e->death ? e->death : "the cause was not recorded", WIDTH * 2);
         putc('\n', out);
     }
-    return told;
+    if (other) {
+        fputs("         ", out);
+        prose_text(out, other->label, 40);
+        fprintf(out, " belongs to region %" PRId64 " and is not seen by others (isolate_recompiles)\n", other->region_id);
+    }
+    return told || other;
+}
+
+/* "skipped for good: frame is in the skipfiles list" */
+static void unmade_print(struct why *why, const struct compile *compile)
+{
+    FILE *out = why->out;
+    struct torch_reason reason = torch_reason_split(compile->reason);
+
+    fputs(": ", out);
+    prose_text(out, compile->outcome, 40);
+    if (compile->sticky >= 0)
+        fputs(compile->sticky ? ", for good" : ", for this call", out);
+    if (value_of(compile->reason)) {
+        fputs(": ", out);
+        if (why->torch.version)
+            span_print(out, reason.what, WIDTH * 2);
+        else
+            prose_text(out, compile->reason, WIDTH * 2);
+    } else if (why->torch.version) {
+        fputs(": torch did not say why", out);
+    }
 }
 
 static void compile_print(struct why *why, const struct compile *compile)
 {
     FILE *out = why->out;
     char human[TABLE_HUMAN];
+    const char *label = value_of(compile->label) ? compile->label : why->torch.version ? "-" : "?";
     bool made = compile_made(compile);
 
     fputs("  ", out);
-    prose_text(out, compile->label ? compile->label : "?", 20);
-    fprintf(out, "%*s at %s", (int)(5 - (compile->label ? strnlen(compile->label, 5) : 1)), "",
-            table_duration(human, compile->start_ns));
+    prose_text(out, label, 20);
+    fprintf(out, "%*s at %s", (int)(5 - strnlen(label, 5)), "", table_duration(human, compile->start_ns));
     if (compile->ended)
         fprintf(out, ", took %s", table_duration(human, compile->end_ns - compile->start_ns));
     else
         fputs(", did not end", out);
-    if (!made) {
-        fputs(": ", out);
-        prose_text(out, compile->outcome, 40);
-    }
-    if (!made && value_of(compile->reason)) {
-        fputs(": ", out);
-        prose_text(out, compile->reason, WIDTH * 2);
-    } else if (made && !compile->recompile) {
+    if (!made)
+        unmade_print(why, compile);
+    else if (!compile->recompile)
         fputs(": the first", out);
-    }
     putc('\n', out);
     if (compile->causes)
         causes_print(why, compile);
@@ -320,6 +443,7 @@ static void histories_print(struct why *why)
     for (size_t i = 0; i < why->histories.count && shown < HISTORIES_SHOWN; i++) {
         const struct history *h = &why->histories.items[i];
         bool alike = false;
+        char *about;
         if (!value_of(h->values))
             continue;
         for (size_t j = 0; j < i && !alike; j++) /* the same in another process */
@@ -330,12 +454,17 @@ static void histories_print(struct why *why)
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
         fputs("  ", out);
-        prose_text(out, value_of(h->source) ? h->source : h->kind, WIDTH);
+        about = cause_about(h->cause);
+        prose_text(out, about, WIDTH);
+        free(about);
         if (h->aspect)
             putc(' ', out), prose_text(out, h->aspect, 40);
         fputs("  ", out);
         prose_text(out, h->values, WIDTH * 2);
-        fprintf(out, "  [decided %" PRId64 " recompile%s]\n", h->recompiles, plural(h->recompiles));
+        fprintf(out, "  [decided %" PRId64 " recompile%s", h->recompiles, plural(h->recompiles));
+        if (h->refused)
+            fprintf(out, ", %" PRId64 " that gave no code", h->refused);
+        fputs(h->cause->observed ? "]\n" : ", as asking again tells]\n", out);
     }
 }
 
@@ -356,8 +485,11 @@ static void entries_print(struct why *why)
             fputs("  ", out);
             prose_text(out, e->backend, 40);
         }
-        fprintf(out, "  %" PRId64 " guard%s, tried %s time%s, ", e->guards, plural(e->guards), table_count(a, e->tried),
-                plural(e->tried));
+        if (e->in_region)
+            fprintf(out, "  region %" PRId64, e->region_id);
+        fprintf(out, "  %" PRId64 " guard%s, ", e->guards, plural(e->guards));
+        if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
+            fprintf(out, "tried %s time%s, ", table_count(a, e->tried), plural(e->tried));
         if (e->hits)
             fprintf(out, "hit %s, last at %s", table_count(a, e->hits), table_duration(b, e->last_hit_ns));
         else
@@ -374,20 +506,65 @@ static void entries_print(struct why *why)
         fprintf(out, "  (%zu of %zu; --json has them all)\n", shown, why->entries.count);
 }
 
+/* Since when calls are not compiled, and why: what torch said of the code object. */
+static void marks_print(struct why *why)
+{
+    FILE *out = why->out;
+    char human[TABLE_HUMAN];
+
+    if (!why->marks.count)
+        return;
+    prose_title(out, "What torch decided for good");
+    for (size_t i = 0; i < why->marks.count && i < MARKS_SHOWN; i++) {
+        const struct mark *m = &why->marks.items[i];
+        bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
+        fprintf(out, "  since %s", table_duration(human, m->at_ns));
+        if (m->in_region)
+            fprintf(out, ", in region %" PRId64, m->region_id);
+        fputs(skip ? ": never compiled, runs eagerly" : run_only ? ": entries are used, nothing new is compiled" : "", out);
+        if (prose_same(m->callees, "skip"))
+            fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
+        else if (prose_same(m->callees, "run_only"))
+            fputs(run_only ? ", neither for the calls that it makes" : ": for the calls that it makes nothing new is compiled", out);
+        if (value_of(m->reason)) {
+            fputs(": ", out);
+            span_print(out, torch_reason_split(m->reason).what, WIDTH * 2);
+        } else {
+            fputs(": it was asked to", out);
+        }
+        putc('\n', out);
+    }
+    if (why->marks.count > MARKS_SHOWN)
+        fprintf(out, "  (%d of %zu; --json has them all)\n", MARKS_SHOWN, why->marks.count);
+}
+
 static void limit_print(struct why *why)
 {
     FILE *out = why->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
+    const char *limit = NULL;
+    int64_t made = 0;
 
+    for (size_t i = 0; i < why->compiles.count; i++) {
+        made += compile_made(&why->compiles.items[i]);
+        if (!limit && prose_same(why->compiles.items[i].outcome, "limit"))
+            limit = why->compiles.items[i].reason;
+    }
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
         if (class->outcome != CALL_LIMIT)
             continue;
         prose_title(out, "Limit");
-        fprintf(out, "  Reached at %s with %zu compile%s; since then %s call%s ran as Python, the last at %s.\n",
-                table_duration(a, class->first_ns), why->compiles.count, plural((int64_t)why->compiles.count),
-                table_count(b, class->calls), plural(class->calls), table_duration(c, class->last_ns));
+        fputs("  ", out);
+        if (value_of(limit))
+            prose_text(out, limit, WIDTH);
+        fprintf(out, "%s at %s with %" PRId64 " compile%s; since then %s call%s ran %s, the last at %s.\n",
+                !value_of(limit) ? "Reached" : strstr(limit, "reached") ? "" : ": reached", table_duration(a, class->first_ns),
+                made, plural(made), table_count(b, class->calls), plural(class->calls), why_python(why),
+                table_duration(c, class->last_ns));
     }
+    if (why->inputs.count && !why_calls(why, CALL_LIMIT))
+        prose_title(out, "Calls that no entry fitted");
     for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
         fprintf(out, "  inputs of %s call%s: ", table_count(a, why->inputs.items[i].calls), plural(why->inputs.items[i].calls));
         prose_text(out, why->inputs.items[i].text, WIDTH * 2);
@@ -400,14 +577,16 @@ static void guards_print(struct why *why)
     FILE *out = why->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
 
-    if (!why->checks)
+    if (!why->timed_checks && !why->guards.count)
         return;
     prose_title(out, "Guards");
-    fprintf(out, "  %s check%s took %s, %s each", table_count(a, why->checks), plural(why->checks),
-            table_duration(b, why->check_ns), table_duration(c, why->check_ns / why->checks));
-    if (why->total_ns > 0)
-        fprintf(out, ": %.2g %% of the time in the function", 100.0 * (double)why->check_ns / (double)why->total_ns);
-    putc('\n', out);
+    if (why->timed_checks) {
+        fprintf(out, "  %s check%s took %s, %s each", table_count(a, why->timed_checks), plural(why->timed_checks),
+                table_duration(b, why->check_ns), table_duration(c, why->check_ns / why->timed_checks));
+        if (why->total_ns > 0)
+            fprintf(out, ": %.2g %% of the time in the function", 100.0 * (double)why->check_ns / (double)why->total_ns);
+        putc('\n', out);
+    }
     for (size_t i = 0; i < why->guards.count && i < GUARDS_SHOWN; i++) {
         const struct failed_guard *g = &why->guards.items[i];
         bool mismatch = prose_same(g->result, "backend_mismatch");
@@ -429,6 +608,31 @@ static void guards_print(struct why *why)
         fprintf(out, "  and %zu others; --json has them all\n", why->guards.count - GUARDS_SHOWN);
 }
 
+/* The function for the rest after a break, and what it costs: it is called, looked up and compiled on its own. */
+static void rest_print(struct why *why, const struct graph_break *b)
+{
+    const struct rest *rest = b->rest;
+    FILE *out = why->out;
+    char a[TABLE_HUMAN], c[TABLE_HUMAN];
+
+    fputs("           goes on in ", out);
+    torch_name_print(out, b->resume, WIDTH);
+    fputs(" (", out);
+    prose_text(out, b->resume, WIDTH * 2);
+    putc(')', out);
+    if (rest && rest->ids) {
+        fprintf(out, ": %s call%s", table_count(a, rest->calls), plural(rest->calls));
+        if (rest->eager)
+            fprintf(out, ", %s of them eagerly", table_count(a, rest->eager));
+        if (rest->compiles)
+            fprintf(out, ", %" PRId64 " compile%s (%" PRId64 " recompile%s) took %s", rest->compiles, plural(rest->compiles),
+                    rest->recompiles, plural(rest->recompiles), table_duration(c, rest->compile_ns));
+        if (rest->lookup_ns)
+            fprintf(out, ", lookups %s", table_duration(c, rest->lookup_ns));
+    }
+    putc('\n', out);
+}
+
 static void breaks_print(struct why *why)
 {
     FILE *out = why->out;
@@ -438,16 +642,61 @@ static void breaks_print(struct why *why)
     prose_title(out, "Graph breaks");
     for (size_t i = 0; i < why->breaks.count && i < BREAKS_SHOWN; i++) {
         const struct graph_break *b = &why->breaks.items[i];
+        struct torch_reason reason = torch_reason_split(b->reason);
         fprintf(out, "  line %" PRId64 ", %" PRId64 " time%s: ", b->line, b->times, plural(b->times));
-        prose_text(out, b->reason, WIDTH * 2);
-        if (b->resume) {
-            fputs("; goes on in ", out);
-            prose_text(out, b->resume, WIDTH);
+        if (!why->torch.version) {
+            prose_text(out, b->reason, WIDTH * 2);
+            if (b->resume) {
+                fputs("; goes on in ", out);
+                prose_text(out, b->resume, WIDTH);
+            }
+            putc('\n', out);
+            continue;
         }
+        span_print(out, reason.what, WIDTH * 2);
         putc('\n', out);
+        if (reason.why.text) {
+            fputs("           ", out);
+            span_print(out, reason.why, WIDTH * 2);
+            putc('\n', out);
+        }
+        if (value_of(b->stack) && strchr(b->stack, '\n')) /* one line is the break's own */
+            prose_lines(out, b->stack, 11, 6);
+        if (b->resume)
+            rest_print(why, b);
     }
     if (why->breaks.count > BREAKS_SHOWN)
         fprintf(out, "  (%d of %zu)\n", BREAKS_SHOWN, why->breaks.count);
+}
+
+/* Where the time of compiles went. A phase's own time is what those within it leave. */
+static void phases_print(struct why *why)
+{
+    FILE *out = why->out;
+    char a[TABLE_HUMAN];
+    int64_t all = 0, late = 0;
+    size_t shown = 0;
+
+    for (size_t i = 0; i < why->phases.count; i++)
+        *(why->phases.items[i].late ? &late : &all) += why->phases.items[i].self_ns;
+    if (all + late <= 0)
+        return;
+    prose_title(out, "Where compile time went");
+    for (size_t i = 0; i < why->phases.count && shown < PHASES_SHOWN; i++) {
+        const struct phase *p = &why->phases.items[i];
+        const char *words = torch_phase_words(p->name);
+        if (p->self_ns * 100 < all + late) /* less than one percent */
+            continue;
+        shown++;
+        fprintf(out, "%9s %5.1f %%  ", table_duration(a, p->self_ns), 100.0 * (double)p->self_ns / (double)(all + late));
+        prose_text(out, p->name, WIDTH);
+        if (words)
+            fprintf(out, ": %s", words);
+        fputs(p->late ? " (later)\n" : "\n", out);
+    }
+    if (late)
+        fprintf(out, "%9s %5.1f %%  of it later and on their own, as backward graphs are\n", table_duration(a, late),
+                100.0 * (double)late / (double)(all + late));
 }
 
 static void remedies_print(struct why *why)
@@ -470,161 +719,6 @@ static void sql_print(struct why *why)
         prose_lines(why->out, why->asked.items[i].sql, 0, -1);
         fputs(";\n", why->out);
     }
-}
-
-/* ---- for programs ---------------------------------------------------------- */
-
-static struct table *member(struct why *why, const char *name, int columns, const char *const *names)
-{
-    fprintf(why->out, ",\n\"%s\": ", name);
-    return table_open(why->out, TABLE_JSON, columns, names);
-}
-
-static void maybe_integer(struct table *table, bool known, int64_t value)
-{
-    if (known)
-        table_integer(table, value);
-    else
-        table_null(table);
-}
-
-static void json_members(struct why *why)
-{
-    FILE *out = why->out;
-    struct table *t;
-
-    t = member(why, "calls", 7, (const char *[]){"outcome", "cache_entry_id", "entry", "calls", "first_ns", "last_ns", "lookup_ns"});
-    for (size_t i = 0; t && i < why->calls.count; i++) {
-        const struct call_class *c = &why->calls.items[i];
-        table_string(t, outcome_words[c->outcome].name);
-        maybe_integer(t, c->entry_id, c->entry_id);
-        table_string(t, c->entry);
-        table_integer(t, c->calls);
-        maybe_integer(t, c->timed, c->first_ns);
-        maybe_integer(t, c->timed, c->last_ns);
-        table_integer(t, c->lookup_ns);
-    }
-    table_close(t);
-    t = member(why, "compiles", 9, (const char *[]){"compile_id", "code_id", "label", "start_ns", "end_ns", "outcome",
-               "cache_entry_id", "reason", "inputs"});
-    for (size_t i = 0; t && i < why->compiles.count; i++) {
-        const struct compile *c = &why->compiles.items[i];
-        table_integer(t, c->compile_id);
-        table_integer(t, c->code_id);
-        table_string(t, c->label);
-        table_integer(t, c->start_ns);
-        maybe_integer(t, c->ended, c->end_ns);
-        table_string(t, c->outcome);
-        maybe_integer(t, c->entry_id, c->entry_id);
-        table_string(t, c->reason);
-        table_string(t, c->inputs);
-    }
-    table_close(t);
-    t = member(why, "causes", 9, (const char *[]){"compile_id", "cache_entry_id", "older_entry", "kind", "source", "expected",
-               "actual", "text", "how"});
-    for (size_t i = 0; t && i < why->causes.count; i++) {
-        const struct cause *c = &why->causes.items[i];
-        table_integer(t, c->compile_id);
-        maybe_integer(t, c->entry_id, c->entry_id);
-        table_string(t, c->entry);
-        table_string(t, c->kind);
-        table_string(t, c->source);
-        table_string(t, c->expected);
-        table_string(t, c->actual);
-        table_string(t, c->text);
-        table_string(t, c->observed ? "observed" : "rechecked");
-    }
-    table_close(t);
-    t = member(why, "histories", 6, (const char *[]){"code_id", "kind", "source", "aspect", "recompiles", "values"});
-    for (size_t i = 0; t && i < why->histories.count; i++) {
-        const struct history *h = &why->histories.items[i];
-        table_integer(t, h->code_id);
-        table_string(t, h->kind);
-        table_string(t, h->source);
-        table_string(t, h->aspect);
-        table_integer(t, h->recompiles);
-        table_json(t, h->json ? h->json : "[]");
-    }
-    table_close(t);
-    t = member(why, "entries", 12, (const char *[]){"cache_entry_id", "code_id", "label", "backend", "guards", "born_ns", "tried", "hit",
-               "last_hit_ns", "backend_mismatches", "died_ns", "death_cause"});
-    for (size_t i = 0; t && i < why->entries.count; i++) {
-        const struct entry *e = &why->entries.items[i];
-        table_integer(t, e->entry_id);
-        table_integer(t, e->code_id);
-        table_string(t, e->label);
-        table_string(t, e->backend);
-        table_integer(t, e->guards);
-        table_integer(t, e->born_ns);
-        table_integer(t, e->tried);
-        table_integer(t, e->hits);
-        maybe_integer(t, e->hits, e->last_hit_ns);
-        table_integer(t, e->mismatched);
-        maybe_integer(t, e->died, e->died_ns);
-        table_string(t, e->death);
-    }
-    table_close(t);
-    t = member(why, "failed_guards", 6, (const char *[]){"result", "times", "entry", "kind", "source", "expression"});
-    for (size_t i = 0; t && i < why->guards.count; i++) {
-        const struct failed_guard *g = &why->guards.items[i];
-        table_string(t, g->result);
-        table_integer(t, g->times);
-        table_string(t, g->entry);
-        table_string(t, g->kind);
-        table_string(t, g->source);
-        table_string(t, g->expression);
-    }
-    table_close(t);
-    t = member(why, "eager_inputs", 2, (const char *[]){"calls", "inputs"});
-    for (size_t i = 0; t && i < why->inputs.count; i++) {
-        table_integer(t, why->inputs.items[i].calls);
-        table_string(t, why->inputs.items[i].text);
-    }
-    table_close(t);
-    t = member(why, "graph_breaks", 4, (const char *[]){"line", "times", "reason", "resume_function"});
-    for (size_t i = 0; t && i < why->breaks.count; i++) {
-        table_integer(t, why->breaks.items[i].line);
-        table_integer(t, why->breaks.items[i].times);
-        table_string(t, why->breaks.items[i].reason);
-        table_string(t, why->breaks.items[i].resume);
-    }
-    table_close(t);
-    t = member(why, "remedies", 2, (const char *[]){"name", "text"});
-    for (size_t i = 0; t && i < why->remedies.count; i++) {
-        table_string(t, why->remedies.items[i].name);
-        table_string(t, why->remedies.items[i].text);
-    }
-    table_close(t);
-    if (why->sql) {
-        t = member(why, "sql", 2, (const char *[]){"title", "sql"});
-        for (size_t i = 0; t && i < why->asked.count; i++) {
-            table_string(t, why->asked.items[i].title);
-            table_string(t, why->asked.items[i].sql);
-        }
-        table_close(t);
-    }
-    fprintf(out, ",\n\"guards\": {\"checks\": %" PRId64 ", \"check_ns\": %" PRId64 "}", why->checks, why->check_ns);
-}
-
-static void json_print(struct why *why)
-{
-    FILE *out = why->out;
-
-    fputs("{\"file\": ", out);
-    json_string(out, db_path(why->db), strlen(db_path(why->db)));
-    fputs(",\n\"function\": {\"qualname\": ", out);
-    json_string(out, why->code.qualname, strlen(why->code.qualname));
-    fputs(", \"filename\": ", out);
-    json_string(out, why->code.filename, strlen(why->code.filename));
-    fprintf(out, ", \"first_line\": %" PRId64 ", \"kind\": ", why->code.first_line);
-    json_string(out, why->code.kind, strlen(why->code.kind));
-    fprintf(out, ", \"code_ids\": [%s], \"code_objects\": %" PRId64 "}", why->code.ids, why->code.code_objects);
-    fprintf(out, why->all_calls < 0 ? ",\n\"call_count\": null" : ",\n\"call_count\": %" PRId64, why->all_calls);
-    fprintf(out, why->total_ns < 0 ? ",\n\"total_ns\": null" : ",\n\"total_ns\": %" PRId64, why->total_ns);
-    fprintf(out, ",\n\"calls_not_told_apart\": %" PRId64 ",\n\"recompiles\": %" PRId64 ",\n\"losses\": %s", why->undecided,
-            recompiles_of(why), why->missing ? "true" : "false");
-    json_members(why);
-    fputs("}\n", out);
 }
 
 /* ---- the command ----------------------------------------------------------- */
@@ -675,16 +769,18 @@ static int why_main(int argc, char **argv)
     if (why.failed)
         goto out;
     if (why.json) {
-        json_print(&why);
+        why_json(&why);
     } else {
         head_print(&why);
         calls_print(&why);
         compiles_print(&why);
         histories_print(&why);
         entries_print(&why);
+        marks_print(&why);
         limit_print(&why);
         guards_print(&why);
         breaks_print(&why);
+        phases_print(&why);
         remedies_print(&why);
         if (why.sql)
             sql_print(&why);

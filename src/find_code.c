@@ -24,10 +24,12 @@ enum {
 /* ---- how a name can be meant ----------------------------------------------- */
 
 /* Tried in this order; the first that finds anything decides. ?1 is the name,
- * ?2 and ?3 the parts of FILE:LINE. Code made by a compiler has the name of
+ * ?2 and ?3 the parts of FILE:LINE, ?4 torch's name for FUNC@LINE. Code made by a compiler has the name of
  * what it was made from, so it is not meant. */
 #define FILE_IS(c) "(" c ".filename = ?2 OR substr(" c ".filename, -length(?2) - 1) = '/' || ?2)"
-enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8 };
+/* Functions that torch makes for the rest after a graph break; it makes some of them twice and runs one. */
+#define KIND "CASE WHEN c.qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*' THEN 'resume' ELSE c.kind END"
+enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8, RESTED = 16 };
 static const struct way {
     int needs;
     const char *where;
@@ -35,6 +37,8 @@ static const struct way {
     {LABELLED, "c.code_id IN (SELECT code_id FROM compile WHERE label = ?1)"},
     {NAMED, "c.qualname = ?1"},
     {NAMED, "substr(c.qualname, -length(?1) - 1) = '.' || ?1"},
+    {RESTED, "c.qualname = ?4"},
+    {RESTED, "substr(c.qualname, -length(?4) - 1) = '.' || ?4"},
     {LINED, FILE_IS("c") " AND c.first_line = ?3"},
     /* No function begins there: the last one that begins above. */
     {LINED, FILE_IS("c") " AND c.first_line = (SELECT MAX(d.first_line) FROM code d WHERE " FILE_IS("d")
@@ -46,18 +50,34 @@ static const struct way {
 
 static int name_kinds(const char *name)
 {
-    const char *colon = strrchr(name, ':');
+    const char *colon = strrchr(name, ':'), *at = strrchr(name, '@');
     size_t digits = strspn(name, "0123456789");
     int kinds = NAMED;
 
     if (colon && colon > name && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
         kinds |= LINED;
+    if (at && at > name && at[1] && !at[1 + strspn(at + 1, "0123456789")])
+        kinds |= RESTED;
     if (strpbrk(name, "*?["))
         kinds |= GLOBBED;
     if (digits && name[digits] == '/' && isdigit((unsigned char)name[digits + 1]) &&
         !name[digits + 1 + strspn(name + digits + 1, "0123456789_")]) /* 0/1, and torch's 0/1_1 */
         kinds |= LABELLED;
     return kinds;
+}
+
+/* "Net.forward@12": what torch calls the rest of Net.forward after line 12. The caller frees it. */
+static char *rest_name(const char *name)
+{
+    const char *at = strrchr(name, '@'), *last = name;
+    char *made = NULL;
+
+    for (const char *dot = name; dot < at; dot++)
+        if (*dot == '.')
+            last = dot + 1;
+    if (asprintf(&made, "%.*storch_dynamo_resume_in_%.*s_at_%s", (int)(last - name), name, (int)(at - last), last, at + 1) < 0)
+        return NULL;
+    return made;
 }
 
 static struct query *matches(struct db *db, const struct way *way, const char *name)
@@ -67,10 +87,10 @@ static struct query *matches(struct db *db, const struct way *way, const char *n
     char *sql = NULL, *file = NULL;
 
     if (asprintf(&sql,
-                 "SELECT c.filename, c.qualname, c.first_line, c.kind, group_concat(c.code_id, ', '), COUNT(*),"
+                 "SELECT c.filename, c.qualname, c.first_line, " KIND " AS kind_, group_concat(c.code_id, ', '), COUNT(*),"
                  "       COUNT(DISTINCT c.process_id), SUM(n.calls) "
                  "FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id WHERE c.kind IS NOT 'compiled' AND %s "
-                 "GROUP BY c.filename, c.qualname, c.first_line, c.kind "
+                 "GROUP BY c.filename, c.qualname, c.first_line, kind_ "
                  "ORDER BY EXISTS (SELECT 1 FROM compile m WHERE m.code_id = c.code_id) DESC, MIN(c.code_id)",
                  way->where) < 0) {
         say_error("out of memory");
@@ -82,6 +102,10 @@ static struct query *matches(struct db *db, const struct way *way, const char *n
     if (way->needs & LINED && (file = strndup(name, (size_t)(colon - name)))) {
         query_bind_text(query, 2, file);
         query_bind_integer(query, 3, strtoll(colon + 1, NULL, 10));
+        free(file);
+    }
+    if (way->needs & RESTED && (file = rest_name(name))) {
+        query_bind_text(query, 4, file);
         free(file);
     }
     return query;
@@ -384,4 +408,19 @@ bool find_tables(struct db *db)
     else
         ok = !query_failed(query);
     return query_close(query) && ok;
+}
+
+bool find_column(struct db *db, const char *table, const char *column)
+{
+    /* A table only: a view of that name may be anything. */
+    struct query *query = db_query(db,
+        "SELECT 1 FROM sqlite_schema s, pragma_table_info(s.name) c"
+        " WHERE s.type = 'table' AND s.rootpage > 0 AND s.name = ?1 COLLATE NOCASE AND c.name = ?2 COLLATE NOCASE LIMIT 1");
+    bool found;
+
+    query_bind_text(query, 1, table);
+    query_bind_text(query, 2, column);
+    found = query_step(query);
+    query_close(query);
+    return found;
 }

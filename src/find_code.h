@@ -47,4 +47,7 @@ int find_arguments(int argc, char **argv, const char *usage, const char *const *
 /* True when the tables about decisions are there and are tables. */
 bool find_tables(struct db *db);
 
+/* True when TABLE has COLUMN. Traces of older recorders lack some; those that lack a table lack its columns. */
+bool find_column(struct db *db, const char *table, const char *column);
+
 #endif

@@ -43,6 +43,76 @@ void prose_text(FILE *out, const char *text, size_t width)
     }
 }
 
+/* TEXT as it is printed. The caller frees it; NULL: no memory. */
+static char *printed(const char *text, size_t width)
+{
+    char *made = NULL;
+    size_t room = 0;
+    FILE *out = open_memstream(&made, &room);
+
+    if (!out)
+        return NULL;
+    prose_text(out, text && *text ? text : "-", width);
+    fclose(out);
+    return made;
+}
+
+/* Columns of what is safe to print: one a rune. */
+static size_t columns_of(const char *text)
+{
+    size_t columns = 0;
+
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+size_t prose_columns(const char *text, size_t width)
+{
+    char *made = printed(text, width);
+    size_t columns = made ? columns_of(made) : 0;
+
+    free(made);
+    return columns;
+}
+
+void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
+{
+    char *made = printed(text, width);
+
+    if (made) {
+        fputs(made, out);
+        for (size_t used = columns_of(made); used < columns; used++)
+            putc(' ', out);
+    }
+    free(made);
+}
+
+void prose_place(FILE *out, const char *before, const char *stack)
+{
+    static const char file[] = "File \"", line[] = "\", line ", in[] = ", in ";
+    const char *last = NULL, *name, *number, *function;
+    char *path;
+
+    for (const char *at = stack; at && (at = strstr(at, file)); at++)
+        last = at;
+    name = last ? last + sizeof file - 1 : NULL;
+    number = name ? strstr(name, line) : NULL;
+    function = number ? strstr(number, in) : NULL;
+    path = function ? strndup(name, (size_t)(number - name)) : NULL;
+    if (!path)
+        return;
+    number += sizeof line - 1;
+    function += sizeof in - 1;
+    fputs(before, out);
+    prose_text(out, prose_path(path), 80);
+    putc(':', out);
+    say_escaped(out, number, strspn(number, "0123456789"));
+    fputs(" in ", out);
+    say_escaped(out, function, prose_cut(function, strcspn(function, "\n") < 60 ? strcspn(function, "\n") : 60));
+    free(path);
+}
+
 void prose_lines(FILE *out, const char *text, int indent, long lines)
 {
     long left = 0;

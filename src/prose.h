@@ -20,6 +20,15 @@ void prose_title(FILE *out, const char *title);
 /* TEXT escaped, cut to about WIDTH bytes with a "…" at the end. NULL is "?". */
 void prose_text(FILE *out, const char *text, size_t width);
 
+/* The same, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
+void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
+
+/* How many columns prose_cell() needs for TEXT. */
+size_t prose_columns(const char *text, size_t width);
+
+/* The innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for other texts. */
+void prose_place(FILE *out, const char *before, const char *stack);
+
 /* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */
 size_t prose_cut(const char *text, size_t width);
 

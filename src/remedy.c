@@ -1,4 +1,4 @@
-/* remedy.c -- the smallest change to a program that would have helped.
+/* remedy.c -- the smallest change to a program that would have helped: programs with a compiler of their own.
  *
  * Runs in: the viewer. See remedy.h. */
 #include "remedy.h"
@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "torch_words.h"
+
 enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
 
 /* ---- the tables ------------------------------------------------------------ */
 
 /* A text speaks of facts in braces: {source}, {base} (the source without what is
  * asked of it: L['x'] of L['x'].size()[0]), {name} (x, where it is so simple), {dim}, {kind}, {expected}, {actual},
- * {values}, {text}, {function}, {count}, {needed}. */
+ * {values}, {text}, {function}, {count}, {calls}, {entries} ("1 entry"), {needed}, {at} (" at line 12", of a break), {version} (of torch), {limit} (torch's option for it), {what}
+ * and {hint} (of torch's reason, torch_words.h), {apart} (a sentence where sizes 0 and 1 are concerned). */
 struct cause_case {
     const char *name;
     const char *kind;          /* pattern, letter case does not matter */
@@ -250,6 +253,8 @@ enum remedy_change remedy_change(const struct remedy_facts *facts, int *dimensio
         return CHANGE_ANY;
     if (has(actual, "dead") || has(actual, "collected") || has(text, "has died") || has(text, "was collected"))
         return CHANGE_DEAD;
+    if (!strncmp(source, "type(", 5))
+        return CHANGE_TYPE;
     if (ends_in_item(source, "size", dimension) || ends_in_item(source, "shape", dimension))
         return CHANGE_SIZE;
     if (ends_in_item(source, "stride", dimension) || ends_in_item(source, "strides", dimension))
@@ -305,7 +310,7 @@ enum remedy_change remedy_change(const struct remedy_facts *facts, int *dimensio
     if (!fnmatch("TYPE_MATCH", kind, FNM_CASEFOLD))
         return CHANGE_TYPE;
     if (fnmatch("ID_MATCH", kind, FNM_CASEFOLD) && fnmatch("*LENGTH*", kind, FNM_CASEFOLD) &&
-        fnmatch("*SHAPE*", kind, FNM_CASEFOLD) && is_number(expected) && is_number(actual))
+        fnmatch("*_LEN", kind, FNM_CASEFOLD) && fnmatch("*SHAPE*", kind, FNM_CASEFOLD) && is_number(expected) && is_number(actual))
         return CHANGE_NUMBER;
     return CHANGE_ANY;
 }
@@ -319,7 +324,7 @@ static int base_length(const char *source)
                                         ".requires_grad", ".ndim", ".dim()"};
     const char *dot = strrchr(source, '.');
 
-    if (!strncmp(source, "len(", 4) && source[strlen(source) - 1] == ')')
+    if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[strlen(source) - 1] == ')')
         return (int)strlen(source); /* reads well as it is */
     for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++)
         if (!strncmp(dot, asked[i], strlen(asked[i])) && strspn(dot + strlen(asked[i]), "[]0123456789-") == strlen(dot + strlen(asked[i])))
@@ -361,7 +366,52 @@ static void put_name(FILE *out, const char *source)
     }
 }
 
-static char *sentence(const char *text, const struct remedy_facts *facts, int dimension)
+/* The name of torch's option for the limit that TEXT speaks of. */
+static const char *limit_name(const struct remedy_facts *facts)
+{
+    bool all = has(facts->text, "accumulated");
+
+    if (facts->torch < 207) /* later versions know these names as well, but do not say them */
+        return all ? "accumulated_cache_size_limit" : "cache_size_limit";
+    return all ? "accumulated_recompile_limit" : "recompile_limit";
+}
+
+/* Is 0 or 1 among "1, 5, 7"? */
+static bool small_among(const char *values)
+{
+    for (const char *at = values; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        at += strspn(at, " ");
+        if ((*at == '0' || *at == '1') && (!at[1] || at[1] == ','))
+            return true;
+    }
+    return false;
+}
+
+static void put_span(FILE *out, struct span span, const char *otherwise)
+{
+    char *text = span.text ? strndup(span.text, span.bytes) : NULL;
+
+    put_word(out, text ? text : otherwise, -1);
+    free(text);
+}
+
+/* A function; the rest of one is told so. */
+static void put_function(FILE *out, const char *qualname)
+{
+    char *function = NULL;
+    int64_t line;
+
+    if (torch_resume(qualname, &function, &line) && function) {
+        fputs("the rest of ", out);
+        put_word(out, function, -1);
+        fprintf(out, " after line %lld", (long long)line);
+    } else {
+        put_word(out, qualname, -1);
+    }
+    free(function);
+}
+
+char *remedy_sentence(const char *text, const struct remedy_facts *facts, int dimension)
 {
     char *made = NULL;
     size_t room = 0;
@@ -390,18 +440,38 @@ static char *sentence(const char *text, const struct remedy_facts *facts, int di
             value = facts->text && *facts->text ? facts->text : "no reason was recorded";
         else if (IS("function"))
             value = facts->function ? facts->function : "the function";
+        else if (IS("limit"))
+            value = limit_name(facts);
+        else if (IS("apart"))
+            value = small_among(facts->values) ? " Sizes 0 and 1 are compiled apart all the same." : "";
         if (IS("name") && facts->source)
             put_name(out, facts->source);
+        else if (IS("function") && facts->torch)
+            put_function(out, value);
+        else if (IS("apart"))
+            fputs(value, out);
         else if (value)
             put_word(out, value, IS("base") && facts->source && *facts->source ? base_length(value) : -1);
+        else if (IS("what"))
+            put_span(out, torch_reason_split(facts->text).what, "no reason was recorded");
+        else if (IS("hint"))
+            put_span(out, torch_reason_split(facts->text).hint, "none");
         else if (IS("dim") && dimension >= 0)
             fprintf(out, "%d", dimension);
         else if (IS("dim"))
             fputs("N", out);
         else if (IS("count"))
             fprintf(out, "%lld", (long long)facts->count);
+        else if (IS("calls"))
+            fprintf(out, "%lld call%s", (long long)facts->count, facts->count == 1 ? "" : "s");
+        else if (IS("entries"))
+            fprintf(out, "%lld entr%s", (long long)facts->count, facts->count == 1 ? "y" : "ies");
         else if (IS("needed"))
             fprintf(out, "%lld", (long long)facts->needed);
+        else if (IS("at") && facts->line > 0)
+            fprintf(out, " at line %lld", (long long)facts->line);
+        else if (IS("version"))
+            fprintf(out, "%d.%d", facts->torch / 100, facts->torch % 100);
 #undef IS
         text = strchr(name, '}') + 1;
     }
@@ -412,45 +482,53 @@ static char *sentence(const char *text, const struct remedy_facts *facts, int di
     return made;
 }
 
-static bool like(const char *pattern, const char *text)
+bool remedy_like(const char *pattern, const char *text)
 {
     /* "*" by hand: fnmatch does not match what is no text in this locale. */
     return !strcmp(pattern, "*") || !fnmatch(pattern, text ? text : "", FNM_CASEFOLD);
 }
 
-char *remedy_for_cause(const struct remedy_facts *facts, const char **name)
+/* The sentence of a case without an effort of its own: what is told first is smallest. */
+static char *told(const char *name, const char *text, const struct remedy_facts *facts, int dimension, struct remedy_case *found)
+{
+    if (found)
+        *found = (struct remedy_case){name, 0};
+    return remedy_sentence(text, facts, dimension);
+}
+
+char *remedy_for_cause(const struct remedy_facts *facts, struct remedy_case *found)
 {
     const struct cause_case *c = cause_cases;
     int dimension;
     enum remedy_change change = remedy_change(facts, &dimension);
 
-    while (!(like(c->kind, facts->kind) && (c->change == CHANGE_ANY || c->change == change) && like(c->source, facts->source)))
+    if (facts->torch)
+        return remedy_torch_cause(facts, found);
+    while (!(remedy_like(c->kind, facts->kind) && (c->change == CHANGE_ANY || c->change == change) &&
+             remedy_like(c->source, facts->source)))
         c++;
-    if (name)
-        *name = c->name;
-    return sentence(c->text, facts, dimension);
+    return told(c->name, c->text, facts, dimension, found);
 }
 
-char *remedy_for_death(const struct remedy_facts *facts, const char **name)
+char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *found)
 {
     const struct death_case *c = death_cases;
 
-    while (!like(c->text_like, facts->text))
+    if (facts->torch)
+        return remedy_torch_death(facts, found);
+    while (!remedy_like(c->text_like, facts->text))
         c++;
-    if (name)
-        *name = c->name;
-    return sentence(c->text, facts, -1);
+    return told(c->name, c->text, facts, -1, found);
 }
 
-char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, const char **name)
+char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found)
 {
+    if (facts->torch)
+        return remedy_torch_outcome(outcome, facts, found);
     for (size_t i = 0; i < sizeof outcome_cases / sizeof *outcome_cases; i++) {
         const struct outcome_case *c = &outcome_cases[i];
-        if (c->outcome == outcome && (!c->needs_count || facts->needed > 0)) {
-            if (name)
-                *name = c->name;
-            return sentence(c->text, facts, -1);
-        }
+        if (c->outcome == outcome && (!c->needs_count || facts->needed > 0))
+            return told(c->name, c->text, facts, -1, found);
     }
     return NULL;
 }

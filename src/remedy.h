@@ -2,12 +2,14 @@
  *
  * Runs in: the viewer.
  *
- * A case is a row of a table in remedy.c: what it is recognised by and what to
- * do about it. Rows are tried from the top; the last one of each kind fits
- * always. */
+ * A case is a row of a table: what it is recognised by and what to do about it.
+ * Rows are tried from the top; the last one of each kind fits always. The cases
+ * of programs that bring their own compiler are in remedy.c. Those of torch are
+ * in remedy_torch.c: each names the versions of torch that have what it speaks of. */
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* enum 'outcome' of schemas/trace.sql. */
@@ -19,14 +21,23 @@ enum outcome_kind {
 /* What happened, of which a row speaks. Texts are borrowed and may be NULL. */
 struct remedy_facts {
     const char *kind;     /* of the guard */
-    const char *source;   /* what it looked at */
+    const char *source;   /* what it looked at; of a break: the function that was called */
     const char *expected; /* what it wanted */
     const char *actual;   /* what it saw */
     const char *text;     /* all of it in words; a reason, a death's cause */
     const char *values;   /* "16, 18, 20": over the recompiles */
     const char *function; /* of which it is told */
+    const char *code;     /* what that is: "generator" */
     int64_t count;        /* calls or recompiles that it concerns */
     int64_t needed;       /* different inputs seen, 0 when not known */
+    int64_t line;         /* of a break; 0 not known */
+    int torch;            /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
+};
+
+/* Which case it was. */
+struct remedy_case {
+    const char *name; /* short */
+    int effort;       /* how much there is to change: 0 the call fails without, 1 a line or a switch, ... 4 it only puts off */
 };
 
 /* What about the input changed, as far as the guard's words tell. */
@@ -43,10 +54,24 @@ enum remedy_change remedy_change(const struct remedy_facts *facts, int *dimensio
  * "dtype "), else 0. */
 int remedy_aspect(const struct remedy_facts *facts);
 
-/* Sentences, which the caller frees (NULL: no memory). *NAME is the case's short
- * name (borrowed, may be NULL to not ask). */
-char *remedy_for_cause(const struct remedy_facts *facts, const char **name);
-char *remedy_for_death(const struct remedy_facts *facts, const char **name);
-char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, const char **name);
+/* Sentences, which the caller frees (NULL: no memory, or nothing to say). *FOUND is
+ * the case; FOUND may be NULL. */
+char *remedy_for_cause(const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_for_break(const struct remedy_facts *facts, struct remedy_case *found);
+
+/* ---- for the tables -------------------------------------------------------- */
+
+/* Torch's rows of what is above; FACTS->torch is set. */
+char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_torch_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found);
+
+/* A row's text with FACTS in place of the names in braces. The caller frees it. */
+char *remedy_sentence(const char *text, const struct remedy_facts *facts, int dimension);
+
+/* TEXT is like the shell pattern, whatever the letters' case. NULL is the empty text. */
+bool remedy_like(const char *pattern, const char *text);
 
 #endif

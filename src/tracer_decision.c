@@ -581,7 +581,8 @@ static void write_lookup(struct decision *d, struct tracer *t, unsigned outcome,
 
     if (d->compile || d->signature)
         put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
-    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began, tracer_now(P.monotonic) - d->began - d->ours, 3);
+    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began,
+              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours), 3); /* a compile's entry was born within it */
 }
 
 static void write_check(struct tracer *t, const struct decision_check *c)

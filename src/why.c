@@ -2,8 +2,7 @@
  *
  * Runs in: the viewer.
  *
- * One query for each kind of fact (struct ask: that is also what --sql prints),
- * then what follows from the facts: histories and remedies.
+ * One query for each kind of fact (struct ask: that is also what --sql prints).
  *
  * `lookup`, `guard_check` and `frame` have no index besides their key, because
  * they grow while the program runs; each is read once from end to end and summed
@@ -25,8 +24,7 @@ enum {
     ROWS_READ = 10000,      /* failing guards; the SQL below bounds the rest */
 };
 
-/* The next free item, zeroed; NULL when out of memory (and `failed` is set). */
-static void *list_grow(struct why *why, void **items, size_t *count, size_t *room, size_t size)
+void *why_grow(struct why *why, void **items, size_t *count, size_t *room, size_t size)
 {
     if (*count == *room) {
         size_t more = *room ? *room * 2 : 16;
@@ -42,9 +40,6 @@ static void *list_grow(struct why *why, void **items, size_t *count, size_t *roo
     }
     return memset((char *)*items + (*count)++ * size, 0, size);
 }
-#define ADD(why, list) \
-    ((__typeof__((why)->list.items))list_grow(why, (void **)&(why)->list.items, &(why)->list.count, &(why)->list.room, \
-                                              sizeof *(why)->list.items))
 
 /* SQL, in which every "$codes" stands for the ids of the function's code
  * objects. The caller frees it; NULL: out of memory. */
@@ -83,12 +78,12 @@ static struct query *ask_rows(struct why *why, const char *title, const char *sq
     return query;
 }
 
-static struct query *ask(struct why *why, const char *title, const char *sql)
+struct query *why_ask(struct why *why, const char *title, const char *sql)
 {
     return ask_rows(why, title, sql, sql);
 }
 
-static void asked(struct why *why, struct query *query)
+void why_asked(struct why *why, struct query *query)
 {
     if (!query_close(query))
         why->failed = true;
@@ -108,7 +103,7 @@ static struct entry *entry_by_id(struct why *why, int64_t entry_id)
     return NULL;
 }
 
-static struct compile *compile_by_id(struct why *why, int64_t compile_id)
+struct compile *why_compile(struct why *why, int64_t compile_id)
 {
     for (size_t low = 0, high = why->compiles.count; low < high; ) {
         size_t middle = (low + high) / 2;
@@ -126,7 +121,7 @@ static struct compile *compile_by_id(struct why *why, int64_t compile_id)
 
 static void gather_totals(struct why *why)
 {
-    struct query *query = ask(why, "calls and time in all",
+    struct query *query = why_ask(why, "calls and time in all",
         "SELECT SUM(calls), SUM(total_ns) FROM code_total WHERE code_id IN ($codes)");
 
     why->all_calls = why->total_ns = -1;
@@ -134,14 +129,15 @@ static void gather_totals(struct why *why)
         why->all_calls = query_integer(query, 0);
         why->total_ns = query_integer(query, 1);
     }
-    asked(why, query);
+    why_asked(why, query);
     why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
 }
 
 static void gather_entries(struct why *why)
 {
-    struct query *query = ask(why, "its cache entries",
-        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns, death_cause\n"
+    struct query *query = why_ask(why, "its cache entries",
+        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns, substr(death_cause, 1, 1000),\n"
+        "       region_id\n"
         "FROM cache_entry WHERE code_id IN ($codes) ORDER BY cache_entry_id LIMIT 10000");
     struct entry *e;
 
@@ -156,16 +152,20 @@ static void gather_entries(struct why *why)
         e->died = query_type(query, 7) != QUERY_NULL;
         e->died_ns = query_integer(query, 7);
         e->death = prose_column(query, 8);
+        e->in_region = query_type(query, 9) != QUERY_NULL;
+        e->region_id = query_integer(query, 9);
         if (!e->label && asprintf(&e->label, "entry %" PRId64, e->entry_id) < 0)
             e->label = NULL;
     }
-    asked(why, query);
+    why_asked(why, query);
 }
 
 static void gather_compiles(struct why *why)
 {
-    struct query *query = ask(why, "its compiles",
-        "SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 400)\n"
+    struct query *query = why_ask(why, "its compiles", find_column(why->db, "compile", "sticky") ?
+        "SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000), sticky\n"
+        "FROM compile WHERE code_id IN ($codes) ORDER BY compile_id LIMIT 10000" :
+        "SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000), NULL AS sticky\n"
         "FROM compile WHERE code_id IN ($codes) ORDER BY compile_id LIMIT 10000");
     struct compile *c;
 
@@ -179,23 +179,34 @@ static void gather_compiles(struct why *why)
         c->end_ns = query_integer(query, 5);
         c->outcome = prose_column(query, 6);
         c->reason = prose_column(query, 7);
+        c->sticky = query_type(query, 8) == QUERY_NULL ? -1 : query_integer(query, 8) != 0;
         for (struct compile *older = why->compiles.items; older < c && !c->recompile; older++)
             c->recompile = older->code_id == c->code_id && older->entry_id;
     }
-    asked(why, query);
+    why_asked(why, query);
+}
+
+/* Has a cause of this compile already said what it found wanting in this entry first? */
+static bool entry_told(struct why *why, const struct compile *compile, int64_t entry_id)
+{
+    for (size_t i = compile->first_cause; i < compile->first_cause + compile->causes; i++)
+        if (why->causes.items[i].entry_id == entry_id && why->causes.items[i].decided)
+            return true;
+    return false;
 }
 
 static void gather_causes(struct why *why)
 {
-    struct query *query = ask(why, "why each recompile was needed; the guard that decided comes first",
+    struct query *query = why_ask(why, "why each recompile was needed; the guard that decided comes first",
         "SELECT r.compile_id, r.cache_entry_id, e.label, COALESCE(NULLIF(r.kind, ''), g.kind), COALESCE(NULLIF(r.source, ''), g.source),\n"
         "       substr(r.expected, 1, 400), substr(r.actual, 1, 400),\n"
-        "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 400), COALESCE(r.how, 'observed') = 'observed'\n"
+        "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 400), COALESCE(r.how, 'observed') = 'observed',\n"
+        "       COALESCE(r.ordinal, 0)\n"
         "FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id\n"
         "LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id\n"
         "LEFT JOIN guard g ON g.guard_id = r.guard_id\n"
         "WHERE m.code_id IN ($codes)\n"
-        "ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id LIMIT 20000");
+        "ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000");
     struct compile *compile = NULL;
     struct cause *c;
 
@@ -212,14 +223,17 @@ static void gather_causes(struct why *why)
         if (!c->entry && c->entry_id && asprintf(&c->entry, "entry %" PRId64, c->entry_id) < 0)
             c->entry = NULL;
         if (!compile || compile->compile_id != c->compile_id) {
-            compile = compile_by_id(why, c->compile_id);
+            compile = why_compile(why, c->compile_id);
             if (compile)
                 compile->first_cause = why->causes.count - 1;
         }
-        if (compile)
-            compile->causes++, compile->recompile = true;
+        if (!compile)
+            continue;
+        c->decided = query_integer(query, 9) == 0 && !entry_told(why, compile, c->entry_id);
+        compile->causes++;
+        compile->recompile = true;
     }
-    asked(why, query);
+    why_asked(why, query);
 }
 
 int64_t why_calls(const struct why *why, enum outcome_kind outcome)
@@ -289,12 +303,12 @@ static void gather_lookups(struct why *why)
         }
         class_add(&sums[outcome], 1, start, start, spent);
         if (outcome == CALL_COMPILED && entry) { /* its inputs are the compile's */
-            struct compile *compile = compile_by_id(why, entry->compile_id);
+            struct compile *compile = why_compile(why, entry->compile_id);
             if (compile)
                 compile->signature_id = query_integer(query, 4);
         }
     }
-    asked(why, query);
+    why_asked(why, query);
     for (int i = 0; i < CALL_KINDS; i++)
         if (sums[i].calls && (class = ADD(why, calls)))
             *class = sums[i];
@@ -320,7 +334,7 @@ static void gather_signatures(struct why *why)
             why->compiles.items[i].inputs = prose_column(query, 0);
         query_reset(query);
     }
-    asked(why, query);
+    why_asked(why, query);
 }
 
 /* Calls without a lookup: their frames say how they were decided. */
@@ -346,7 +360,7 @@ static void gather_frames(struct why *why)
         sums[i] = (struct call_class){.outcome = (enum outcome_kind)i, .first_ns = INT64_MAX};
     while (query_step(query))
         class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1), query_integer(query, 1), 0);
-    asked(why, query);
+    why_asked(why, query);
     for (int i = 0; i < CALL_KINDS; i++) {
         struct call_class *class;
         int64_t calls = sums[i].calls - why_calls(why, sums[i].outcome); /* the others had a lookup as well */
@@ -439,7 +453,7 @@ static void failed_guards_make(struct why *why, const struct tallies *tallies)
         }
         query_reset(query);
     }
-    asked(why, query);
+    why_asked(why, query);
 }
 
 static void gather_checks(struct why *why)
@@ -466,6 +480,7 @@ static void gather_checks(struct why *why)
             entry = entry_by_id(why, key.entry_id);
         why->check_ns += spent;
         why->checks += key.result != 'b';
+        why->timed_checks += key.result != 'b' && query_type(query, 3) != QUERY_NULL;
         if (entry) {
             entry->check_ns += spent;
             *(key.result == 'b' ? &entry->mismatched : &entry->tried) += 1;
@@ -475,7 +490,7 @@ static void gather_checks(struct why *why)
             break;
         }
     }
-    asked(why, query);
+    why_asked(why, query);
     if (tallies.room) {
         size_t used = 0;
         for (size_t i = 0; i < tallies.room; i++)
@@ -497,7 +512,7 @@ static void gather_inputs(struct why *why)
 
     if (!why_calls(why, CALL_LIMIT) && !why_calls(why, CALL_RUN_ONLY))
         return;
-    query = ask(why, "inputs of calls that fitted no entry and ran as Python",
+    query = why_ask(why, "inputs of calls that fitted no entry and ran as Python",
         "SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id), calls\n"
         "FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup\n"
         "      WHERE outcome IN (3, 5) AND signature_id IS NOT NULL AND code_id IN ($codes)\n"
@@ -506,291 +521,13 @@ static void gather_inputs(struct why *why)
         input->text = prose_column(query, 0);
         input->calls = query_integer(query, 1);
     }
-    asked(why, query);
-    query = ask(why, "how many different inputs all misses had",
+    why_asked(why, query);
+    query = why_ask(why, "how many different inputs all misses had",
         "SELECT COUNT(DISTINCT signature_id) FROM lookup\n"
         "WHERE outcome IN (2, 3, 5) AND signature_id IS NOT NULL AND code_id IN ($codes)");
     if (query_step(query))
         why->different_inputs = query_integer(query, 0);
-    asked(why, query);
-}
-
-static void gather_breaks(struct why *why)
-{
-    struct query *query;
-    struct graph_break *b;
-
-    if (!why->compiles.count)
-        return;
-    query = ask(why, "its graph breaks",
-        "SELECT b.line, substr(b.reason, 1, 400), MAX(r.qualname), COUNT(*)\n"
-        "FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id\n"
-        "LEFT JOIN code r ON r.code_id = b.resume_code_id\n"
-        "WHERE m.code_id IN ($codes) GROUP BY b.line, b.reason ORDER BY COUNT(*) DESC, b.line LIMIT 1000");
-    while (query_step(query) && (b = ADD(why, breaks))) {
-        b->line = query_integer(query, 0);
-        b->reason = prose_column(query, 1);
-        b->resume = prose_column(query, 2);
-        b->times = query_integer(query, 3);
-    }
-    asked(why, query);
-}
-
-/* ---- histories ------------------------------------------------------------- */
-
-static struct compile *compile_of(struct why *why, const struct cause *cause)
-{
-    return compile_by_id(why, cause->compile_id);
-}
-
-static const char *value_of(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
-int cause_value_at(const struct cause *cause)
-{
-    struct remedy_facts facts = {.kind = cause->kind, .expected = cause->expected, .actual = cause->actual};
-
-    return remedy_aspect(&facts);
-}
-
-char *cause_aspect(const struct cause *cause)
-{
-    int length = cause_value_at(cause);
-
-    while (length > 0 && strchr(" =", cause->actual[length - 1]))
-        length--;
-    return length ? strndup(cause->actual, (size_t)length) : NULL;
-}
-
-/* CAUSE is about what HISTORY is about. */
-static bool history_holds(const struct history *history, const struct cause *cause)
-{
-    char *aspect;
-    bool same;
-
-    if (!prose_same(cause->source, history->source) || !prose_same(cause->kind, history->kind))
-        return false;
-    aspect = cause_aspect(cause);
-    same = prose_same(aspect, history->aspect);
-    free(aspect);
-    return same;
-}
-
-/* What SOURCE was before the first recompile, then at each of them, told once
- * while it stays the same. */
-static void history_values(struct why *why, struct history *history)
-{
-    size_t room = 0, json_room = 0, told = 0;
-    FILE *out = open_memstream(&history->values, &room), *json = open_memstream(&history->json, &json_room);
-    const char *before = NULL;
-    const struct cause *oldest = NULL, *last = NULL;
-
-    if (json)
-        putc('[', json);
-    for (size_t i = 0; out && json && i < why->causes.count; i++) {
-        const struct cause *c = &why->causes.items[i];
-        const struct compile *compile = compile_of(why, c);
-        const char *values[2] = {NULL, value_of(c->actual)};
-        if (!compile || compile->code_id != history->code_id || !history_holds(history, c))
-            continue;
-        if (values[1])
-            values[1] += cause_value_at(c);
-        if (!last) { /* the oldest entry of the first recompile knows what was before */
-            for (size_t j = i; j < why->causes.count && why->causes.items[j].compile_id == c->compile_id; j++) {
-                const struct cause *other = &why->causes.items[j];
-                if (history_holds(history, other) && (!oldest || other->entry_id < oldest->entry_id))
-                    oldest = other;
-            }
-            values[0] = value_of(oldest->expected);
-            if (values[0])
-                values[0] += cause_value_at(oldest);
-        } else if (last->compile_id == c->compile_id) {
-            continue; /* the other entries of the same recompile */
-        }
-        last = c;
-        for (int v = 0; v < 2; v++) {
-            if (!values[v] || (before && !strcmp(before, values[v])))
-                continue;
-            before = values[v];
-            if (told < 1000) {
-                fputs(told ? ", " : "", json);
-                json_string(json, values[v], strlen(values[v]));
-            }
-            if (told < WHY_VALUES)
-                fprintf(out, "%s%.*s", told ? ", " : "", (int)prose_cut(values[v], WHY_WIDTH), values[v]);
-            else if (told == WHY_VALUES)
-                fputs(", …", out);
-            told++;
-        }
-    }
-    if (json)
-        putc(']', json);
-    if (out)
-        fclose(out);
-    if (json)
-        fclose(json);
-    if (!history->values || !history->json)
-        why->failed = true;
-}
-
-static int history_more(const void *a, const void *b)
-{
-    const struct history *x = a, *y = b;
-
-    if (x->recompiles != y->recompiles)
-        return x->recompiles < y->recompiles ? 1 : -1;
-    return (x->cause > y->cause) - (x->cause < y->cause);
-}
-
-/* One for each source that decided a recompile. A recompile counts for a source
- * once, however many older entries it failed in. */
-static void histories_make(struct why *why)
-{
-    int64_t counted_for = -1;
-    size_t counted_from = 0;
-    LIST(size_t) counted = {0}; /* histories that this recompile has been counted for */
-
-    for (size_t i = 0; i < why->causes.count && !why->failed; i++) {
-        struct cause *c = &why->causes.items[i];
-        const struct compile *compile = compile_of(why, c);
-        struct history *h = NULL;
-        bool seen = false;
-        if (c->compile_id != counted_for) {
-            counted_for = c->compile_id;
-            counted.count = 0;
-            counted_from = i;
-        }
-        if (!c->observed || !compile || i > counted_from + 2000)
-            continue;
-        for (size_t j = 0; j < why->histories.count && !h; j++) {
-            struct history *other = &why->histories.items[j];
-            if (other->code_id == compile->code_id && history_holds(other, c))
-                h = other;
-        }
-        if (!h) {
-            if (why->histories.count >= 200 || !(h = ADD(why, histories)))
-                continue;
-            *h = (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .aspect = cause_aspect(c)};
-        }
-        for (size_t j = 0; j < counted.count; j++)
-            seen = seen || counted.items[j] == (size_t)(h - why->histories.items);
-        h->cause = c;
-        if (!seen) {
-            size_t *slot = list_grow(why, (void **)&counted.items, &counted.count, &counted.room, sizeof *counted.items);
-            h->recompiles++;
-            if (slot)
-                *slot = (size_t)(h - why->histories.items);
-        }
-    }
-    free(counted.items);
-    for (size_t i = 0; i < why->histories.count; i++)
-        history_values(why, &why->histories.items[i]);
-    if (why->histories.count)
-        qsort(why->histories.items, why->histories.count, sizeof *why->histories.items, history_more);
-}
-
-/* ---- remedies -------------------------------------------------------------- */
-
-/* TEXT is owned from here on. A remedy is told once. */
-static void remedy_add(struct why *why, const char *name, char *text)
-{
-    struct remedy *remedy;
-
-    for (size_t i = 0; text && i < why->remedies.count; i++)
-        if (!strcmp(why->remedies.items[i].text, text)) {
-            free(text);
-            return;
-        }
-    if (!text || why->remedies.count >= WHY_REMEDIES || !(remedy = ADD(why, remedies))) {
-        free(text);
-        return;
-    }
-    *remedy = (struct remedy){name, text};
-}
-
-bool compile_made(const struct compile *compile)
-{
-    return !compile->outcome || compile->entry_id || !strcmp(compile->outcome, "ok") || !strcmp(compile->outcome, "compiled");
-}
-
-/* Smallest first: what makes recompiles needless, then what lets them happen,
- * then what is not about recompiles. */
-static void remedies_make(struct why *why)
-{
-    static const enum outcome_kind late[] = {CALL_RUN_ONLY, CALL_SKIP, CALL_DECLINED, CALL_DISABLED};
-    const char *name = NULL, *declined = NULL, *raised = NULL;
-    struct remedy_facts facts = {.function = why->code.qualname};
-    char *text;
-
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        const struct compile *c = &why->compiles.items[i];
-        if (c->reason && !compile_made(c)) {
-            if (!strcmp(c->outcome, "failed") || !strcmp(c->outcome, "error"))
-                raised = raised ? raised : c->reason;
-            else
-                declined = declined ? declined : c->reason;
-        }
-    }
-    /* What broke calls comes before what made them slow. */
-    if ((facts.count = why_calls(why, CALL_GUARD_ERROR))) {
-        for (size_t i = 0; i < why->guards.count; i++)
-            if (prose_same(why->guards.items[i].result, "error")) {
-                facts.source = why->guards.items[i].source;
-                facts.text = why->guards.items[i].expression;
-                break;
-            }
-        text = remedy_for_outcome(CALL_GUARD_ERROR, &facts, &name);
-        remedy_add(why, name, text);
-    }
-    if ((facts.count = why_calls(why, CALL_CALLBACK_ERROR))) {
-        facts.text = raised;
-        text = remedy_for_outcome(CALL_CALLBACK_ERROR, &facts, &name);
-        remedy_add(why, name, text);
-    }
-    for (size_t i = 0; i < why->histories.count && i < 3; i++) {
-        const struct history *h = &why->histories.items[i];
-        struct remedy_facts cause = {
-            .kind = h->kind, .source = h->source, .expected = h->cause->expected, .actual = h->cause->actual,
-            .text = h->cause->text, .values = h->values, .function = why->code.qualname, .count = h->recompiles,
-        };
-        text = remedy_for_cause(&cause, &name);
-        remedy_add(why, name, text);
-    }
-    for (size_t i = 0; i < why->entries.count; i++) {
-        const struct entry *e = &why->entries.items[i];
-        struct remedy_facts death = {.text = e->death, .function = why->code.qualname, .count = 0};
-        bool told = false, missed = false;
-        for (size_t j = 0; j < why->entries.count; j++) {
-            told = told || (j < i && why->entries.items[j].died && prose_same(why->entries.items[j].death, e->death));
-            death.count += why->entries.items[j].died && prose_same(why->entries.items[j].death, e->death);
-        }
-        for (size_t j = 0; e->died && j < why->compiles.count; j++) /* nobody misses an entry that nobody asked for again */
-            missed = missed || (why->compiles.items[j].code_id == e->code_id && why->compiles.items[j].start_ns >= e->died_ns);
-        if (e->died && e->death && missed && !told && i < 1000) {
-            text = remedy_for_death(&death, &name);
-            remedy_add(why, name, text);
-        }
-    }
-    if ((facts.count = why_calls(why, CALL_LIMIT))) {
-        facts.needed = why->different_inputs > (int64_t)why->entries.count ? why->different_inputs : 0;
-        text = remedy_for_outcome(CALL_LIMIT, &facts, &name);
-        remedy_add(why, name, text);
-    }
-    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
-        if (!(facts.count = why_calls(why, late[i])))
-            continue;
-        facts.needed = late[i] == CALL_RUN_ONLY ? why->different_inputs : 0;
-        facts.text = declined;
-        text = remedy_for_outcome(late[i], &facts, &name);
-        remedy_add(why, name, text);
-    }
-    if (why_calls(why, CALL_PLAIN) && why_calls(why, CALL_PLAIN) == why->all_calls) {
-        facts.count = why->all_calls;
-        text = remedy_for_outcome(CALL_PLAIN, &facts, &name);
-        remedy_add(why, name, text);
-    }
+    why_asked(why, query);
 }
 
 /* ---- all of it ------------------------------------------------------------- */
@@ -817,13 +554,12 @@ void why_gather(struct why *why)
     gather_frames(why);
     gather_checks(why);
     gather_inputs(why);
-    gather_breaks(why);
+    why_gather_torch(why);
     if (why->failed)
         return;
     if (why->calls.count)
         qsort(why->calls.items, why->calls.count, sizeof *why->calls.items, class_order);
-    histories_make(why);
-    remedies_make(why);
+    why_follow(why);
 }
 
 void why_free(struct why *why)
@@ -849,14 +585,21 @@ void why_free(struct why *why)
         free(g->entry), free(g->kind), free(g->source), free(g->expression), free(g->result);
     }
     for (size_t i = 0; i < why->breaks.count; i++)
-        free(why->breaks.items[i].reason), free(why->breaks.items[i].resume);
+        free(why->breaks.items[i].reason), free(why->breaks.items[i].resume), free(why->breaks.items[i].stack);
+    for (size_t i = 0; i < why->rest_count; i++)
+        free(why->rests[i].qualname), free(why->rests[i].filename), free(why->rests[i].ids);
+    for (size_t i = 0; i < why->phases.count; i++)
+        free(why->phases.items[i].name);
+    for (size_t i = 0; i < why->marks.count; i++)
+        free(why->marks.items[i].action), free(why->marks.items[i].callees), free(why->marks.items[i].reason);
+    free(why->torch.text), free(why->torch.mode), free(why->torch.note);
     for (size_t i = 0; i < why->inputs.count; i++)
         free(why->inputs.items[i].text);
     for (size_t i = 0; i < why->remedies.count; i++)
         free(why->remedies.items[i].text);
     free(why->asked.items), free(why->calls.items), free(why->entries.items), free(why->compiles.items);
     free(why->causes.items), free(why->histories.items), free(why->guards.items), free(why->breaks.items);
-    free(why->inputs.items), free(why->remedies.items);
+    free(why->inputs.items), free(why->remedies.items), free(why->phases.items), free(why->marks.items), free(why->ranks.items);
     found_code_free(&why->code);
     db_close(why->db);
 }

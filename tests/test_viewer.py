@@ -165,7 +165,7 @@ DECISIONS = """
 INSERT INTO compile(compile_id, frame_id, code_id, thread_id, label, start_ns, end_ns, outcome, cache_entry_id) VALUES
     (1, 2, 2, 1, '0/0', 210, 220, 'ok', 1), (2, 3, 2, 1, '0/1', 410, 420, 'ok', 2);
 INSERT INTO cache_entry VALUES (1, 2, 1, '0/0', 'eager', 0, 3, 220, NULL, NULL), (2, 2, 2, '0/1', 'eager', 0, 1, 420, 800, 'reset');
-INSERT INTO guard VALUES (1, 1, 0, 'TYPE', 'L[x]', 'a'), (2, 1, 1, 'VALUE', 'L[x]', 'b'), (3, 1, 2, 'VALUE', 'L[y]', 'c'),
+INSERT INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression) VALUES (1, 1, 0, 'TYPE', 'L[x]', 'a'), (2, 1, 1, 'VALUE', 'L[x]', 'b'), (3, 1, 2, 'VALUE', 'L[y]', 'c'),
     (4, 2, 0, 'TYPE', 'L[x]', 'd');
 INSERT INTO lookup VALUES (1, 2, 1, 2, 200, 25, 2, 1, 0, 1), (2, 3, 1, 2, 400, 28, 2, 2, 1, 1), (3, 4, 1, 2, 500, 20, 1, 2, 2, NULL);
 INSERT INTO guard_check VALUES (1, 2, 0, 1, 'fail', 2, 2, 6), (2, 3, 0, 1, 'error', 1, 1, 4), (3, 3, 1, 2, 'pass', NULL, 1, 10);

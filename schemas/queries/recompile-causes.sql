@@ -1,7 +1,7 @@
 -- Guards that made recompiles necessary, most recompiles first: function, source, what it wanted and saw
 SELECT c.qualname, c.filename, c.first_line, COALESCE(NULLIF(r.kind, ''), g.kind) AS kind, COALESCE(NULLIF(r.source, ''), g.source) AS source,
        COUNT(DISTINCT r.compile_id) AS recompiles,
-       COUNT(DISTINCT CASE WHEN COALESCE(r.how, 'observed') = 'observed' THEN r.compile_id END) AS decided,
+       COUNT(DISTINCT CASE WHEN COALESCE(r.ordinal, 0) = 0 THEN r.compile_id END) AS decided,
        MIN(r.expected) AS wanted, MIN(r.actual) AS first_seen, MAX(r.actual) AS last_seen,
        round(MIN(m.start_ns) / 1e9, 6) AS first_s
 FROM recompile_cause r

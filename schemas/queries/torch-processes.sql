@@ -1,0 +1,17 @@
+-- Processes that used torch.compile: rank, version, how it was watched and why, compiles; ranks should compile alike
+WITH compiled AS MATERIALIZED (
+    SELECT c.process_id, COUNT(m.cache_entry_id) AS compiles,
+           COUNT(m.cache_entry_id) - COUNT(DISTINCT CASE WHEN m.cache_entry_id IS NOT NULL THEN m.code_id END) AS recompiles,
+           SUM(m.end_ns - m.start_ns) AS compile_ns,
+           SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS graph_breaks
+    FROM compile m
+    JOIN code c ON c.code_id = m.code_id
+    GROUP BY c.process_id
+)
+SELECT p.pid, p.rank, p.local_rank, p.python_version, p.torch_version, p.torch_mode, p.torch_note,
+       COALESCE(m.compiles, 0) AS compiles, COALESCE(m.recompiles, 0) AS recompiles, COALESCE(m.graph_breaks, 0) AS graph_breaks,
+       round(m.compile_ns / 1e6, 3) AS compile_ms
+FROM process p
+LEFT JOIN compiled m ON m.process_id = p.process_id
+WHERE p.torch_version IS NOT NULL OR m.compiles > 0
+ORDER BY p.rank IS NULL, p.rank, p.process_id;
