@@ -25,6 +25,7 @@ import time
 sys.dont_write_bytecode = True
 
 import shim  # noqa: F401  enters its figure
+import with_torch  # noqa: F401  enters its figure
 from figures import FIGURES
 from interpreters import Failed, Interpreter
 from programs import PROGRAMS

@@ -86,10 +86,10 @@ def time_calls(torch, options):
     callback = torch._dynamo.optimize(backend).callback
     skip_in_torch(eval_frame, call.__code__)
     ways = {  # name: (what is called, in a region?, calls in a slice)
-        "in small": (small, True, 400),
-        "in module": (net.forward, True, 100),
-        "out small": (torch.compile(outer, backend=backend), False, 200),
-        "out module": (torch.compile(other, backend=backend), False, 80),
+        "in small": (small, True, 200),
+        "in module": (net.forward, True, 80),
+        "out small": (torch.compile(outer, backend=backend), False, 100),
+        "out module": (torch.compile(other, backend=backend), False, 40),
         "plain": (nothing, False, 10000),
     }
     x = torch.ones(4)

@@ -367,21 +367,30 @@ static bool deaths_before_print(struct why *why, const struct compile *compile)
 static void unmade_print(struct why *why, const struct compile *compile)
 {
     FILE *out = why->out;
-    struct torch_reason reason = torch_reason_split(compile->reason);
+    const char *said = why->torch.version ? compile_refusal(compile) : value_of(compile->reason);
 
     fputs(": ", out);
     prose_text(out, compile->outcome, 40);
     if (compile->sticky >= 0)
         fputs(compile->sticky ? ", for good" : ", for this call", out);
-    if (value_of(compile->reason)) {
+    if (said) {
         fputs(": ", out);
         if (why->torch.version)
-            span_print(out, reason.what, WIDTH * 2);
+            span_print(out, torch_reason_split(said).what, WIDTH * 2);
         else
-            prose_text(out, compile->reason, WIDTH * 2);
+            prose_text(out, said, WIDTH * 2);
     } else if (why->torch.version) {
         fputs(": torch did not say why", out);
     }
+}
+
+/* What the inputs of calls were like. Those that torch gives to functions for the rest after a break say nothing. */
+static void inputs_print(FILE *out, const char *inputs)
+{
+    while (!strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
+        inputs = strstr(inputs, ", ") + 2;
+    prose_text(out, inputs, WIDTH * 2);
+    putc('\n', out);
 }
 
 static void compile_print(struct why *why, const struct compile *compile)
@@ -412,8 +421,7 @@ static void compile_print(struct why *why, const struct compile *compile)
     }
     if (compile->inputs) {
         fputs("         inputs: ", out);
-        prose_text(out, compile->inputs, WIDTH * 2);
-        putc('\n', out);
+        inputs_print(out, compile->inputs);
     }
 }
 
@@ -506,6 +514,15 @@ static void entries_print(struct why *why)
         fprintf(out, "  (%zu of %zu; --json has them all)\n", shown, why->entries.count);
 }
 
+/* Which limit was reached, as the compiler says it, or NULL. */
+static const char *limit_of(const struct why *why)
+{
+    for (size_t i = 0; i < why->compiles.count; i++)
+        if (prose_same(why->compiles.items[i].outcome, "limit") && value_of(why->compiles.items[i].reason))
+            return why->compiles.items[i].reason;
+    return NULL;
+}
+
 /* Since when calls are not compiled, and why: what torch said of the code object. */
 static void marks_print(struct why *why)
 {
@@ -525,12 +542,15 @@ static void marks_print(struct why *why)
         if (prose_same(m->callees, "skip"))
             fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
         else if (prose_same(m->callees, "run_only"))
-            fputs(run_only ? ", neither for the calls that it makes" : ": for the calls that it makes nothing new is compiled", out);
-        if (value_of(m->reason)) {
+            fputs(run_only ? ", nor for the calls that it makes" : ": for the calls that it makes nothing new is compiled", out);
+        if (run_only && limit_of(why)) { /* torch's words for it are about how it is done */
+            fputs(": ", out);
+            prose_text(out, limit_of(why), WIDTH);
+        } else if (value_of(m->reason)) {
             fputs(": ", out);
             span_print(out, torch_reason_split(m->reason).what, WIDTH * 2);
         } else {
-            fputs(": it was asked to", out);
+            fputs(why_turned_away(why) ? ": torch did not say why" : ": it was asked to", out);
         }
         putc('\n', out);
     }
@@ -542,24 +562,21 @@ static void limit_print(struct why *why)
 {
     FILE *out = why->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
-    const char *limit = NULL;
+    const char *limit = limit_of(why);
     int64_t made = 0;
 
-    for (size_t i = 0; i < why->compiles.count; i++) {
+    for (size_t i = 0; i < why->compiles.count; i++)
         made += compile_made(&why->compiles.items[i]);
-        if (!limit && prose_same(why->compiles.items[i].outcome, "limit"))
-            limit = why->compiles.items[i].reason;
-    }
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
         if (class->outcome != CALL_LIMIT)
             continue;
         prose_title(out, "Limit");
         fputs("  ", out);
-        if (value_of(limit))
+        if (limit)
             prose_text(out, limit, WIDTH);
         fprintf(out, "%s at %s with %" PRId64 " compile%s; since then %s call%s ran %s, the last at %s.\n",
-                !value_of(limit) ? "Reached" : strstr(limit, "reached") ? "" : ": reached", table_duration(a, class->first_ns),
+                !limit ? "Reached" : strstr(limit, "reached") ? "" : ": reached", table_duration(a, class->first_ns),
                 made, plural(made), table_count(b, class->calls), plural(class->calls), why_python(why),
                 table_duration(c, class->last_ns));
     }
@@ -567,8 +584,7 @@ static void limit_print(struct why *why)
         prose_title(out, "Calls that no entry fitted");
     for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
         fprintf(out, "  inputs of %s call%s: ", table_count(a, why->inputs.items[i].calls), plural(why->inputs.items[i].calls));
-        prose_text(out, why->inputs.items[i].text, WIDTH * 2);
-        putc('\n', out);
+        inputs_print(out, why->inputs.items[i].text ? why->inputs.items[i].text : "?");
     }
 }
 
@@ -629,6 +645,16 @@ static void rest_print(struct why *why, const struct graph_break *b)
                     rest->recompiles, plural(rest->recompiles), table_duration(c, rest->compile_ns));
         if (rest->lookup_ns)
             fprintf(out, ", lookups %s", table_duration(c, rest->lookup_ns));
+        if (rest->recompiles || rest->eager) {
+            char *function = NULL;
+            int64_t line;
+            if (torch_resume(b->resume, &function, &line) && function) {
+                fputs("; see `dyntrace why ", out);
+                prose_text(out, function, WIDTH);
+                fprintf(out, "@%" PRId64 "`", line);
+            }
+            free(function);
+        }
     }
     putc('\n', out);
 }

@@ -15,6 +15,8 @@
 /* 0 in `until`: still there. The efforts are those of struct remedy_case. */
 enum { LINE = 1, CALLS = 2, REWRITE = 3, PUT_OFF = 4 };
 
+static const char REST[] = "rest", SMALL[] = "small"; /* told from words by where they lie */
+
 /* ---- why entries did not fit ----------------------------------------------- */
 
 static const struct cause_case {
@@ -22,7 +24,8 @@ static const struct cause_case {
     const char *kind;          /* patterns, | between them; letter case does not matter */
     enum remedy_change change; /* CHANGE_ANY: whatever changed */
     const char *source;        /* patterns */
-    const char *said;          /* words in what was wanted, seen or said; NULL: whatever it was */
+    const char *said;          /* words in what was wanted, seen or said; NULL: whatever it was. Or REST: of a function for
+                                  the rest after a graph break; SMALL: it was 0 and 1 only */
     int since, until, effort;
     const char *text;
 } cause_cases[] = {
@@ -65,12 +68,14 @@ static const struct cause_case {
      "that, or take the test of the size out; else each side needs an entry.{apart}"},
     {"marking", "DIMENSION_DYNAMIC_MARKING*|DYNAMIC_INDICES", CHANGE_ANY, "*", NULL, 0, 0, LINE,
      "Mark {base} alike for every call: with mark_dynamic or mark_static on some tensors only, each kind needs an entry."},
-    {"dynamic dimension", "*", CHANGE_SIZE, "*\\['___stack*", NULL, 0, 0, LINE,
-     "{base} was computed before the graph break: mark dynamic the input that its dimension {dim} comes from "
-     "(torch._dynamo.mark_dynamic), or mend the break. It was {values}.{apart}"},
     {"dynamic parameter", "*", CHANGE_SIZE, "*_parameters*|*_buffers*", NULL, 0, 0, LINE,
      "Parameters are static in every dimension: keep {base} at one shape, or "
      "torch._dynamo.config.force_parameter_static_shapes = False. Dimension {dim} was {values}."},
+    {"sizes 0 and 1", "*", CHANGE_SIZE, "*", SMALL, 0, 0, CALLS,
+     "Pad dimension {dim} of {base} to 2 at least: torch compiles sizes 0 and 1 apart, dynamic or not (it was {values})."},
+    {"dynamic dimension", "*", CHANGE_SIZE, "*", REST, 0, 0, LINE,
+     "{base} comes from before the graph break: mark dynamic the input that its dimension {dim} comes from, "
+     "torch._dynamo.mark_dynamic, or mend the break. It was {values}.{apart}"},
     {"dynamic dimension", "*", CHANGE_SIZE, "*", NULL, 0, 0, LINE,
      "Mark dimension {dim} of {base} dynamic before the first call: torch._dynamo.mark_dynamic({name}, {dim}), "
      "maybe_mark_dynamic where {function} needs its value; or torch.compile(..., dynamic=True). It was {values}.{apart}"},
@@ -87,7 +92,7 @@ static const struct cause_case {
     {"one type", "*", CHANGE_TYPE, "*", NULL, 0, 0, CALLS,
      "Pass one type as {base} (it was {values}); if all of them are needed, each needs an entry."},
     {"one length", "*LENGTH*|*_LEN", CHANGE_ANY, "*", NULL, 0, 0, REWRITE,
-     "Keep the length of {base} fixed (it was {values}): pad it, or stack its items into one tensor with a dynamic dimension."},
+     "Keep {base} at one length (it was {values}): pad it, or stack its items into one tensor with a dynamic dimension."},
     {"module integer", "*", CHANGE_NUMBER, "*", "allow_unspec_int_on_nn_module", 207, 0, LINE,
      "Let torch make the integer {source} dynamic: torch._dynamo.config.allow_unspec_int_on_nn_module = True; or keep it in "
      "a tensor (register_buffer). It was {values}."},
@@ -235,10 +240,10 @@ static const struct break_case {
     {"hoist the warning", "warnings.warn|warnings*warn ", 0, 0, LINE,
      "Hoist the warning{at} out of {function}, or let torch warn at the end of the graph: "
      "torch._dynamo.config.reorderable_logging_functions.add(warnings.warn)."},
-    {"hoist the logging", "logging.Logger|LoggingLogger|Logger not supported", 213, 0, LINE,
+    {"hoist the logging", "logging.Logger|LoggingLogger|Logger not supported|logging/__init__.py", 213, 0, LINE,
      "Hoist the logging{at} out of {function}, or let torch leave it out: "
      "torch._dynamo.config.ignore_logging_functions.add(logging.Logger.warning), or whichever it is."},
-    {"hoist the logging", "logging.Logger|LoggingLogger|Logger not supported", 0, 0, LINE,
+    {"hoist the logging", "logging.Logger|LoggingLogger|Logger not supported|logging/__init__.py", 0, 0, LINE,
      "Hoist the logging{at} out of {function}, or let torch leave it out: "
      "torch._dynamo.config.ignore_logger_methods.add(the method)."},
     {"capture scalars", "^Tensor.item|data dependent operator", 0, 0, LINE,
@@ -253,7 +258,7 @@ static const struct break_case {
      "goes is not known while torch compiles."},
     {"enable", "torch.compiler.disable|torch._dynamo.disable", 0, 0, LINE,
      "Take torch.compiler.disable off {source}, which is called{at}, or call it before or after {function}."},
-    {"remove graph_break", "^graph_break()", 0, 0, LINE,
+    {"remove graph_break", "^graph_break()|skip function graph_break", 0, 0, LINE,
      "Remove the torch._dynamo.graph_break(){at}."},
     {"call backward outside", "^Tensor.backward", 0, 0, LINE,
      "Call .backward(){at} outside of {function}: the backward is compiled with it all the same."},
@@ -347,15 +352,26 @@ static char *told(const char *name, int effort, const char *text, const struct r
     return remedy_sentence(text, facts, dimension);
 }
 
+static bool said(const struct remedy_facts *facts, const char *words)
+{
+    return has_words(facts->expected, words) || has_words(facts->actual, words) || has_words(facts->text, words);
+}
+
 char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *found)
 {
     const struct cause_case *c = cause_cases;
     int dimension;
     enum remedy_change change = remedy_change(facts, &dimension);
+    char *function = NULL;
+    int64_t line;
+    bool rest = facts->function && torch_resume(facts->function, &function, &line);
+    bool small = facts->values && *facts->values && strspn(facts->values, "01, ") == strlen(facts->values) &&
+                 !strstr(facts->values, "10") && !strstr(facts->values, "11");
 
+    free(function);
     while (!(in_version(facts, c->since, c->until) && (c->change == CHANGE_ANY || c->change == change) &&
              is_like(c->kind, facts->kind) && is_like(c->source, facts->source) &&
-             (!c->said || has_words(facts->expected, c->said) || has_words(facts->actual, c->said) || has_words(facts->text, c->said))))
+             (!c->said || (c->said == REST ? rest : c->said == SMALL ? small : said(facts, c->said)))))
         c++;
     return told(c->name, c->effort, c->text, facts, dimension, found);
 }

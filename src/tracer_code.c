@@ -208,8 +208,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     const char *name, *file;
     uintptr_t mark;
 
-    if (state && state->mark)
-        return state->mark;
+    mark = state ? state->mark : compat_extra(code, P.extra);
+    if (mark & CODE_SEEN)
+        return mark;
 
     PyErr_Fetch(&type, &value, &traceback);
     name = name_text(code->co_qualname, &bytes[0], &keep[0]);

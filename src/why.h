@@ -183,6 +183,12 @@ int64_t why_recompiles(const struct why *why);
 /* All of it as JSON. */
 void why_json(struct why *why);
 
+/* Why it gave no code, or NULL: some only say why it was asked. */
+const char *compile_refusal(const struct compile *compile);
+
+/* The compiler looked at the function and gave none: a mark without a reason is its, not somebody's who asked for it. */
+bool why_turned_away(const struct why *why);
+
 /* The compiler gave code. */
 bool compile_made(const struct compile *compile);
 

@@ -220,6 +220,21 @@ bool compile_made(const struct compile *compile)
     return !compile->outcome || compile->entry_id || !strcmp(compile->outcome, "ok") || !strcmp(compile->outcome, "compiled");
 }
 
+const char *compile_refusal(const struct compile *compile)
+{
+    const char *reason = value_of(compile->reason);
+
+    return reason && strcmp(reason, "first call") && strcmp(reason, "no entry fitted") ? reason : NULL;
+}
+
+bool why_turned_away(const struct why *why)
+{
+    for (size_t i = 0; i < why->compiles.count; i++)
+        if (prose_same(why->compiles.items[i].outcome, "skipped") || prose_same(why->compiles.items[i].outcome, "declined"))
+            return true;
+    return false;
+}
+
 const struct entry *why_other_region(const struct why *why, const struct compile *compile)
 {
     const struct entry *made = NULL;
@@ -247,17 +262,18 @@ static struct reasons reasons_of(const struct why *why)
 
     for (size_t i = 0; i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
-        const char **of = compile_made(c) || !value_of(c->reason)                              ? NULL
+        const char *reason = why->torch.version ? compile_refusal(c) : value_of(c->reason);
+        const char **of = compile_made(c) || !reason                                      ? NULL
                           : !strcmp(c->outcome, "failed") || !strcmp(c->outcome, "error") ? &found.raised
                           : !strcmp(c->outcome, "limit")                                  ? &found.limit
                                                                                           : &found.declined;
         if (of && !*of)
-            *of = c->reason;
+            *of = reason;
     }
     for (size_t i = 0; i < why->marks.count; i++) { /* what was marked without a compile */
         const struct mark *m = &why->marks.items[i];
         if (!found.declined && prose_same(m->action, "skip"))
-            found.declined = value_of(m->reason) ? m->reason : "it was asked to";
+            found.declined = value_of(m->reason) ? m->reason : why_turned_away(why) ? NULL : "it was asked to";
     }
     return found;
 }

@@ -200,7 +200,7 @@ def _skip_ourselves():
 # ---- outcome
 
 def _made_code(result):
-    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later a ConvertFrameReturn."""
+    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later ones a wrapper."""
     code = getattr(getattr(result, "guarded_code", result), "code", None)
     return code if isinstance(code, types.CodeType) else None
 
@@ -263,7 +263,7 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Type and first line. Only torch and Python are asked for the message: a program's __str__ is the program's code."""
+    """Type and first line. Only torch and Python are asked for it: a program's __str__ is the program's code."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
@@ -415,7 +415,8 @@ def _where(stack):
     return "    # %s:%s" % (file, rest.partition(",")[0].partition("\n")[0]) if start >= 0 else ""
 
 
-_functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type)
+_functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+              type)
 _target_texts = {} # of builtins, which live for ever
 
 

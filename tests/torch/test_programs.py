@@ -463,3 +463,18 @@ def test_threads(runs, mode):
     rows = runs("threads", mode).rows("SELECT c.qualname, t.name, count(*) FROM lookup l JOIN code c USING (code_id) "
                                       "JOIN thread t ON t.thread_id = l.thread_id WHERE c.qualname LIKE 'own%' GROUP BY 1, 2")
     assert rows == [(f"own_{number}", f"worker-{number}", 26) for number in range(4)]
+
+
+def test_off_is_off(runs):
+    alone, traced = runs("late_import", "plain"), runs("late_import", "off")
+    assert (traced.status, traced.out, lines_of(traced.err, False)) == (alone.status, alone.out, lines_of(alone.err, False))
+    assert traced.rows("SELECT torch_mode FROM process") == [("off",)]
+    for table in ("lookup", "compile", "cache_entry", "graph", "graph_break"):
+        assert traced.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_auto_is_one_of_them_and_says_why(runs):
+    traced = runs("late_import", "auto")
+    (mode, note), = traced.rows("SELECT torch_mode, torch_note FROM process")
+    assert mode in MODES and bool(note) == (mode == "observe")
+    assert [line for line in traced.err.splitlines() if line.startswith("dyntrace: ")] == ([f"dyntrace: {note}"] if note else [])

@@ -1,0 +1,132 @@
+"""The figure `torch`: what dyntrace costs a program that uses torch.compile, beside torch alone.
+
+inproc_torch.py is the program that is measured. It runs without us, on our evaluator (--torch shim) and observed on
+torch's own (--torch observe), in processes that take turns, so that each ratio is of torch with us to torch without.
+No module here may be named torch: the measured program would import it.
+"""
+import os
+import sqlite3
+import statistics
+
+from figures import figure, trace_path
+from interpreters import BENCH, Failed, Interpreter
+from tables import at_most
+
+INPROC = os.path.join(BENCH, "inproc_torch.py")
+MODES = {  # what is compared: options of `dyntrace run`
+    "shim": ["--torch", "shim"],
+    "observe": ["--torch", "observe"],
+    "shim, user": ["--torch", "shim", "--frames", "user"],
+    "observe, user": ["--torch", "observe", "--frames", "user"],
+}
+CALLS = {"in small": "call in a region, x + 1", "in module": "call in a region, 12 linear layers",
+         "out small": "call from outside, x + 1", "out module": "call from outside, 12 linear layers"}
+MAX_CALL = {"shim": 1.0, "observe": 1.05}
+MAX_START = 1.1
+MAX_COMPILES = 1.05
+MAX_MEMORY_MB = 32
+
+
+@figure("torch", "torch.compile, beside torch without us", [
+    "python", "figure", "mode", "without", "with", "ratio", "target", "", "medians", "noise"], [
+    "calls: a hit on code compiled by a backend that does nothing, us a call, recorded; best of the slices",
+    "in a region: the callback is in force and the caller skipped; from outside: through what torch.compile returned",
+    "start: import torch and torch._dynamo; processor time of the process, and time from the command to their end",
+    "compiles: processor time of the process for 50 different compiles, each one's best summed",
+    "memory: resident in the traced process after a million frames; what it has beyond files, and all of it",
+    "medians: the same ratio of the median slices; noise: how far the median lay above the best without us"])
+def with_torch(table, python, options):
+    """Calls, starts, compiles and memory; an interpreter without torch has no rows, but $DYNTRACE_TORCH_PYTHON then has."""
+    named = os.environ.get("DYNTRACE_TORCH_PYTHON")
+    if not python.has_module("torch") and named:
+        python = Interpreter(named)
+    if not python.has_module("torch"):
+        table.notes.append(f"{python.version}: torch is not installed")
+        return
+    if not python.extension:
+        table.notes.append(f"{python.version}: dyntrace is not built for it")
+        return
+    if any(raw["executable"] == python.executable for raw in table.raw):
+        return
+    calls = take_turns(python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], ["shim", "observe"])
+    compiles = take_turns(python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))], list(MODES))
+    table.raw.append({"python": python.version, "executable": python.executable, "calls": calls, "compiles": compiles})
+
+    def add(what, mode, without, with_us, form, most, median_ratio="", noise=""):
+        table.add(python.version, what, mode, form.format(without), form.format(with_us),
+                  *at_most(with_us / without, most), median_ratio, noise)
+
+    for name, what in CALLS.items():
+        own = of_slices(calls["without"], name)
+        for mode in ("shim", "observe"):
+            ours = of_slices(calls[mode], name)
+            add(what, mode, min(own) / 1e3, min(ours) / 1e3, "{:.2f} us", MAX_CALL[mode],
+                f"{statistics.median(ours) / statistics.median(own):.2f}", f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
+    for mode in ("shim", "observe"):
+        for key, what in (("cpu_s", "start, processor time"), ("wall_s", "start, time")):
+            own, ours = ([start_of(run)[key] for run in calls[m] + compiles[m]] for m in ("without", mode))
+            add(what, mode, min(own), min(ours), "{:.2f} s", MAX_START, f"{statistics.median(ours) / statistics.median(own):.2f}",
+                f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
+    for backend in ("eager", "aot_eager"):
+        own = of_compiles(compiles["without"], backend)
+        for mode in MODES:
+            ours = of_compiles(compiles[mode], backend)
+            add(f"{len(own)} compiles, {backend}", mode, sum(map(min, own)), sum(map(min, ours)), "{:.3f} s", MAX_COMPILES,
+                f"{sum(map(statistics.median, ours)) / sum(map(statistics.median, own)):.2f}",
+                f"{(sum(map(statistics.median, own)) / sum(map(min, own)) - 1) * 100:.0f} %")
+    for key, what in (("own", "memory, without files"), ("resident", "memory, resident")):
+        own = statistics.median(run["report"]["memory"][key] for run in calls["without"]) / 1e6
+        for mode in ("shim", "observe"):
+            ours = statistics.median(run["report"]["memory"][key] for run in calls[mode]) / 1e6
+            table.add(python.version, what, mode, f"{own:.0f} MB", f"{ours:.0f} MB",
+                      *at_most(ours - own, MAX_MEMORY_MB, "{:.0f} MB"), "", "")
+    table.notes.append(f"{python.version}: torch {calls['without'][0]['report']['version']}, {options.rounds} processes of each")
+
+
+def take_turns(python, options, arguments, modes):
+    """{mode: runs}, and those of mode "without". The first in turn changes."""
+    command = [INPROC, *arguments, "--cpu", str(options.cpu)]
+    runs = {mode: [] for mode in ["without", *modes]}
+    for turn in range(options.rounds):
+        order = list(runs)
+        for mode in order[turn % len(order):] + order[:turn % len(order)]:
+            if mode == "without":
+                runs[mode].append(python.run(command, report=True, keep_off=options.cpu))
+                continue
+            with trace_path() as path:
+                runs[mode].append(python.run(command, report=True, dyntrace=["-o", path, *MODES[mode]], keep_off=options.cpu))
+                check_trace(path, mode)
+    return runs
+
+
+def check_trace(path, mode):
+    """Was torch run as MODE says, and was what it did recorded? Otherwise little cost is no virtue."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        found, note = connection.execute("SELECT torch_mode, torch_note FROM process WHERE torch_mode IS NOT NULL").fetchone()
+        compiled, = connection.execute("SELECT count(*) FROM compile").fetchone()
+        lost = connection.execute("SELECT * FROM loss").fetchall()
+    except (sqlite3.Error, TypeError) as error:
+        raise Failed(f"{path}: {error}") from error
+    finally:
+        connection.close()
+    if found != mode.partition(",")[0]:
+        raise Failed(f"torch was not run as --torch {mode} says, but {found}: {note}")
+    if not compiled:
+        raise Failed(f"--torch {mode}: no compile was recorded")
+    for loss in lost:
+        print("loss:", mode, loss)
+
+
+def of_slices(runs, name):
+    return [one for run in runs for one in run["report"]["slices"][name]]
+
+
+def of_compiles(runs, backend):
+    """For each compile, the seconds it took in each run."""
+    return list(zip(*(run["report"]["seconds"][backend] for run in runs)))
+
+
+def start_of(run):
+    start = run["report"]["start"]
+    return {"cpu_s": start["cpu_s"], "wall_s": (start["end_ns"] - run["start_ns"]) / 1e9}
