@@ -263,12 +263,15 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Type and first line. Only torch and Python are asked for it: a program's __str__ is the program's code."""
+    """Type and first line, of torch's own the whole: it explains and has hints. Only torch and Python are asked for it:
+    a program's __str__ is the program's code."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
-        if message.endswith(":") and len(lines) > 1: # "backend='inductor' raised:", and the next line says what
+        if _of_torch(kind):
+            message = "\n".join(lines)
+        elif message.endswith(":") and len(lines) > 1: # "backend='inductor' raised:", and the next line says what
             message += " " + lines[1]
     else:
         arguments = BaseException.__getattribute__(error, "args")

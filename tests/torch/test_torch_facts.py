@@ -461,12 +461,12 @@ def test_errors(notes):
         compile(function, backend=broken)(torch.ones(2))
     one = notes.compile_of(function.__code__)
     assert one.outcome == "error" and one.sticky is None
-    assert one.reason == "BackendCompilerFailed: backend='broken' raised: RuntimeError: the backend is broken"
+    assert one.reason.startswith("BackendCompilerFailed: backend='broken' raised:\nRuntimeError: the backend is broken")
     assert len(notes.of("graph")) == 1 # it was given one
     with pytest.raises(exc.Unsupported):
         compile(twice, fullgraph=True)(torch.ones(2))
     one = notes.compile_of(twice.__code__)
-    assert one.outcome == "error" and one.reason.startswith("Unsupported: ") and "\n" not in one.reason
+    assert one.outcome == "error" and one.reason.startswith("Unsupported: ") and "Hint" in one.reason
     check_breaks(notes)
 
 
