@@ -1,0 +1,274 @@
+/* cmd_replay.c -- `dyntrace replay`: the recorded decisions again, verified.
+ *
+ * Runs in: the viewer.
+ *
+ * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed. */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "db.h"
+#include "find_code.h"
+#include "json.h"
+#include "prose.h"
+#include "replay.h"
+#include "say.h"
+#include "table.h"
+#include "why.h"
+
+enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
+
+static const char usage[] =
+    "usage: dyntrace replay [FILE] --verify [--json]\n\n"
+    "Replays the decisions that a trace has recorded. It does not run the program again.\n"
+    "FILE is the newest *.db trace here unless given.\n\n"
+    "  --verify  decide every recorded lookup again, from its cache's entries, their order and the results of\n"
+    "            their guards, and tell those that do not follow; exit status 1 if there are any\n"
+    "  --json    the same for programs\n";
+
+struct session {
+    struct db *db;         /* owned */
+    struct replay *replay; /* owned */
+    bool verify, json;
+};
+
+/* ---- names ----------------------------------------------------------------- */
+
+static const char *outcome_name(uint8_t outcome)
+{
+    return outcome == REPLAY_OUTCOME_UNKNOWN ? "?" : why_outcome((enum outcome_kind)outcome);
+}
+
+/* "0/1", else the row's id. The caller frees it. */
+static char *entry_name(struct session *s, uint32_t entry)
+{
+    struct query *query;
+    char *name = NULL;
+
+    if (entry == REPLAY_NONE)
+        return NULL;
+    query = db_query(s->db, "SELECT label FROM cache_entry WHERE cache_entry_id = ?1");
+    query_bind_integer(query, 1, s->replay->entries[entry].id);
+    if (query_step(query))
+        name = prose_column(query, 0);
+    query_close(query);
+    if ((!name || !*name) && (free(name), asprintf(&name, "#%" PRId64, s->replay->entries[entry].id)) < 0)
+        name = NULL;
+    return name;
+}
+
+/* "f (app/f.py:3)". The caller frees it. */
+static char *code_name(struct session *s, uint32_t code)
+{
+    struct query *query = db_query(s->db, "SELECT qualname, filename, first_line FROM code WHERE code_id = ?1");
+    char *made = NULL;
+
+    query_bind_integer(query, 1, s->replay->codes[code].id);
+    if (query_step(query)) {
+        char *file = prose_column(query, 1);
+        if (asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL), prose_path(file ? file : "?"), query_integer(query, 2)) < 0)
+            made = NULL;
+        free(file);
+    } else if (asprintf(&made, "code %" PRId64, s->replay->codes[code].id) < 0) {
+        made = NULL;
+    }
+    query_close(query);
+    return made;
+}
+
+/* ---- --verify -------------------------------------------------------------- */
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void finding_print(struct session *s, const struct replay_finding *f, FILE *out)
+{
+    const struct replay_lookup *l = &s->replay->lookups[f->lookup];
+    char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted), *code = code_name(s, s->replay->caches[l->cache].code);
+    char at[TABLE_HUMAN];
+
+    fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
+    prose_text(out, code, WIDTH * 2);
+    fprintf(out, ", %s: %s", outcome_name(l->outcome), replay_fault_words(f->fault));
+    if (entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT) {
+        fputs(f->fault == FAULT_ORDER ? ": " : ", ", out);
+        prose_text(out, entry, WIDTH);
+    }
+    if (wanted && f->fault == FAULT_ORDER) {
+        fputs(" where ", out);
+        prose_text(out, wanted, WIDTH);
+        fputs(" was to be tried", out);
+    }
+    putc('\n', out);
+    free(entry);
+    free(wanted);
+    free(code);
+}
+
+static void verdict_print(struct session *s, const struct replay_verdict *v, FILE *out)
+{
+    if (!v->lookups)
+        fputs("No lookups are recorded: there is nothing to verify.\n", out);
+    else if (!v->count && !v->orphans)
+        fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups, plural(v->lookups));
+    if (v->count) {
+        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", v->count, v->lookups,
+                v->count == 1 ? "It is" : v->count > LISTED ? "The first" : "They are");
+        for (size_t i = 0; i < v->count && i < LISTED; i++)
+            finding_print(s, &v->findings[i], out);
+        if (v->count > LISTED)
+            fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, v->count);
+    }
+    if (v->orphans)
+        fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans, v->orphans == 1 ? " is" : "s are");
+    if (v->lookups)
+        fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n", v->whole);
+    if (v->observed)
+        fprintf(out, "%10" PRId64 "  in part: seen from outside of torch's evaluator, so only the entry that ran is known\n", v->observed);
+    if (v->before)
+        fprintf(out, "%10" PRId64 "  in part: ran code that was compiled before the recording began\n", v->before);
+    if (v->unsure)
+        fprintf(out, "%10" PRId64 "  in part: the order of their entries depends on how lookups on several threads or processes\n"
+                     "            overlapped, or on events that were lost\n", v->unsure);
+    if (v->count)
+        fprintf(out, "%10zu  do not follow\n", v->count);
+    if (v->misses)
+        fprintf(out, "\n%" PRId64 " call%s found no entry and nobody was asked to compile: %" PRId64 " after the code was marked so, %" PRId64
+                     " at a limit of\nentries, %" PRId64 " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
+                v->misses, plural(v->misses), v->by_mark, v->by_limit, v->by_false);
+    if (v->insertion)
+        fprintf(out, "\nIn %" PRId64 " process%s torch was told to leave entries where they were put: a hit did not move them.\n", v->insertion,
+                v->insertion == 1 ? "" : "es");
+}
+
+static void string_print(FILE *out, const char *text)
+{
+    if (text)
+        json_string(out, text, strlen(text));
+    else
+        fputs("null", out);
+}
+
+static void verdict_json(struct session *s, const struct replay_verdict *v, FILE *out)
+{
+    fprintf(out, "{\"lookups\": %" PRId64 ", \"do_not_follow\": %zu, \"orphan_checks\": %" PRId64 ", \"whole\": %" PRId64
+                 ", \"in_part_observed\": %" PRId64 ", \"in_part_before_recording\": %" PRId64 ", \"in_part_overlap\": %" PRId64
+                 ", \"insertion_order_processes\": %" PRId64 ",\n\"not_asked\": {\"calls\": %" PRId64 ", \"by_mark\": %" PRId64 ", \"by_limit\": %" PRId64
+                 ", \"by_callback\": %" PRId64 "},\n\"findings\": [",
+            v->lookups, v->count, v->orphans, v->whole, v->observed, v->before, v->unsure, v->insertion, v->misses, v->by_mark, v->by_limit,
+            v->by_false);
+    for (size_t i = 0; i < v->count && i < LISTED_JSON; i++) {
+        const struct replay_finding *f = &v->findings[i];
+        const struct replay_lookup *l = &s->replay->lookups[f->lookup];
+        char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted), *code = code_name(s, s->replay->caches[l->cache].code);
+        fprintf(out, "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64 ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ", i ? "," : "",
+                l->id, l->start_ns, outcome_name(l->outcome), replay_fault_words(f->fault));
+        string_print(out, code);
+        fputs(", \"entry\": ", out);
+        string_print(out, entry);
+        fputs(", \"wanted\": ", out);
+        string_print(out, wanted);
+        putc('}', out);
+        free(entry);
+        free(wanted);
+        free(code);
+    }
+    fputs("]}\n", out);
+}
+
+static int verify(struct session *s)
+{
+    struct replay_verdict verdict;
+    int status;
+
+    if (!replay_verify(s->replay, &verdict)) {
+        say_error("out of memory");
+        return 2;
+    }
+    if (s->json)
+        verdict_json(s, &verdict, stdout);
+    else
+        verdict_print(s, &verdict, stdout);
+    status = verdict.count || verdict.orphans ? 1 : 0;
+    replay_verdict_free(&verdict);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+/* FILE and options into S. -1 to go on, else the exit status. */
+static int arguments(int argc, char **argv, struct session *s, const char **path)
+{
+    bool options = true;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        } else if (options && !strcmp(a, "--verify")) {
+            s->verify = true;
+        } else if (options && !strcmp(a, "--json")) {
+            s->json = true;
+        } else if (options && a[0] == '-' && a[1]) {
+            say_error("replay: %s: no such option; `dyntrace replay --help` lists them", a);
+            return 2;
+        } else if (*path) {
+            say_error("replay: %s: one trace at a time", a);
+            return 2;
+        } else {
+            *path = a;
+        }
+    }
+    if (!s->verify) {
+        say_error("replay: nothing to do: give --verify");
+        return 2;
+    }
+    return -1;
+}
+
+static int replay_main(int argc, char **argv)
+{
+    struct session s = {0};
+    const char *path = NULL;
+    struct query *snapshot;
+    int status = arguments(argc, argv, &s, &path);
+
+    if (status >= 0)
+        return status;
+    status = 2;
+    setlocale(LC_CTYPE, "");
+    s.db = db_open(path);
+    if (!s.db)
+        return 2;
+    /* One snapshot, so that the tables agree while the recording goes on. */
+    snapshot = db_query(s.db, "BEGIN");
+    query_step(snapshot);
+    query_close(snapshot);
+    if (!find_tables(s.db))
+        goto out;
+    s.replay = replay_open(s.db, REPLAY_CHECKS);
+    if (!s.replay)
+        goto out;
+    status = verify(&s);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
+        status = 2;
+    }
+out:
+    replay_free(s.replay);
+    db_close(s.db);
+    return status;
+}
+
+const struct command command_replay = {
+    "replay", "the recorded decisions again, verified", usage, replay_main,
+};
