@@ -1,8 +1,9 @@
-/* cmd_replay.c -- `dyntrace replay`: the recorded decisions again, verified.
+/* cmd_replay.c -- `dyntrace replay`: the recorded decisions again, step by step or verified.
  *
  * Runs in: the viewer.
  *
- * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed. */
+ * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed.
+ * The stepping is in replay_step.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -16,6 +17,7 @@
 #include "json.h"
 #include "prose.h"
 #include "replay.h"
+#include "replay_step.h"
 #include "say.h"
 #include "table.h"
 #include "why.h"
@@ -23,17 +25,22 @@
 enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
 
 static const char usage[] =
-    "usage: dyntrace replay [FILE] --verify [--json]\n\n"
-    "Replays the decisions that a trace has recorded. It does not run the program again.\n"
-    "FILE is the newest *.db trace here unless given.\n\n"
-    "  --verify  decide every recorded lookup again, from its cache's entries, their order and the results of\n"
-    "            their guards, and tell those that do not follow; exit status 1 if there are any\n"
-    "  --json    the same for programs\n";
+    "usage: dyntrace replay [FILE] [--commands 'next; next; previous'] [--speed N]\n"
+    "       dyntrace replay [FILE] --verify [--json]\n\n"
+    "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again.\n"
+    "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
+    "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
+    "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
+    "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
+    "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
+    "  --json           the same for programs\n";
 
 struct session {
     struct db *db;         /* owned */
     struct replay *replay; /* owned */
     bool verify, json;
+    const char *commands;  /* borrowed, or NULL */
+    double speed;
 };
 
 /* ---- names ----------------------------------------------------------------- */
@@ -218,6 +225,18 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             s->verify = true;
         } else if (options && !strcmp(a, "--json")) {
             s->json = true;
+        } else if (options && (!strcmp(a, "--commands") || !strcmp(a, "--speed"))) {
+            char *end = NULL;
+            if (++i == argc) {
+                say_error("replay: %s: what follows it is missing", a);
+                return 2;
+            }
+            if (!strcmp(a, "--commands"))
+                s->commands = argv[i];
+            else if (s->speed = strtod(argv[i], &end), *end || end == argv[i] || !(s->speed > 0 && s->speed < 1e9)) {
+                say_error("replay: --speed %s: not a number above 0", argv[i]);
+                return 2;
+            }
         } else if (options && a[0] == '-' && a[1]) {
             say_error("replay: %s: no such option; `dyntrace replay --help` lists them", a);
             return 2;
@@ -228,8 +247,8 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             *path = a;
         }
     }
-    if (!s->verify) {
-        say_error("replay: nothing to do: give --verify");
+    if (s->json && !s->verify) {
+        say_error("replay: --json goes with --verify");
         return 2;
     }
     return -1;
@@ -237,7 +256,7 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
 
 static int replay_main(int argc, char **argv)
 {
-    struct session s = {0};
+    struct session s = {.speed = 1};
     const char *path = NULL;
     struct query *snapshot;
     int status = arguments(argc, argv, &s, &path);
@@ -255,10 +274,10 @@ static int replay_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(s.db))
         goto out;
-    s.replay = replay_open(s.db, REPLAY_CHECKS);
+    s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : 0);
     if (!s.replay)
         goto out;
-    status = verify(&s);
+    status = s.verify ? verify(&s) : replay_step(s.db, s.replay, s.commands, s.speed, stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;
@@ -270,5 +289,5 @@ out:
 }
 
 const struct command command_replay = {
-    "replay", "the recorded decisions again, verified", usage, replay_main,
+    "replay", "step through the recorded decisions, either way, or verify them", usage, replay_main,
 };

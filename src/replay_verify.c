@@ -566,7 +566,7 @@ bool replay_verify(struct replay *r, struct replay_verdict *v)
         free(other.findings);
         memset(w.tried, 0, (r->entry_count + 1) * sizeof *w.tried);
     }
-    if (ok)
+    if (ok && v->count)
         qsort_r(v->findings, v->count, sizeof *v->findings, by_lookup, r->lookups);
     free(w.tried);
     free(w.wild);

@@ -1,5 +1,6 @@
 """`dyntrace replay`: recorded decisions verified and stepped through."""
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -26,7 +27,6 @@ def replay(dyntrace):
 @pytest.fixture(scope="module")
 def worked(dyntrace, tmp_path_factory):
     """A recording of replay_work.py, made once. Copy it before you change it."""
-    import sys
     from conftest import PYTHONS
     path = tmp_path_factory.mktemp("replay") / "work.db"
     done = subprocess.run([dyntrace, "run", "-o", str(path), "--python", PYTHONS[0], "--", str(PROGRAMS / "replay_work.py")],
@@ -214,3 +214,156 @@ def test_nonsense_is_survived(replay, worked, tmp_path, seed):
     db.close()
     done = replay(path, "--verify")
     assert done.returncode in (0, 1, 2) and "\x1b" not in done.stdout + done.stderr, done
+
+
+# ---- stepping
+
+GOLDEN = ROOT / "tests/golden"
+MS = 1000000
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """f(x) in two threads: compiled for 1 and 2, hit, one entry dies, a break, a limit; a region of its own."""
+    path = tmp_path_factory.mktemp("planted") / "planted.db"
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA + """
+        INSERT INTO meta VALUES ('span_ns', 100000000), ('state', 'complete'), ('frame_count', 9);
+        INSERT INTO process(process_id, pid, start_ns) VALUES (1, 100, 0);
+        INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 1, 101, 'worker');
+        INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (1, 1, '/src/app.py', 'f', 10, 'function'),
+            (2, 1, '/src/app.py', '<module>', 1, 'module'), (3, 1, '/src/lib.py', 'C.g', 5, 'function');
+        INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 1000000, 99000000, NULL, 0);
+        INSERT INTO signature VALUES (1, 'x: int 1'), (2, 'x: int 2'), (3, 'x: int 3');
+    """)
+    # what: (ms, thread, code, outcome, entry, [(entry, result)], signature)
+    calls = [(10, 1, 1, 2, 1, [], 1), (20, 1, 1, 1, 1, [(1, "pass")], None), (30, 2, 1, 2, 2, [(1, "fail")], 2),
+             (40, 1, 1, 1, 1, [(2, "fail"), (1, "pass")], None), (50, 2, 3, 2, 3, [], 1), (55, 2, 3, 1, 3, [(3, "pass")], None),
+             (70, 1, 1, 5, None, [(1, "fail")], 3), (80, 1, 1, 1, 1, [(1, "pass")], None)]
+    check = 0
+    for at, (ms, thread, code, outcome, entry, checks, signature) in enumerate(calls, 1):
+        db.execute("INSERT INTO frame VALUES (?, ?, 1, ?, 0, ?, ?, ?, ?, 0)", (at + 1, thread, code, outcome, ms * MS, ms * MS + 500, entry))
+        db.execute("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, 3000, ?, ?, ?, ?)",
+                   (at, at + 1, thread, code, ms * MS + 100, outcome, entry, len(checks), signature))
+        for position, (tried, result) in enumerate(checks):
+            check += 1
+            db.execute("INSERT INTO guard_check VALUES (?, ?, ?, ?, ?, ?, 1, 90)",
+                       (check, at, position, tried, result, tried if result == "fail" else None))
+    for entry, (code, ms, label, died) in enumerate([(1, 10, "0/0", None), (1, 30, "0/1", 60), (3, 50, "1/0", None)], 1):
+        db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'eager', NULL, 1, ?, ?, ?)",
+                   (entry, code, entry, label, ms * MS + 2000, died and died * MS, died and "the model was freed\x1b[31m"))
+        db.execute("INSERT INTO guard VALUES (?, ?, 0, 'EQUALS', 'L[''x'']', ?, NULL)", (entry, entry, f"L['x'] == {entry}"))
+        db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, ?, NULL)",
+                   (entry, {1: 2, 2: 4, 3: 6}[entry], code, min(entry, 2), label, ms * MS + 1000, ms * MS + 2500, entry, "no entry fitted" if entry == 2 else "first call"))
+    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS', 'L[''x'']', '1', '2', '', 'observed')")
+    db.execute("INSERT INTO graph_break VALUES (1, 3, 3, 7, 4, 'a call of print()', NULL, NULL)")
+    db.commit()
+    db.close()
+    return path
+
+
+def steps(replay, path, commands, status=0):
+    done = replay(path, "--commands", commands)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_whole_page(replay, planted):
+    text = replay(planted, "--verify").stdout
+    for commands in ("n", "goto lookup 4", "goto first recompile", "goto 60%; n event; guards 0/1", "goto last break", "goto lookup 7; n; n",
+                     "goto frame 3; p frame; p frame", "stop when entry 0/0 is hit; c; c; b; b", "filter thread worker; goto last; filter",
+                     "stop when f recompiles; stop when entry 0/1 dies; stop; c; c; c", "help"):
+        text += f"\n$ {commands}\n" + steps(replay, planted, commands)
+    golden = GOLDEN / "replay.txt"
+    if os.environ.get("DYNTRACE_RENEW"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
+
+
+KINDS = ["lookup", "compile", "recompile", "break", "death", "hit", "miss", "event"]
+
+
+def at_of(text):
+    """The places that a list of steps printed, by their first lines."""
+    return [line for line in text.splitlines() if " event " in line and " of " in line]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_and_back(replay, planted, kind):
+    there = at_of(steps(replay, planted, f"goto first {kind};" + f"n {kind};" * 20))
+    back = at_of(steps(replay, planted, f"goto last {kind};" + f"p {kind};" * 20))
+    assert there and there == back[::-1]
+
+
+def test_forwards_then_backwards_is_the_identity(replay, worked):
+    """From random places: as many steps on as back, over whatever kind of event, end where they began, cache and all."""
+    choose = random.Random(3)
+    (most,), = rows(worked, "SELECT COUNT(*) FROM lookup")
+    for _ in range(12):
+        kind, far = choose.choice(["lookup", "hit", "miss", "event"]), choose.randrange(1, 30)
+        start = choose.randrange(far, most - 2 * far)
+        filtered = choose.choice(["", "filter function f;", "filter outcome hit,limit;", "filter where entries_checked > 1;"])
+        begin = f"{filtered} goto lookup {start}; n {kind};"
+        here = steps(replay, worked, begin)
+        there_and_back = steps(replay, worked, begin + f"n {kind};" * far + f"p {kind};" * far)
+        pages = there_and_back.split("\nlookup ")
+        last = here.split("\nlookup ")[-1]
+        assert "(no later" in there_and_back or pages[-1] == last, (begin, far)
+
+
+def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
+    """The list is in the order in which the lookup then tried the entries."""
+    for lookup, in rows(worked, "SELECT lookup_id FROM lookup WHERE entries_checked >= 2 ORDER BY lookup_id")[::9]:
+        tried = [label for label, in rows(worked, "SELECT e.label FROM guard_check k JOIN cache_entry e USING (cache_entry_id)"
+                                                  " WHERE lookup_id = ? ORDER BY position", lookup)]
+        page = steps(replay, worked, f"goto lookup {lookup}").splitlines()
+        begin = next(i for i, line in enumerate(page) if line.startswith("     # entry"))
+        end = next(i for i, line in enumerate(page) if line == "  call stack")
+        listed = [line.split()[1] for line in page[begin + 1:end] if line.split()[0].isdigit()]
+        assert listed[:len(tried)] == tried
+
+
+def test_a_recording_shows_its_source(replay, worked):
+    line = (PROGRAMS / "replay_work.py").read_text().splitlines().index("def f(x):") + 1
+    assert f"\n  > {line:4}  def f(x):\n" in steps(replay, worked, "filter function f; n")
+
+
+def test_filters_hold_together(replay, planted):
+    text = steps(replay, planted, "filter function f; filter outcome hit; filter thread 1; goto first; n; n; n")
+    assert [line.split()[1] for line in at_of(text) if line.startswith("lookup")] == ["2", "4", "8"]
+    text = steps(replay, planted, "filter file lib.py; goto first event; n event; n event; n event; n event")
+    assert len(at_of(text)) == 4 and "(no later event that passes the filter)" in text
+    assert "2 of 13 events pass" in steps(replay, planted, "filter where signature GLOB 'x: int 1'")
+
+
+def test_commands_from_stdin_and_their_errors(replay, planted):
+    done = replay(planted, input="n\nn; p\nq\nn\n")
+    assert done.returncode == 0 and len(at_of(done.stdout)) == 3
+    for bad in ("nonsense", "goto", "goto nowhere", "goto lookup 99", "goto lookup x", "n unicorn", "filter colour red", "filter outcome blue",
+                "filter where nothing_like_it = 1", "filter where 1) UNION SELECT 1 --", "stop when f", "stop when nobody recompiles",
+                "stop when entry 9/9 is hit", "play slowly", "filter thread 99"):
+        done = replay(planted, "--commands", bad)
+        assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") <= 2, (bad, done)
+    done = replay(planted, "--speed", "no")
+    assert done.returncode == 2
+
+
+def test_play_goes_to_the_end(replay, planted):
+    text = steps(replay, planted, "play 1000000")
+    assert len(at_of(text)) == 13 and text.endswith("(the end after 13 events)\n")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_survive_nonsense(replay, worked, tmp_path, seed):
+    path, choose = tmp_path / "t.db", random.Random(100 + seed)
+    shutil.copy(worked, path)
+    db = sqlite3.connect(path)
+    for table in ("lookup", "cache_entry", "compile", "thread", "process", "guard", "code", "frame", "recompile_cause", "signature"):
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if not row[5]]
+        for _ in range(5):
+            value = choose.choice([None, -1, 0, 2**63 - 1, -2**63, "x\x1b[31m", b"\xff", 1.5, 3, "/dev/zero", "/proc/self/mem"])
+            db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 5 = ?", (value, choose.randrange(5)))
+    db.commit()
+    db.close()
+    done = replay(path, "--commands", "n event;" * 60 + "goto 50%;" + "p event;" * 60 + "n frame; p frame; guards; cache; stack; source; goto last; b")
+    assert done.returncode in (0, 2) and "\x1b" not in done.stdout + done.stderr, done
