@@ -48,8 +48,8 @@ def with_torch(table, python, options):
         return
     if any(raw["executable"] == python.executable for raw in table.raw):
         return
-    calls = take_turns(python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], ["shim", "observe"])
-    compiles = take_turns(python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))], list(MODES))
+    calls = take_turns(table, python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], ["shim", "observe"])
+    compiles = take_turns(table, python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))], list(MODES))
     table.raw.append({"python": python.version, "executable": python.executable, "calls": calls, "compiles": compiles})
 
     def add(what, mode, without, with_us, form, most, median_ratio="", noise=""):
@@ -80,14 +80,18 @@ def with_torch(table, python, options):
             ours = statistics.median(run["report"]["memory"][key] for run in calls[mode]) / 1e6
             table.add(python.version, what, mode, f"{own:.0f} MB", f"{ours:.0f} MB",
                       *at_most(ours - own, MAX_MEMORY_MB, "{:.0f} MB"), "", "")
-    table.notes.append(f"{python.version}: torch {calls['without'][0]['report']['version']}, {options.rounds} processes of each")
+    table.notes.append(f"{python.version}: torch {calls['without'][0]['report']['version']}, {processes(options)} processes of each")
 
 
-def take_turns(python, options, arguments, modes):
+def processes(options):
+    return min(options.rounds, 5)  # each imports torch, which takes longer than most of what is measured
+
+
+def take_turns(table, python, options, arguments, modes):
     """{mode: runs}, and those of mode "without". The first in turn changes."""
     command = [INPROC, *arguments, "--cpu", str(options.cpu)]
     runs = {mode: [] for mode in ["without", *modes]}
-    for turn in range(options.rounds):
+    for turn in range(processes(options)):
         order = list(runs)
         for mode in order[turn % len(order):] + order[:turn % len(order)]:
             if mode == "without":
@@ -95,17 +99,18 @@ def take_turns(python, options, arguments, modes):
                 continue
             with trace_path() as path:
                 runs[mode].append(python.run(command, report=True, dyntrace=["-o", path, *MODES[mode]], keep_off=options.cpu))
-                check_trace(path, mode)
+                lost = check_trace(path, mode)
+                table.notes += [f"{mode}: lost: {cause}" for cause in lost if f"{mode}: lost: {cause}" not in table.notes]
     return runs
 
 
 def check_trace(path, mode):
-    """Was torch run as MODE says, and was what it did recorded? Otherwise little cost is no virtue."""
+    """Was torch run as MODE says, and was what it did recorded? Otherwise little cost is no virtue. Causes of losses."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         found, note = connection.execute("SELECT torch_mode, torch_note FROM process WHERE torch_mode IS NOT NULL").fetchone()
         compiled, = connection.execute("SELECT count(*) FROM compile").fetchone()
-        lost = connection.execute("SELECT * FROM loss").fetchall()
+        lost = [cause for cause, in connection.execute("SELECT DISTINCT cause FROM loss WHERE cause NOT LIKE 'stall%'")]
     except (sqlite3.Error, TypeError) as error:
         raise Failed(f"{path}: {error}") from error
     finally:
@@ -114,8 +119,7 @@ def check_trace(path, mode):
         raise Failed(f"torch was not run as --torch {mode} says, but {found}: {note}")
     if not compiled:
         raise Failed(f"--torch {mode}: no compile was recorded")
-    for loss in lost:
-        print("loss:", mode, loss)
+    return lost
 
 
 def of_slices(runs, name):

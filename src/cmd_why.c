@@ -140,7 +140,7 @@ static void ranks_print(struct why *why)
     }
     if (why->ranks.count > RANKS_SHOWN)
         fprintf(out, " and %zu more", why->ranks.count - RANKS_SHOWN);
-    fputs(differ ? ": THEY DIFFER\n" : "\n", out);
+    fputs(differ ? "; they differ\n" : "\n", out);
 }
 
 static void head_print(struct why *why)
@@ -200,6 +200,15 @@ static void moments_print(FILE *out, const struct call_class *class)
         fprintf(out, "; at %s", table_duration(first, class->first_ns));
 }
 
+static const char *words_of(const struct why *why, enum outcome_kind outcome)
+{
+    if (!why->torch.version || !outcome_words[outcome].torch)
+        return outcome_words[outcome].words;
+    if (outcome == CALL_PLAIN && why->torch.observed)
+        return "ran eagerly; whether torch was asked was not seen";
+    return outcome_words[outcome].torch;
+}
+
 static void calls_print(struct why *why)
 {
     FILE *out = why->out;
@@ -220,8 +229,7 @@ static void calls_print(struct why *why)
         fprintf(out, "%9s %5.1f %%  %-14s  ", table_count(human, class->calls),
                 why->all_calls > 0 ? 100.0 * (double)class->calls / (double)why->all_calls : 100.0,
                 outcome_words[class->outcome].name);
-        fputs(why->torch.version && outcome_words[class->outcome].torch ? outcome_words[class->outcome].torch
-                                                                         : outcome_words[class->outcome].words, out);
+        fputs(words_of(why, class->outcome), out);
         if (class->outcome == CALL_HIT) {
             fputs(" of ", out);
             prose_text(out, class->entry, 40);
@@ -402,7 +410,10 @@ static void compile_print(struct why *why, const struct compile *compile)
 
     fputs("  ", out);
     prose_text(out, label, 20);
-    fprintf(out, "%*s at %s", (int)(5 - strnlen(label, 5)), "", table_duration(human, compile->start_ns));
+    fprintf(out, "%*s ", (int)(5 - strnlen(label, 5)), "");
+    if (why->ranks.count > 1 && compile->rank >= 0)
+        fprintf(out, "rank %" PRId64 ", ", compile->rank);
+    fprintf(out, "at %s", table_duration(human, compile->start_ns));
     if (compile->ended)
         fprintf(out, ", took %s", table_duration(human, compile->end_ns - compile->start_ns));
     else

@@ -76,7 +76,8 @@ static void text_value(struct text *t, PyObject *value)
     Py_buffer view;
     PyObject *repr = NULL;
 
-    if (torch_settings.describe && torch_settings.tensor && PyObject_IsInstance(value, torch_settings.tensor) == 1 &&
+    if (torch_settings.describe && torch_settings.tensor && PyType_Check(torch_settings.tensor) &&
+        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor) &&
         (repr = PyObject_CallOneArg(torch_settings.describe, value))) {
         text_unicode(t, repr, 200);
         Py_DECREF(repr);

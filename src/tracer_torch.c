@@ -69,7 +69,7 @@ void torch_attach(bool late)
     struct torch_quiet quiet;
     PyObject *module, *result = NULL;
 
-    if (!tracer_process.session || tracer_process.session->torch == SESSION_TORCH_OFF)
+    if (!tracer_process.session)
         return;
     torch_quiet_begin(&quiet);
     module = PyImport_ImportModule("dyntrace._torch");

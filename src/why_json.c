@@ -105,12 +105,13 @@ static void json_members(struct why *why)
         table_integer(t, c->lookup_ns);
     }
     table_close(t);
-    t = member(why, "compiles", 10, (const char *[]){"compile_id", "code_id", "label", "start_ns", "end_ns", "outcome",
+    t = member(why, "compiles", 11, (const char *[]){"compile_id", "code_id", "rank", "label", "start_ns", "end_ns", "outcome",
                "cache_entry_id", "reason", "sticky", "inputs"});
     for (size_t i = 0; t && i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
         table_integer(t, c->compile_id);
         table_integer(t, c->code_id);
+        maybe_integer(t, c->rank >= 0, c->rank);
         table_string(t, c->label);
         table_integer(t, c->start_ns);
         maybe_integer(t, c->ended, c->end_ns);

@@ -111,8 +111,8 @@ class Report:
 
 
 def tidy(text):
-    """Text that two runs can share: without __main__, addresses and temporary directories."""
-    text = re.sub(r"0x[0-9a-fA-F]+", "0x..", text)
+    """Text that two runs can share: without __main__, addresses (ids are decimal ones) and temporary directories."""
+    text = re.sub(r"0x[0-9a-fA-F]+|\b\d{13,}\b", "0x..", text)
     return re.sub(r"\b__main__\.|torch-conformance-\w+", "", text)
 
 

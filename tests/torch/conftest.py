@@ -1,6 +1,7 @@
 """A Python with torch, and the programs of ./programs, each run once in each way.
 
-DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else /work/torch211's. None has torch: all here is skipped
+DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else /work/torch211's. None has torch: what
+                       records is skipped
 DYNTRACE_TORCH_JOBS    how many programs at a time, default one for each processor, at most two
 
     def test_it(program, mode, runs):
@@ -51,7 +52,7 @@ def pytest_collection_modifyitems(items):
     python, why = torch_python()
     if not python:
         for item in items:
-            if item.path.is_relative_to(Path(__file__).parent):
+            if item.path.is_relative_to(Path(__file__).parent) and {"python", "runs"} & set(item.fixturenames):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
