@@ -408,12 +408,15 @@ static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, P
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
+    struct torch_quiet quiet;
     uint64_t began;
 
     if (!d->on)
         return;
     began = tracer_now(P.monotonic);
+    torch_quiet_begin(&quiet); /* the bridge describes tensors */
     d->signature = signature_of(locals);
+    torch_quiet_end(&quiet);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         struct cache_entry *entry = d->check[i].object;

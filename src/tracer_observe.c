@@ -36,7 +36,7 @@ struct pending {
     struct cache_entry *entry;  /* owned: what the compile made, or NULL */
     struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
-    bool done, asked;
+    bool done, asked, asking;   /* passed on; the callback was called; it is running */
 };
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
@@ -212,7 +212,9 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
             torch_bridge_failed("a compile's beginning");
         torch_quiet_end(&quiet);
     }
+    p->asking = true; /* whatever runs in there is the callback's */
     result = P.hook(ts, frame, 0);
+    p->asking = false;
     if (token && torch_settings.end) {
         PyErr_Fetch(&type, &value, &traceback);
         PyErr_NormalizeException(&type, &value, &traceback);
@@ -282,7 +284,7 @@ static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
 
     if (!P.hook)
         return P.evaluate(ts, frame, throwflag);
-    if (!p || p->done || throwflag)
+    if (!p || p->done || p->asking || throwflag)
         return P.hook(ts, frame, throwflag);
     if (frame == p->frame) {
         passed_on(t, p, frame, NULL);
@@ -325,7 +327,7 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     p.state = NULL;
     p.entry = NULL;
     p.callback = t->observed;
-    p.done = p.asked = false;
+    p.done = p.asked = p.asking = false;
     decision_begin(&p.decision, true, true);
     p.decision.observed = true;
     t->pending = &p;
