@@ -136,8 +136,8 @@ static void gather_totals(struct why *why)
 static void gather_entries(struct why *why)
 {
     struct query *query = why_ask(why, "its cache entries",
-        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns, substr(death_cause, 1, 1000),\n"
-        "       region_id\n"
+        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns,\n"
+        "       substr(death_cause, 1, 1000), region_id\n"
         "FROM cache_entry WHERE code_id IN ($codes) ORDER BY cache_entry_id LIMIT 10000");
     struct entry *e;
 
@@ -163,8 +163,8 @@ static void gather_entries(struct why *why)
 static void gather_compiles(struct why *why)
 {
 #define COMPILES(sticky) \
-        "SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome, substr(m.reason, 1, 2000),\n" \
-        "       " sticky ", p.rank\n" \
+        "SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,\n" \
+        "       substr(m.reason, 1, 2000), " sticky ", p.rank\n" \
         "FROM compile m LEFT JOIN code c ON c.code_id = m.code_id LEFT JOIN process p ON p.process_id = c.process_id\n" \
         "WHERE m.code_id IN ($codes) ORDER BY m.compile_id LIMIT 10000"
     struct query *query = why_ask(why, "its compiles", find_column(why->db, "compile", "sticky") ? COMPILES("m.sticky")

@@ -31,7 +31,8 @@ class Torch(Plant):
     def turned_away(self, reason, outcome="skipped", sticky=1, mark=True, calls=0):
         """A compile that made nothing, and calls that then ran eagerly."""
         self.compile(outcome="declined", reason=reason)
-        self.db.execute("UPDATE compile SET outcome = ?, sticky = ?, label = '' WHERE compile_id = ?", (outcome, sticky, self.ids["compile"]))
+        self.db.execute("UPDATE compile SET outcome = ?, sticky = ?, label = '' WHERE compile_id = ?",
+                        (outcome, sticky, self.ids["compile"]))
         if mark:
             self.insert("code_mark", code_id=1, at_ns=self.now, action="skip" if outcome == "skipped" else "run_only",
                         recursive_action="default" if outcome == "skipped" else "run_only", reason=reason)
@@ -56,8 +57,8 @@ class Torch(Plant):
             self.insert("code", code_id=code_id, process_id=1, filename="/src/app.py", qualname=rest, first_line=line, kind=kind)
         self.insert("code_total", code_id=base + 1, calls=calls, total_ns=9, self_ns=9, raised=0)
         for i in range(compiles):
-            self.insert("compile", compile_id=base + i, code_id=base + 1, label=f"1/{i}", start_ns=MS, end_ns=3 * MS, outcome="compiled",
-                        cache_entry_id=base + i)
+            self.insert("compile", compile_id=base + i, code_id=base + 1, label=f"1/{i}", start_ns=MS, end_ns=3 * MS,
+                        outcome="compiled", cache_entry_id=base + i)
         for i in range(times):
             self.insert("graph_break", compile_id=compile_id, code_id=1, line=line, offset=30, reason=reason, user_stack=stack,
                         resume_code_id=base)
@@ -283,12 +284,15 @@ def test_calls_that_fail(torch, why):
             ("Unsupported: Data-dependent branching", "allow the break", ["leave out fullgraph=True"]),
             ("Unsupported: Unsupported Tensor.item() call with capture_scalar_outputs=False", "allow the break", []),
             ("BackendCompilerFailed: backend='mine' raised: ValueError: broken", "mend the backend", ["aot_eager"]),
+            ("BackendCompilerFailed: backend='mine' raised:\nValueError: broken\n\nSet TORCHDYNAMO_VERBOSE=1", "mend the backend",
+             ["raised: ValueError: broken)"]),
+            ("Unsupported: " + PRINT, "hoist the print", ["Hoist the print out of f", "reorderable_logging_functions"]),
             ("TorchRuntimeError: RuntimeError when making fake tensor call", "mend the call", ["does not fit its inputs"]),
             ("KeyError: 3", "mend the compiler", ["KeyError: 3"])]:
         p = torch()
         p.compile(outcome="error", reason=reason)
         page, found = why(p.done())
-        assert "torch raised while compiling: the call failed" in page and "error: " + reason[:100] in page
+        assert "torch raised while compiling: the call failed" in page and "error: " + reason.partition("\n")[0][:100] in page
         mine = [remedy for remedy in found["remedies"] if remedy["name"] == name]
         assert mine and all(word in mine[0]["text"] for word in words), found["remedies"]
     p = torch()
@@ -414,16 +418,19 @@ def test_where_compile_time_went(torch, why, run):  # noqa: F811
     p.insert("compile", compile_id=9, code_id=7, label="9/0", start_ns=0, end_ns=1, outcome="compiled")
     ms = MS
     for compile_id, name, start, end, label in [
-            (1, "dynamo", 0, 100 * ms, "0/0"), (1, "compile_attempt_0", 10 * ms, 30 * ms, "0/0"), (1, "compile_attempt_1", 30 * ms, 80 * ms, "0/0"),
+            (1, "dynamo", 0, 100 * ms, "0/0"), (1, "compile_attempt_0", 10 * ms, 30 * ms, "0/0"),
+            (1, "compile_attempt_1", 30 * ms, 80 * ms, "0/0"),
             (1, "bytecode_tracing", 30 * ms, 50 * ms, "0/0"), (1, "backend_compile", 60 * ms, 75 * ms, "0/0"),
             (None, "entire_backward_compile", 500 * ms, 540 * ms, "0/0"), (None, "inductor_compile", 510 * ms, 530 * ms, "0/0"),
-            (9, "dynamo", 0, 900 * ms, "9/0"), (None, "entire_backward_compile", 600 * ms, 800 * ms, "9/0"), (None, "compile_file", 0, 99 * ms, None)]:
+            (9, "dynamo", 0, 900 * ms, "9/0"), (None, "entire_backward_compile", 600 * ms, 800 * ms, "9/0"),
+            (None, "compile_file", 0, 99 * ms, None)]:
         p.insert("compile_phase", compile_id=compile_id, name=name, start_ns=start, end_ns=end, label=label)
     path = p.done()
     page, found = why(path)
     own = {(phase["name"], phase["late"]): (phase["times"], phase["total_ns"] // ms, phase["self_ns"] // ms) for phase in found["phases"]}
-    assert own == {("dynamo", False): (1, 100, 30), ("compile_attempt", False): (2, 70, 35), ("bytecode_tracing", False): (1, 20, 20),
-                   ("backend_compile", False): (1, 15, 15), ("entire_backward_compile", True): (1, 40, 20), ("inductor_compile", True): (1, 20, 20)}
+    assert own == {("dynamo", False): (1, 100, 30), ("compile_attempt", False): (2, 70, 35),
+                   ("bytecode_tracing", False): (1, 20, 20), ("backend_compile", False): (1, 15, 15),
+                   ("entire_backward_compile", True): (1, 40, 20), ("inductor_compile", True): (1, 20, 20)}
     assert "bytecode_tracing: following the bytecode" in page and "40 ms  28.6 %  of it later and on their own" in page
     shown = run("show", "f", path).stdout
     assert "100 ms  dynamo" in shown and "20 ms      bytecode_tracing" in shown  # indented below what it lies in
@@ -527,7 +534,8 @@ def test_ranks_that_compile_differently(torch, why, run):  # noqa: F811
     p.insert("process", process_id=2, pid=9, rank=1, local_rank=0, torch_version="2.13.0+cpu", torch_mode="shim")
     p.insert("code", code_id=20, process_id=2, filename="/src/app.py", qualname="f", first_line=10, kind="function")
     for i in range(2):
-        p.insert("compile", compile_id=20 + i, code_id=20, label=f"0/{i}", start_ns=i, end_ns=i + 1, outcome="compiled", cache_entry_id=20 + i)
+        p.insert("compile", compile_id=20 + i, code_id=20, label=f"0/{i}", start_ns=i, end_ns=i + 1, outcome="compiled",
+                 cache_entry_id=20 + i)
     path = p.done()
     page, found = why(path)
     assert "ranks 0: 1 compile, 1: 2 compiles; they differ" in page and "  0/1   rank 1, at 1 ns" in page
@@ -583,7 +591,8 @@ def test_show_in_torchs_words(torch, run):  # noqa: F811
     output         output  output         ((y,),)    {}
 """ in text
     assert "    line 14: Failed to trace builtin operator\n      Dynamo does not know" in text
-    assert "      hint: Avoid calling builtin `print`" in text and "goes on in the rest of f after line 14 (torch_dynamo_resume_in_f_at_14)" in text
+    assert "      hint: Avoid calling builtin `print`" in text
+    assert "goes on in the rest of f after line 14 (torch_dynamo_resume_in_f_at_14)" in text
     assert "skipped, for good: an error was suppressed\n    Explanation: it cannot be\n" in text
     assert text.count("ORIGINAL_BYTECODE") == 1 and text.count("bytecode before: as of the compile above") == 1
     assert "GUARDS" not in text and "GRAPH\n" not in text  # torch's own texts of what is above
@@ -623,7 +632,8 @@ def test_hostile_texts(torch, run):  # noqa: F811
                dict(kind="LAMBDA_GUARD", source=EVIL, expected="2 <= " + EVIL, actual=EVIL + " = " + EVIL)], reason=EVIL)
     p.turned_away(EVIL + "\n  Explanation:" + EVIL + "\n  Hint:" + EVIL)
     p.limit("recompile_limit " + EVIL)
-    p.breaks(EVIL + "\n  Explanation: " + EVIL + "\n  Hint: " + EVIL + "<function " + EVIL + " at 0x", stack='File "' + EVIL + '", line 9, in ' + EVIL)
+    p.breaks(EVIL + "\n  Explanation: " + EVIL + "\n  Hint: " + EVIL + "<function " + EVIL + " at 0x",
+             stack='File "' + EVIL + '", line 9, in ' + EVIL)
     p.insert("graph_break", compile_id=1, code_id=1, line=-1 << 62, reason="0x" * 5000, user_stack="\n" * 5000, resume_code_id=1)
     p.insert("graph_break", compile_id=1, code_id=1, line=None, reason=None)
     p.die(1, "because " + EVIL + " got deallocated")
@@ -678,7 +688,8 @@ def test_older_traces_are_read(torch, why, run, version):  # noqa: F811
     page, found = why(path)
     assert "L['x'].size()[0] was 3; 0/0 wanted 2" in page and found["phases"] == [] and found["compiles"][0]["sticky"] is None
     assert ("mark_dynamic(x, 0)" in page) and ("eagerly" in page) == bool(version)
-    for argv in (["show", "f", path], ["show", "f", path, "--full"], ["show", "f", path, "--json"], ["report", path], ["report", path, "--json"]):
+    for argv in (["show", "f", path], ["show", "f", path, "--full"], ["show", "f", path, "--json"], ["report", path],
+                 ["report", path, "--json"]):
         done = run(*argv)
         assert (done.returncode, done.stderr) == (0, ""), argv
     assert json.loads(run("report", path, "--json").stdout)["processes"][0]["torch_version"] == version

@@ -26,6 +26,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MODES = ("shim", "observe")
+# What is recorded of frames. All of them are 1.5 million in each process for the import of torch alone, so a few programs
+# do for that; but the compiler looks at frames of torch and the library, too, where user frames are all that is wanted.
+ALL_FRAMES = {"tokenizer", "callables"}
+LONG_FRAMES = {"ddp"}
 collect_ignore = ["programs"]
 
 
@@ -105,7 +109,8 @@ def run_program(dyntrace, python, folder, program, mode):
     command, path = [python, *words_of(program)], None
     if mode != "plain":
         path = work / "t.db"
-        command = [dyntrace, "run", "--torch", mode, "-o", str(path), "--python", python, "--", *command[1:]]
+        frames = ["--min-duration", "100us"] if program in LONG_FRAMES else ["--frames", "all" if program in ALL_FRAMES else "user"]
+        command = [dyntrace, "run", "--torch", mode, *frames, "-o", str(path), "--python", python, "--", *command[1:]]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, cwd=work, env=environment, timeout=280,
                           stdin=subprocess.DEVNULL)
