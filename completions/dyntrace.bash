@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -80,6 +80,16 @@ _dyntrace()
             COMPREPLY=($(compgen -W "--full --json --help" -- "$cur"))
         else
             _dyntrace_files .db # a function's name cannot be known before the trace is
+        fi
+        ;;
+    check)
+        if [[ $prev == --max-* || $prev == --function || $prev == --require-compiled || $prev == --after-warmup || $prev == --limit ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--max-recompiles --max-compiles --max-graph-breaks --max-guard-us --max-eager-share
+                --require-compiled --function --after-warmup --limit --json --help" -- "$cur"))
+        else
+            _dyntrace_files .db
         fi
         ;;
     sql)
