@@ -30,6 +30,7 @@ MAX_MEMORY_MB = 32
 @figure("torch", "torch.compile, beside torch without us", [
     "python", "figure", "mode", "without", "with", "ratio", "target", "", "medians", "noise"], [
     "calls: a hit on code compiled by a backend that does nothing, us a call, recorded; best of the slices",
+    "`user`: with --frames user; without it every frame of torch's own that a call runs is recorded, too, about 20",
     "in a region: the callback is in force and the caller skipped; from outside: through what torch.compile returned",
     "start: import torch and torch._dynamo; processor time of the process, and time from the command to their end",
     "compiles: processor time of the process for 50 different compiles, each one's best summed",
@@ -48,7 +49,7 @@ def with_torch(table, python, options):
         return
     if any(raw["executable"] == python.executable for raw in table.raw):
         return
-    calls = take_turns(table, python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], ["shim", "observe"])
+    calls = take_turns(table, python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], list(MODES))
     compiles = take_turns(table, python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))], list(MODES))
     table.raw.append({"python": python.version, "executable": python.executable, "calls": calls, "compiles": compiles})
 
@@ -58,9 +59,9 @@ def with_torch(table, python, options):
 
     for name, what in CALLS.items():
         own = of_slices(calls["without"], name)
-        for mode in ("shim", "observe"):
+        for mode in MODES:
             ours = of_slices(calls[mode], name)
-            add(what, mode, min(own) / 1e3, min(ours) / 1e3, "{:.2f} us", MAX_CALL[mode],
+            add(what, mode, min(own) / 1e3, min(ours) / 1e3, "{:.2f} us", MAX_CALL[mode.partition(",")[0]],
                 f"{statistics.median(ours) / statistics.median(own):.2f}", f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
     for mode in ("shim", "observe"):
         for key, what in (("cpu_s", "start, processor time"), ("wall_s", "start, time")):
@@ -76,7 +77,7 @@ def with_torch(table, python, options):
                 f"{(sum(map(statistics.median, own)) / sum(map(min, own)) - 1) * 100:.0f} %")
     for key, what in (("own", "memory, without files"), ("resident", "memory, resident")):
         own = statistics.median(run["report"]["memory"][key] for run in calls["without"]) / 1e6
-        for mode in ("shim", "observe"):
+        for mode in MODES:
             ours = statistics.median(run["report"]["memory"][key] for run in calls[mode]) / 1e6
             table.add(python.version, what, mode, f"{own:.0f} MB", f"{ours:.0f} MB",
                       *at_most(ours - own, MAX_MEMORY_MB, "{:.0f} MB"), "", "")
