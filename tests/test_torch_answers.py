@@ -1,7 +1,7 @@
 """`why`, `show` and `report` on recordings of torch programs, with rows as real recordings have them.
 
 No torch is needed: the traces are made by sqlite3 from schemas/*.sql. What real programs leave is in
-tests/torch/test_answers.py."""
+tests/with_torch/test_answers.py."""
 import contextlib
 import json
 import re

@@ -14,7 +14,7 @@ import _dyntrace
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
-# Minor versions of torch and CPython that were tested together, by tests/torch and `make conformance`.
+# Minor versions of torch and CPython that were tested together, by tests/with_torch and `make conformance`.
 TESTED = {
     ((2, 6), (3, 13)), ((2, 13), (3, 11)), ((2, 14), (3, 14)),
 }

@@ -1,7 +1,7 @@
 """A Python with torch, and the programs of ./programs, each run once in each way.
 
-DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else /work/torch211's. None has torch: what
-                       records is skipped
+DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else the one that `./dev test` makes under build/.
+                       None has torch: what records is skipped
 DYNTRACE_TORCH_JOBS    how many programs at a time, default one for each processor, at most two
 
     def test_it(program, mode, runs):
@@ -38,7 +38,7 @@ def torch_python():
     """The Python with torch and why there is none."""
     named = os.environ.get("DYNTRACE_TORCH_PYTHON")
     why = "no Python with torch: set DYNTRACE_TORCH_PYTHON"
-    for python in [named] if named else [sys.executable, "/work/torch211/bin/python"]:
+    for python in [named] if named else [sys.executable, str(ROOT / "build" / "torch" / "bin" / "python")]:
         if not os.access(python, os.X_OK):
             continue
         ask = "import sys, sysconfig, importlib.util as u; print(u.find_spec('torch') is not None, sysconfig.get_config_var('SOABI'))"

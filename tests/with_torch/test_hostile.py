@@ -1,7 +1,7 @@
 """Programs that are not kind to whoever watches torch: other evaluators, patches, odd objects, signals, fork, sudden death.
 
 Each program runs alone and then recorded in each mode, and prints, ends and fails alike. A torch import takes seconds,
-so a program holds many cases. What is known to be wrong is an xfail that names its file in /work/bugs.
+so a program holds many cases.
 """
 import contextlib
 import functools
@@ -192,13 +192,11 @@ def test_an_evaluator_that_was_there_before_torch(same, mode):
     assert note[0] == "observe" and (mode == "observe" or note[1])  # the canary has noticed
 
 
-@pytest.mark.parametrize("mode", [pytest.param("shim", marks=pytest.mark.xfail(
-    reason="hostile-another-hook-stops-compiling.md", strict=True)), "observe"])
+@modes
 def test_an_evaluator_that_comes_after_torch(same, mode):
     same("evaluator_after", mode)
 
 
-@pytest.mark.xfail(reason="hostile-another-hook-stops-compiling.md", strict=True)
 @pytest.mark.parametrize("name", ["evaluator_before", "evaluator_after"])
 def test_what_cannot_be_seen_is_a_loss(same, name):
     trace = same(name, "observe")
@@ -264,8 +262,7 @@ program("patched_after", """
 """)
 
 
-@pytest.mark.parametrize("mode", [pytest.param("shim", marks=pytest.mark.xfail(
-    reason="hostile-program-patched-before-us.md", strict=True)), "observe"])
+@modes
 def test_torch_that_was_patched_before(same, mode):
     same("patched_before", mode)
 
@@ -374,7 +371,6 @@ def test_odd_objects(run, mode):
     assert {outcome for outcome, in traced.compiles("unused")} == {"compiled", "error"}
 
 
-@pytest.mark.xfail(reason="hostile-small.md 5", strict=True)
 @modes
 def test_nobody_asks_an_object_for_its_class(same, mode):
     same("objects", mode)
@@ -416,7 +412,8 @@ program("fork", """
             out("not here")
         out(os.wait()[1])
     import atexit
-    atexit.register(lambda: out("at exit", C(lambda x: x + 9)(one).tolist()))
+    def last(x): return x + 9
+    atexit.register(lambda: out("at exit", C(last)(one).tolist()))
 """)
 
 
@@ -428,7 +425,7 @@ def test_fork_and_death(same, mode):
     # Of the two compiles that were cut off we know that they began.
     assert trace.rows("SELECT count(*) FROM compile JOIN code USING (code_id) WHERE qualname = 'f' AND end_ns IS NULL") == [(2,)]
     assert (3, None) in trace.rows("SELECT exit_code, exit_signal FROM process")
-    assert trace.rows("SELECT m.outcome FROM compile m JOIN code USING (code_id) WHERE qualname = '<lambda>'")[-1:] == [("compiled",)]
+    assert trace.rows("SELECT m.outcome FROM compile m JOIN code USING (code_id) WHERE qualname = 'last'") == [("compiled",)]
 
 
 program("threads", """
@@ -478,7 +475,6 @@ program("threads", """
 """)
 
 
-@pytest.mark.xfail(reason="hostile-trace-function-sees-us.md", strict=True)
 @modes
 def test_threads_and_trace_functions(same, mode):
     trace = same("threads", mode)
@@ -504,6 +500,7 @@ program("signals", """
         act = None
         out(f(torch.ones(n)), len(ran))
     seen = []
+    f(torch.ones(4)), f(one)  # from here on there are only hits
     signal.signal(signal.SIGALRM, lambda *ignored: seen.append(tuple(f(one).shape)))
     signal.setitimer(signal.ITIMER_REAL, 0.01)
     while not seen:
@@ -546,22 +543,6 @@ def test_signals_and_recursion(same, mode):
     assert ("error",) in trace.compiles("f") and ("compiled",) in trace.compiles("f")
 
 
-# ---- names that others have, too ----
-
-program("lambdas", """
-    for n in 2, 2, 3:
-        f = C(eval("lambda x: x + 1"))  # as namedtuple makes its __new__: torch has many of that name and place
-        out(f(torch.ones(n)).tolist(), len(ran))
-""")
-
-
-@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.xfail(
-    reason="hostile-observe-made-from.md", strict=True))])
-def test_a_name_that_others_have(same, mode):
-    trace = same("lambdas", mode)
-    assert trace.rows("SELECT l.outcome, l.cache_entry_id IS NULL FROM lookup l JOIN code USING (code_id) WHERE filename = '<string>'") == [(2, 0)] * 3
-
-
 # ---- options ----
 
 program("plainly", """
@@ -570,12 +551,20 @@ program("plainly", """
     def f(x): return g(x) + 1
     for n in 2, 2, 3:
         out(f(torch.ones(n)).tolist())
+    for n in 2, 3:  # torch has many of that name and place: namedtuple makes its __new__ so
+        out(C(eval("lambda x: x + 1"))(torch.ones(n)).tolist(), len(ran))
 """)
 
 
 @modes
-@pytest.mark.parametrize("options", ["--frames user --include */plainly.py", "--frames user --max-depth 2 --exclude g",
-                                     "--min-duration 1s --frames user"])
+def test_a_name_that_others_have(same, mode):
+    trace = same("plainly", mode)
+    assert trace.rows("SELECT l.outcome, l.cache_entry_id IS NULL FROM lookup l JOIN code USING (code_id) "
+                      "WHERE filename = '<string>'") == [(2, 0)] * 2
+
+
+@pytest.mark.parametrize("mode, options", [("shim", "--frames user --include */plainly.py"), ("observe", "--max-depth 2 --exclude g"),
+                                           ("shim", "--min-duration 1s --frames user")])
 def test_options(same, mode, options):
     trace = same("plainly", mode, *options.split())
     assert trace.compiles("f") == [("compiled",), ("compiled",)] and not trace.lost()
