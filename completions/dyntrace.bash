@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -80,6 +80,34 @@ _dyntrace()
             COMPREPLY=($(compgen -W "--full --json --help" -- "$cur"))
         else
             _dyntrace_files .db # a function's name cannot be known before the trace is
+        fi
+        ;;
+    check)
+        if [[ $prev == --max-* || $prev == --function || $prev == --require-compiled || $prev == --after-warmup || $prev == --limit ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--max-recompiles --max-compiles --max-graph-breaks --max-guard-us --max-eager-share
+                --require-compiled --function --after-warmup --limit --json --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    export)
+        if [[ $prev == --format ]]; then
+            COMPREPLY=($(compgen -W "perfetto chrome speedscope folded csv jsonl" -- "$cur"))
+        elif [[ $prev == -o || $prev == --table ]]; then
+            compopt -o default 2>/dev/null
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--format -o --force --table --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    merge)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
+        else
+            _dyntrace_files .db
         fi
         ;;
     sql)

@@ -1,0 +1,198 @@
+"""`dyntrace check`: limits that a trace keeps or does not."""
+import json
+import os
+import resource
+import sqlite3
+import subprocess
+
+import pytest
+from test_why import plant, run, size_changes  # noqa: F401 (fixtures)
+
+
+def table(text):
+    head, *rows = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(head, row)) for row in rows]
+
+
+@pytest.fixture
+def sized(plant):  # noqa: F811
+    """f: 4 compiles (3 recompiles), 5 hits, 7 calls at the limit; each guard check takes 100 ns."""
+    p = plant()
+    size_changes(p)
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=12, reason="call of print\nmore")
+    p.insert("code", code_id=3, process_id=1, filename="/lib/x.py", qualname="turned", first_line=1, kind="function")
+    p.insert("compile", compile_id=90, code_id=3, start_ns=5, end_ns=6, outcome="skipped")
+    p.insert("lookup", lookup_id=900, frame_id=900, thread_id=1, code_id=3, start_ns=5, duration_ns=1, outcome=6)
+    return p.done()
+
+
+@pytest.mark.parametrize("limits, bad", [
+    (["--max-recompiles", "3"], {}),
+    (["--max-recompiles=2"], {"max-recompiles": 3}),
+    (["--max-compiles", "4"], {}),
+    (["--max-compiles", "3"], {"max-compiles": 4}),
+    (["--max-graph-breaks", "0"], {"max-graph-breaks": 1}),
+    (["--max-graph-breaks", "1"], {}),
+    (["--max-eager-share", "0.44"], {}),
+    (["--max-eager-share", "43%"], {"max-eager-share": 1}),           # 7 of 16; what was turned away does not count
+    (["--max-eager-share", "0.1", "--function", "turned"], {"max-eager-share": 1}),  # unless it is named
+    (["--max-guard-us", "3"], {}),
+    (["--max-guard-us", "0.1"], {"max-guard-us": 1}),
+    (["--require-compiled", "f"], {}),
+    (["--require-compiled", "turned"], {"require-compiled": 1}),
+    (["--require-compiled", "ff"], {"require-compiled": 1}),
+    (["--max-recompiles", "0", "--function", "main"], {}),
+    (["--max-recompiles", "0", "--function", "main", "--function", "*app*"], {"max-recompiles": 3}),
+    (["--max-recompiles", "0", "--after-warmup", "4"], {}),
+    (["--max-recompiles", "0", "--after-warmup", "3"], {"max-recompiles": 1}),
+    (["--max-compiles", "0", "--after-warmup", "1"], {"max-compiles": 3}),
+    (["--max-graph-breaks", "0", "--after-warmup", "2"], {}),
+    (["--max-eager-share", "0.5", "--after-warmup", "9"], {"max-eager-share": 1}),  # 7 of 7
+    (["--require-compiled", "f", "--after-warmup", "9"], {"require-compiled": 1}),
+    (["--max-recompiles", "0", "--max-compiles", "0"], {"max-recompiles": 3, "max-compiles": 4}),
+])
+def test_limits(run, sized, limits, bad):  # noqa: F811
+    done = run("check", sized, *limits)
+    rows = table(done.stdout) if done.returncode else []
+    assert done.returncode == bool(bad)
+    assert {name: sum(row["check"] == name for row in rows) for name in bad} == bad and len(rows) == sum(bad.values())
+    if not bad:
+        assert ": ok: " in done.stdout and done.stdout.count("\n") == 1
+    found = json.loads(run("check", sized, *limits, "--json").stdout)
+    assert found["ok"] is not bool(bad) and len(found["rows"]) == sum(bad.values())
+    assert {c["check"]: c["row_count"] for c in found["checks"] if not c["ok"]} == bad
+
+
+def test_rows_tell_why(run, sized):  # noqa: F811
+    rows = table(run("check", sized, "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0",
+                     "--require-compiled", "nix").stdout)
+    first, = [r for r in rows if r["compile"] == "0/1" and r["check"] == "max-recompiles"]
+    assert first["why"] == "L['x'] was size[0] = 18, wanted size[0] = 16"
+    assert (first["allowed"], first["found"], first["function"], first["where"]) == ("0", "3", "f", "src/app.py:10")
+    assert [r["why"] for r in rows if r["check"] == "max-graph-breaks"] == ["line 12: call of print"]
+    assert [(r["found"], r["why"]) for r in rows if r["check"] == "max-eager-share"] == [("0.4375", "7 limit")]
+    assert [r["why"] for r in rows if r["check"] == "require-compiled"] == ["is not in the trace"]
+
+
+def test_each_process_by_itself(run, sized):  # noqa: F811
+    """A second rank with one recompile does not make four of three."""
+    with sqlite3.connect(sized) as db:
+        db.executescript("""
+        INSERT INTO process(process_id, pid) VALUES (2, 101);
+        INSERT INTO code SELECT 10, 2, filename, qualname, first_line, kind, NULL, fingerprint FROM code WHERE code_id = 1;
+        INSERT INTO compile(compile_id, code_id, start_ns, end_ns, outcome, cache_entry_id) VALUES
+            (50, 10, 1, 2, 'compiled', 50), (51, 10, 3, 4, 'compiled', 51);""")
+    db.close()
+    assert run("check", sized, "--max-recompiles", "3", "--max-compiles", "4").returncode == 0
+    rows = table(run("check", sized, "--max-recompiles", "2").stdout)
+    assert [r["pid"] for r in rows] == ["100"] * 3
+
+
+def test_rest_of_a_function_belongs_to_it(run, sized):  # noqa: F811
+    with sqlite3.connect(sized) as db:
+        db.executescript("""
+        INSERT INTO code VALUES (10, 1, '/src/app.py', 'resume_1', 12, 'resume', 1, NULL), (11, 1, '/src/app.py', 'resume_2', 14, 'resume', 10, NULL);
+        INSERT INTO compile(compile_id, code_id, start_ns, end_ns, outcome, cache_entry_id) VALUES (50, 11, 1, 2, 'compiled', 50);""")
+    db.close()
+    assert table(run("check", sized, "--max-compiles", "4", "--function", "f").stdout)[0]["found"] == "5"
+
+
+def test_limit_of_rows(run, sized):  # noqa: F811
+    done = run("check", sized, "--max-recompiles", "0", "--limit", "1")
+    assert len(table(done.stdout)) == 1 and "1 of 3 rows; --limit 0 shows all" in done.stderr
+    assert len(table(run("check", sized, "--max-recompiles", "0", "--limit", "0").stdout)) == 3
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["--max-recompiles"], ["--max-recompiles", "-1"], ["--max-recompiles", "x"], ["--max-compiles", "1.5"],
+    ["--max-eager-share", "2"], ["--max-eager-share", "nan"], ["--max-eager-share", "200%"], ["--max-guard-us", "inf"],
+    ["--require-compiled"], ["--require-compiled", ""], ["--max-recompiles", "1", "--function", ""],
+    ["--max-recompiles", "1", "--after-warmup", "-3"], ["--max-recompiles", "1", "--limit", "x"], ["--nix"],
+    ["--max-recompilesx", "1"], ["other.db", "--max-recompiles", "1"], ["--max-recompiles", "1", "--function", "nosuch*"],
+])
+def test_bad_usage(run, sized, arguments):  # noqa: F811
+    done = run("check", sized, *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
+
+
+def test_several_functions_are_listed(run, sized):  # noqa: F811
+    with sqlite3.connect(sized) as db:
+        db.execute("INSERT INTO code VALUES (10, 1, '/b.py', 'A.f', 3, 'function', NULL, NULL), (11, 1, '/b.py', 'B.f', 9, 'function', NULL, NULL)")
+        db.execute("DELETE FROM code WHERE code_id = 1")
+    db.close()
+    done = run("check", sized, "--require-compiled", "f")
+    assert done.returncode == 2 and "several functions" in done.stderr and "B.f" in done.stderr
+
+
+def test_doubts_are_said(run, sized):  # noqa: F811
+    with sqlite3.connect(sized) as db:
+        db.execute("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')")
+        db.execute("INSERT INTO meta VALUES ('state', 'recording')")
+    db.close()
+    done = run("check", sized, "--max-recompiles", "3")
+    assert done.returncode == 0 and "7 events were lost" in done.stderr and "still being recorded" in done.stderr
+    found = json.loads(run("check", sized, "--max-recompiles", "3", "--json").stdout)
+    assert (found["lost_events"], found["recording"]) == (7, True)
+
+
+def test_times_that_were_not_seen(run, sized):  # noqa: F811
+    """torch's own evaluator does not say how long guards took: that is no zero."""
+    with sqlite3.connect(sized) as db:
+        db.execute("UPDATE guard_check SET duration_ns = NULL")
+    db.close()
+    done = run("check", sized, "--max-guard-us", "1")
+    assert done.returncode == 2 and "was not seen" in done.stderr
+
+
+def test_warmup_without_calls(run, sized):  # noqa: F811
+    with sqlite3.connect(sized) as db:
+        db.execute("DELETE FROM lookup")
+    db.close()
+    assert run("check", sized, "--max-recompiles", "3").returncode == 0
+    done = run("check", sized, "--max-recompiles", "3", "--after-warmup", "1")
+    assert done.returncode == 2 and "no calls" in done.stderr
+
+
+def test_older_traces(run, sized):  # noqa: F811
+    with sqlite3.connect(sized) as db:
+        db.execute("DROP TABLE guard_check")
+    db.close()
+    done = run("check", sized, "--max-recompiles", "3")
+    assert done.returncode == 2 and "has no table guard_check" in done.stderr
+
+
+def test_hostile_names(run, plant):  # noqa: F811
+    evil = "\x1b]0;owned\x07\n\t\u202e"
+    p = plant(qualname=evil, filename=evil)
+    size_changes(p)
+    p.db.execute("UPDATE recompile_cause SET text = ?", (evil,))
+    p.db.execute("UPDATE compile SET label = ?", (evil,))
+    path = p.done()
+    for more in ([], ["--json"]):
+        text = run("check", path, "--max-recompiles", "0", "--max-eager-share", "0", "--max-guard-us", "0",
+                   "--require-compiled", evil, "--after-warmup", "2", *more).stdout
+        assert not set(text) & set("\x1b\x07\u202e") and "owned" in text
+        assert more or {line.count("\t") for line in text.splitlines()} == {10}
+
+
+def test_recorded(record, run, python):  # noqa: F811
+    trace = record([os.path.join(os.path.dirname(__file__), "../examples/shapes.py")], python=python)
+    assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
+    assert run("check", trace.path, "--max-recompiles", "1").returncode == 1
+    assert run("check", trace.path, "--max-recompiles", "0", "--after-warmup", "3").returncode == 0
+
+
+@pytest.mark.timing
+def test_large(dyntrace, plant):  # noqa: F811
+    p = plant()
+    size_changes(p)
+    p.db.executescript("""
+    WITH RECURSIVE r(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM r WHERE i < 301000)
+        INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
+    INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")
+    path = p.done()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert subprocess.run([dyntrace, "check", path, "--max-guard-us", "0.2", "--max-recompiles", "3"]).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 0.5

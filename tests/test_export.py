@@ -1,0 +1,249 @@
+"""`dyntrace export`: each format is held against what its readers require."""
+import collections
+import csv
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+from test_viewer import ROOT, Screen, make_trace, one_line, run, trace  # noqa: F401 (fixtures)
+
+FORMATS = "perfetto chrome speedscope folded csv jsonl".split()
+DECISIONS = """
+INSERT INTO lookup VALUES (1, 2, 1, 2, 205, 30, 2, 1, 0, 1), (2, 3, 1, 2, 405, 10, 1, 1, 1, NULL);
+INSERT INTO signature VALUES (1, 'x: int');
+INSERT INTO compile VALUES (1, 2, 2, 1, '0/0', 210, 230, 'compiled', 1, 'first call', NULL);
+INSERT INTO cache_entry VALUES (1, 2, 1, '0/0', 'eager', NULL, 0, 229, 4000, 'x died');
+INSERT INTO graph_break(graph_break_id, compile_id, code_id, line, reason) VALUES (1, 1, 2, 11, 'print');
+"""
+
+
+def exported(run, path, form, *more):  # noqa: F811
+    done = run("export", path, "--format", form, *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check_chrome(text):
+    """The Trace Event format: what Perfetto's importer relies on. Returns the events by phase."""
+    document = json.loads(text)
+    events = collections.defaultdict(list)
+    for event in document["traceEvents"]:
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and isinstance(event["name"], str)
+        events[event["ph"]].append(event)
+    assert set(events) <= set("MXibe")
+    for ph in "Xibe":
+        assert all(isinstance(e["ts"], (int, float)) and isinstance(e["cat"], str) for e in events[ph])
+    assert all(e["dur"] >= 0 for e in events["X"]) and all(e["s"] in "tpg" for e in events["i"])
+    assert [e["id"] for e in events["b"]] == [e["id"] for e in events["e"]]
+    assert all(e["ts"] >= b["ts"] for b, e in zip(events["b"], events["e"]))
+    named = {(e["pid"], e["tid"]) for e in events["M"] if e["name"] == "thread_name"}
+    assert {(e["pid"], e["tid"]) for e in events["X"]} <= named
+    assert {e["pid"] for e in events["X"]} <= {e["pid"] for e in events["M"] if e["name"] == "process_name"}
+    tracks = collections.defaultdict(list)
+    for e in events["X"]:
+        start = round(e["ts"] * 1000)
+        tracks[e["pid"], e["tid"]].append((start, -(start + round(e["dur"] * 1000)), e["args"]["frame"]))
+    for slices in tracks.values():  # slices of a track lie within one another
+        open_ends = []
+        for start, end, _ in sorted(slices):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or -end <= open_ends[-1]
+            open_ends.append(-end)
+    return events
+
+
+def check_speedscope(text):
+    """file-format-schema.json: required members, and events that open and close in order."""
+    document = json.loads(text)
+    assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = document["shared"]["frames"]
+    assert all(isinstance(f["name"], str) for f in frames)
+    for profile in document["profiles"]:
+        assert profile["type"] == "evented" and profile["unit"] == "nanoseconds" and isinstance(profile["name"], str)
+        at, stack = profile["startValue"], []
+        for event in profile["events"]:
+            assert at <= event["at"] <= profile["endValue"] and 0 <= event["frame"] < len(frames)
+            at = event["at"]
+            if event["type"] == "O":
+                stack.append(event["frame"])
+            else:
+                assert event["type"] == "C" and stack.pop() == event["frame"]
+        assert not stack
+    return document
+
+
+def folded(text):
+    return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
+
+
+def test_chrome(run, tmp_path):  # noqa: F811
+    path = make_trace(tmp_path / "t.db")
+    with sqlite3.connect(path) as db:
+        db.executescript(DECISIONS)
+    db.close()
+    text = exported(run, path, "perfetto")
+    assert text == exported(run, path, "chrome")
+    events = check_chrome(text)
+    frame = {e["args"]["frame"]: e for e in events["X"]}
+    assert frame[3] == {"ph": "X", "pid": 100, "tid": 100, "ts": 0.4, "dur": 0.5, "cat": "frame", "name": "work",
+                        "args": {"frame": 3, "file": "/src/app/app.py", "line": 10, "exit": "raise"}}
+    assert frame[130]["args"]["open"] is True and frame[130]["ts"] + frame[130]["dur"] == 5000000
+    assert [(e["name"], e["ts"]) for e in events["i"]] == [("compiled", 0.205), ("hit", 0.405), ("cache entry died", 4.0)]
+    assert events["i"][0]["args"] == {"lookup": 1, "function": "work", "entry": "0/0", "entries_checked": 0, "duration_ns": 30,
+                                      "inputs": "x: int"}
+    assert [(e["name"], e["ts"], e["args"].get("graph_breaks")) for e in events["b"] + events["e"]] == [
+        ("compile work 0/0", 0.21, 1), ("compile work 0/0", 0.23, None)]
+    names = {e["pid"]: e["args"]["name"] for e in events["M"] if e["name"] == "process_name"}
+    assert names[100] == "python app.py --fast [100]" and names[101] == "python -c pass [101]"
+
+
+def test_pids_that_come_back(run, tmp_path):  # noqa: F811
+    path = make_trace(tmp_path / "t.db", "UPDATE process SET pid = 7", "UPDATE thread SET os_tid = 7")
+    events = check_chrome(exported(run, path, "perfetto"))
+    assert {(e["pid"], e["tid"]) for e in events["X"]} == {(10000001, 10000001), (10000002, 10000002)}
+    assert "[7]" in [e["args"]["name"] for e in events["M"] if e["pid"] == 10000001 and e["name"] == "process_name"][0]
+
+
+def test_speedscope(run, trace):  # noqa: F811
+    document = check_speedscope(exported(run, trace, "speedscope"))
+    assert [p["name"] for p in document["profiles"]] == ["MainThread [100]", "MainThread [101]"]
+    names = [document["shared"]["frames"][e["frame"]]["name"] + e["type"] for e in document["profiles"][0]["events"]]
+    assert names == ["<module>O", "workO", "workC", "workO", "workO", "workC", "workC", "<module>C"]
+
+
+def test_folded(run, trace):  # noqa: F811
+    assert folded(exported(run, trace, "folded")) == {
+        ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)"): 4300,
+        ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)", "work (app.py:10)"): 500,
+        ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)", "work (app.py:10)", "work (app.py:10)"): 100,
+        ("python -c pass [101]", "MainThread", "work (app.py:10)"): 500 + 5000000000 - 2600}
+
+
+def test_csv(run, trace):  # noqa: F811
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE thread SET name = 'a \"b\", c\nd' WHERE thread_id = 1")
+        db.execute("UPDATE thread SET name = '' WHERE thread_id = 2")
+    frames = db.execute("SELECT * FROM frames ORDER BY frame_id")
+    rows = list(csv.reader(io.StringIO(exported(run, trace, "csv"), newline="")))
+    assert rows[0] == [c[0] for c in frames.description]
+    assert rows[1:] == [["" if v is None else str(v) for v in row] for row in frames]
+    db.close()
+    assert exported(run, trace, "csv", "--table", "thread") == (
+        'thread_id,process_id,os_tid,name\n1,1,100,"a ""b"", c\nd"\n2,2,101,""\n')
+    assert exported(run, trace, "csv", "--table=hot_functions").startswith("qualname,filename")
+
+
+def test_jsonl_is_the_whole_trace(run, trace):  # noqa: F811
+    lines = [json.loads(line) for line in exported(run, trace, "jsonl").splitlines()]
+    count = collections.Counter(line["table"] for line in lines)
+    with sqlite3.connect(trace) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
+            assert count[name] == db.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0]
+    db.close()
+    assert {"table": "thread", "thread_id": 2, "process_id": 2, "os_tid": 101, "name": "MainThread"} in lines
+    assert {json.loads(line)["table"] for line in exported(run, trace, "jsonl", "--table", "frame").splitlines()} == {"frame"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_files(run, trace, tmp_path, form):  # noqa: F811
+    out = tmp_path / "out"
+    done = run("export", trace, "--format", form, "-o", out)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = out.read_text()
+    out.write_text("mine")
+    assert "--force" in one_line(run("export", trace, "--format", form, "-o", out).stderr) and out.read_text() == "mine"
+    assert run("export", trace, "--format", form, "-o", out, "--force").returncode == 0 and out.read_text() == text
+    assert sorted(os.listdir(tmp_path)) == ["out", "t.db"]
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["--format"], ["--format", "pdf"], ["--format", "folded", "--table", "frame"], ["--format", "csv", "--table", "nix"],
+    ["--format", "csv", "-o"], ["--format", "csv", "-o", "nodir/x"], ["--format", "csv", "-o", "."], ["--format", "csv", "-o", "x/"],
+    ["--format", "csv", "-o", ".", "--force"], ["--format", "csv", "--nix"], ["other", "--format", "csv"],
+    ["--format", "csv", "-o", "t.db", "--force"], ["--format", "csv", "--table", "sqlite_master"],
+])
+def test_bad_usage(run, trace, tmp_path, arguments):  # noqa: F811
+    before = trace.read_bytes()
+    done = run("export", trace, *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    one_line(done.stderr)
+    assert os.listdir(tmp_path) == ["t.db"] and trace.read_bytes() == before
+
+
+def test_terminal_wants_a_file(dyntrace, trace):  # noqa: F811
+    text, status = Screen([dyntrace, "export", trace, "--format", "csv"]).finish()[:2]
+    assert "-o OUT" in text and len(text.splitlines()) == 1
+
+
+def test_full_disk(dyntrace, trace):  # noqa: F811
+    done = subprocess.run(["sh", "-c", '"$0" export "$1" --format jsonl > /dev/full', dyntrace, trace],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "No space left" in one_line(done.stderr)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_trace(run, tmp_path, form):  # noqa: F811
+    evil = "\x1b]0;o;wned\x07\"},{\\\n\t, '"
+    path = make_trace(tmp_path / "e.db")
+    with sqlite3.connect(path) as db:
+        db.executescript(DECISIONS)
+        db.execute("UPDATE process SET argv = ?", (evil,))
+        db.execute("UPDATE code SET qualname = ?, filename = CAST(x'ff2f80' AS TEXT)", (evil,))
+        db.execute("UPDATE thread SET name = ?", (evil,))
+        db.execute("UPDATE signature SET text = ?", (evil,))
+        db.execute("UPDATE frame SET end_ns = start_ns - 50 WHERE frame_id = 4")
+        db.execute("UPDATE frame SET parent_id = 77, thread_id = 9 WHERE frame_id = 2")
+        db.execute("UPDATE frame SET code_id = 'x' WHERE frame_id = 3")
+        db.execute("INSERT INTO frame VALUES (9223372036854775807, 1, 9223372036854775807, NULL, 99, 99, NULL, NULL, NULL, 99)")
+    db.close()
+    text = run("export", path, "--format", form, errors="surrogateescape").stdout
+    if form in ("perfetto", "chrome", "speedscope"):
+        json.loads(text)
+    if form == "jsonl":
+        assert all(json.loads(line) for line in text.splitlines())
+    if form == "folded":
+        assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
+    assert form == "csv" or not set(text) & set("\x1b\x07")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_older_trace(run, tmp_path, form):  # noqa: F811
+    path = make_trace(tmp_path / "old.db", "DROP TABLE lookup", "DROP TABLE compile")
+    assert exported(run, path, form)
+
+
+def test_doubts_are_said(run, tmp_path):  # noqa: F811
+    path = make_trace(tmp_path / "t.db", "INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')",
+                      "UPDATE meta SET value = 'recording' WHERE key = 'state'")
+    said = run("export", path, "--format", "folded").stderr
+    assert "7 events were lost" in said and "stored at the end" in said
+
+
+def test_interrupted_leaves_nothing(dyntrace, tmp_path):
+    path = make_trace(tmp_path / "t.db", "DELETE FROM frame", "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
+                      " WHERE i < 300000) INSERT INTO frame SELECT i, 1, NULL, 1, 0, 0, i * 10, i * 10 + 5, NULL, 0 FROM r")
+    running = subprocess.Popen([dyntrace, "export", path, "--format", "csv", "-o", tmp_path / "out"], stderr=subprocess.PIPE)
+    end = time.monotonic() + 20
+    while len(os.listdir(tmp_path)) < 2 and time.monotonic() < end:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    running.communicate()
+    assert running.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["t.db"]
+
+
+def test_recorded(record, run, python):  # noqa: F811
+    path = record([ROOT / "examples/shapes.py"], python=python).path
+    events = check_chrome(exported(run, path, "perfetto"))
+    assert [e["name"] for e in events["i"]][:5] == ["compiled"] * 3 + ["hit"] * 2 and len(events["b"]) == 3
+    check_speedscope(exported(run, path, "speedscope"))
+    with sqlite3.connect(path) as db:
+        frames, total = db.execute("SELECT COUNT(*), SUM(end_ns - start_ns) FILTER (WHERE parent_id IS NULL) FROM frame").fetchone()
+    db.close()
+    assert len(events["X"]) == frames
+    assert sum(folded(exported(run, path, "folded")).values()) == total
