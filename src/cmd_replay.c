@@ -26,10 +26,14 @@ enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
 
 static const char usage[] =
     "usage: dyntrace replay [FILE] [--commands 'next; next; previous'] [--speed N]\n"
+    "       dyntrace replay [FILE] [--filter BY] [--goto PLACE] [--next WHAT] ...\n"
     "       dyntrace replay [FILE] --verify [--json]\n\n"
     "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again.\n"
     "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
     "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
+    "  --NAME WORDS     a command as an option, done in the order given: --goto PLACE, --next WHAT, --previous WHAT,\n"
+    "                   --filter BY, --stop WHEN, --guards LABEL, and --continue, --back, --play, --here, --cache, --stack,\n"
+    "                   --source\n"
     "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
     "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
     "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
@@ -39,7 +43,7 @@ struct session {
     struct db *db;         /* owned */
     struct replay *replay; /* owned */
     bool verify, json;
-    const char *commands;  /* borrowed, or NULL */
+    struct replay_script script;
     double speed;
 };
 
@@ -209,10 +213,21 @@ static int verify(struct session *s)
 
 /* ---- the command ----------------------------------------------------------- */
 
+static bool command_add(struct session *s, const char *name, const char *words)
+{
+    if (s->script.count == REPLAY_COMMANDS) {
+        say_error("replay: more than %d commands; --commands takes a list of any length", REPLAY_COMMANDS);
+        return false;
+    }
+    s->script.commands[s->script.count++] = (struct replay_command){name, words};
+    return true;
+}
+
 /* FILE and options into S. -1 to go on, else the exit status. */
 static int arguments(int argc, char **argv, struct session *s, const char **path)
 {
     bool options = true;
+    int words;
 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
@@ -225,15 +240,23 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             s->verify = true;
         } else if (options && !strcmp(a, "--json")) {
             s->json = true;
+        } else if (options && !strncmp(a, "--", 2) && (words = replay_step_option(a + 2)) >= 0) {
+            if (words && ++i == argc) {
+                say_error("replay: %s: what follows it is missing", a);
+                return 2;
+            }
+            if (!command_add(s, a + 2, words ? argv[i] : ""))
+                return 2;
         } else if (options && (!strcmp(a, "--commands") || !strcmp(a, "--speed"))) {
             char *end = NULL;
             if (++i == argc) {
                 say_error("replay: %s: what follows it is missing", a);
                 return 2;
             }
-            if (!strcmp(a, "--commands"))
-                s->commands = argv[i];
-            else if (s->speed = strtod(argv[i], &end), *end || end == argv[i] || !(s->speed > 0 && s->speed < 1e9)) {
+            if (!strcmp(a, "--commands")) {
+                if (!command_add(s, NULL, argv[i]))
+                    return 2;
+            } else if (s->speed = strtod(argv[i], &end), *end || end == argv[i] || !(s->speed > 0 && s->speed < 1e9)) {
                 say_error("replay: --speed %s: not a number above 0", argv[i]);
                 return 2;
             }
@@ -277,7 +300,7 @@ static int replay_main(int argc, char **argv)
     s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : 0);
     if (!s.replay)
         goto out;
-    status = s.verify ? verify(&s) : replay_step(s.db, s.replay, s.commands, s.speed, stdout);
+    status = s.verify ? verify(&s) : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;

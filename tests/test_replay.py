@@ -348,6 +348,17 @@ def test_commands_from_stdin_and_their_errors(replay, planted):
     assert done.returncode == 2
 
 
+def test_commands_as_options(replay, planted):
+    """Each command is an option as well, done in the order given."""
+    done = replay(planted, "--filter", "function f", "--goto", "first miss", "--next", "miss", "--guards", "0/1", "--stop", "when f recompiles",
+                  "--back", "--cache", "--stack", "--source", "--here", "--previous", "event")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == steps(replay, planted, "filter function f; goto first miss; next miss; guards 0/1; stop when f recompiles; back; cache; "
+                                                 "stack; source; here; previous event")
+    assert replay(planted, "--goto").returncode == 2 and replay(planted, "--help-me").returncode == 2
+    assert replay(planted, *["--here"] * 257).returncode == 2
+
+
 def test_play_goes_to_the_end(replay, planted):
     text = steps(replay, planted, "play 1000000")
     assert len(at_of(text)) == 13 and text.endswith("(the end after 13 events)\n")
