@@ -18,6 +18,7 @@
 #include "prose.h"
 #include "replay.h"
 #include "replay_step.h"
+#include "replay_whatif.h"
 #include "say.h"
 #include "table.h"
 #include "why.h"
@@ -27,7 +28,8 @@ enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
 static const char usage[] =
     "usage: dyntrace replay [FILE] [--commands 'next; next; previous'] [--speed N]\n"
     "       dyntrace replay [FILE] [--filter BY] [--goto PLACE] [--next WHAT] ...\n"
-    "       dyntrace replay [FILE] --verify [--json]\n\n"
+    "       dyntrace replay [FILE] --verify [--json]\n"
+    "       dyntrace replay [FILE] --what-if KEY=VALUE... [--function FUNC] [--calls] [--json]\n\n"
     "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again.\n"
     "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
     "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
@@ -37,12 +39,24 @@ static const char usage[] =
     "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
     "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
     "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
+    "  --what-if KEY=VALUE  decide the recorded calls again under another setting, and print what would come of them\n"
+    "                   beside what was recorded. Several hold together, with commas between them or each with --what-if:\n"
+    "                     recompile_limit=N, accumulated_limit=N   entries of a function at once, and ever\n"
+    "                     order=mru|fifo|static    a hit moves its entry to the front; oldest first; newest first\n"
+    "                     isolate=region           every torch.compile() has entries and a limit of its own\n"
+    "                     backend_shared=no        every backend has\n"
+    "                     dynamic=SOURCE[DIM]      L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
+    "                     drop_guard=ID|KIND       a guard that is not checked\n"
+    "                   or best, which looks for the smallest change that removes most recompiles\n"
+    "  --function FUNC  only that one is told, and dynamic and drop_guard hold for it alone\n"
+    "  --calls          a row for each call: what was recorded, what is predicted, whether it is a guess\n"
     "  --json           the same for programs\n";
 
 struct session {
     struct db *db;         /* owned */
     struct replay *replay; /* owned */
     bool verify, json;
+    struct replay_whatif whatif;
     struct replay_script script;
     double speed;
 };
@@ -240,6 +254,17 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             s->verify = true;
         } else if (options && !strcmp(a, "--json")) {
             s->json = true;
+        } else if (options && !strcmp(a, "--calls")) {
+            s->whatif.calls = true;
+        } else if (options && (!strcmp(a, "--what-if") || !strcmp(a, "--function"))) {
+            if (++i == argc || (!strcmp(a, "--what-if") && s->whatif.count == WHATIF_SETTINGS)) {
+                say_error("replay: %s: %s", a, i == argc ? "what follows it is missing" : "too many settings");
+                return 2;
+            }
+            if (!strcmp(a, "--what-if"))
+                s->whatif.settings[s->whatif.count++] = argv[i];
+            else
+                s->whatif.function = argv[i];
         } else if (options && !strncmp(a, "--", 2) && (words = replay_step_option(a + 2)) >= 0) {
             if (words && ++i == argc) {
                 say_error("replay: %s: what follows it is missing", a);
@@ -270,10 +295,16 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             *path = a;
         }
     }
-    if (s->json && !s->verify) {
-        say_error("replay: --json goes with --verify");
+    if ((s->json && !s->verify && !s->whatif.count) || ((s->whatif.calls || s->whatif.function) && !s->whatif.count)) {
+        say_error("replay: %s goes with %s--what-if", s->whatif.calls ? "--calls" : s->whatif.function ? "--function" : "--json",
+                  s->json && !s->whatif.calls && !s->whatif.function ? "--verify or " : "");
         return 2;
     }
+    if (s->verify + (s->whatif.count > 0) + (s->script.count > 0) > 1) {
+        say_error("replay: --verify, --what-if and commands are each done alone");
+        return 2;
+    }
+    s->whatif.json = s->json;
     return -1;
 }
 
@@ -297,10 +328,10 @@ static int replay_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(s.db))
         goto out;
-    s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : 0);
+    s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : s.whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s.replay)
         goto out;
-    status = s.verify ? verify(&s) : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
+    status = s.verify ? verify(&s) : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif) : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;
@@ -312,5 +343,5 @@ out:
 }
 
 const struct command command_replay = {
-    "replay", "step through the recorded decisions, either way, or verify them", usage, replay_main,
+    "replay", "step through the recorded decisions, verify them, or decide them otherwise", usage, replay_main,
 };

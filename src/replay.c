@@ -257,22 +257,25 @@ static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
     return map_put(&r->cache_ids, key, at) ? at : REPLAY_NONE;
 }
 
-static bool load_lookups(struct replay *r)
+static bool load_lookups(struct replay *r, bool times)
 {
     int64_t rows = db_integer(r->db, 0, "SELECT COUNT(*) FROM lookup");
     struct query *query = db_query(r->db, "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                          " entries_checked FROM lookup ORDER BY lookup_id");
+                                          " entries_checked, signature_id FROM lookup ORDER BY lookup_id");
     struct progress progress = progress_begin("reading lookups");
+    size_t signatures = 0;
     bool ok = true;
 
     while (ok && query_step(query)) {
         struct replay_lookup *l = GROW(r, lookups, lookup_count);
         int64_t thread, checked;
         uint32_t code;
-        if (!l) {
+        if (!l || (times && !grow(&r->signatures, &signatures, sizeof *r->signatures))) {
             ok = false;
             break;
         }
+        if (times)
+            r->signatures[signatures - 1] = integer_or(query, 8, -1);
         thread = integer_or(query, 1, -1);
         code = code_index(r, integer_or(query, 2, -1));
         l->id = query_integer(query, 0);
@@ -341,19 +344,26 @@ static enum replay_result result_of(const char *text)
 
 /* Checks beside their lookups: both tables are read from end to end. The recorder writes checks in the order of
  * their lookups, so that needs no sort; where somebody has changed that, 1 is returned and it is read sorted. */
-static int load_checks(struct replay *r, const struct replay_map *owners, bool sorted)
+static int load_checks(struct replay *r, const struct replay_map *owners, bool sorted, bool times)
 {
-    struct query *query = db_query(r->db, sorted ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
-                                                   " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
-                                                 : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
-                                                   " FROM guard_check ORDER BY guard_check_id");
+    struct query *query = db_query(r->db, sorted ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run,"
+                                                   " duration_ns FROM guard_check ORDER BY lookup_id, position, guard_check_id"
+                                                 : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run,"
+                                                   " duration_ns FROM guard_check ORDER BY guard_check_id");
     struct progress progress = progress_begin("reading guard checks");
-    size_t at = 0;
+    size_t at = 0, failed = 0;
     int64_t before = INT64_MIN;
     int status = 0;
 
     r->check_count = 0;
     r->orphans = 0;
+    if (times) {
+        free(r->failed);
+        free(r->times);
+        r->failed = NULL;
+        if (!(r->times = calloc(r->entry_count + 1, sizeof *r->times)))
+            status = -1;
+    }
     while (!status && query_step(query)) {
         int64_t id = integer_or(query, 0, INT64_MIN), position = integer_or(query, 1, -1);
         struct replay_check *c;
@@ -371,7 +381,7 @@ static int load_checks(struct replay *r, const struct replay_map *owners, bool s
             continue;
         }
         l = &r->lookups[at];
-        if (!(c = GROW(r, checks, check_count))) {
+        if (!(c = GROW(r, checks, check_count)) || (times && !grow(&r->failed, &failed, sizeof *r->failed))) {
             status = -1;
             break;
         }
@@ -387,6 +397,14 @@ static int load_checks(struct replay *r, const struct replay_map *owners, bool s
             c->bad_guard = replay_map_get(owners, query_integer(query, 4)) != entry || c->result == CHECK_PASS;
         if (entry != REPLAY_NONE && r->entries[entry].guards >= 0 && query_integer(query, 5) > r->entries[entry].guards)
             c->bad_guard = true;
+        if (times)
+            r->failed[failed - 1] = integer_or(query, 4, -1);
+        if (times && entry != REPLAY_NONE && c->result <= CHECK_FAIL && query_type(query, 6) != QUERY_NULL) {
+            struct replay_times *t = &r->times[entry];
+            int64_t ns = time_of(query, 6, 0);
+            t->ns[c->result == CHECK_PASS] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
+            t->count[c->result == CHECK_PASS]++;
+        }
         if (!(r->check_count & (TICK_ROWS - 1)))
             progress_tick(&progress, (int64_t)at, (int64_t)r->lookup_count);
     }
@@ -604,15 +622,15 @@ struct replay *replay_open(struct db *db, int flags)
     if (!r)
         return NULL;
     r->db = db;
-    ok = load_processes(r) && load_threads(r) && load_entries(r) && load_compiles(r) && load_lookups(r) && load_marks(r);
+    ok = load_processes(r) && load_threads(r) && load_entries(r) && load_compiles(r) && load_lookups(r, flags & REPLAY_TIMES) && load_marks(r);
     if (ok && flags & REPLAY_CHECKS) {
         ok = load_guards(r, &owners);
-        if (ok && (checks = load_checks(r, &owners, false)) > 0) {
+        if (ok && (checks = load_checks(r, &owners, false, flags & REPLAY_TIMES)) > 0) {
             for (size_t i = 0; i < r->lookup_count; i++)
                 r->lookups[i].check_count = 0, r->lookups[i].misplaced = false;
             free(r->checks);
             r->checks = NULL;
-            checks = load_checks(r, &owners, true);
+            checks = load_checks(r, &owners, true, flags & REPLAY_TIMES);
         }
         ok = ok && !checks;
         r->whole = ok;
@@ -649,6 +667,9 @@ void replay_free(struct replay *r)
     free(r->events);
     free(r->cache_lookups);
     free(r->cache_entries);
+    free(r->signatures);
+    free(r->failed);
+    free(r->times);
     map_free(&r->entry_ids);
     map_free(&r->code_ids);
     map_free(&r->thread_ids);

@@ -118,9 +118,16 @@ struct replay {
     bool whole;              /* checks were loaded */
     struct replay_map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids;
     uint32_t **marks;        /* by cache: see replay.c */
+    /* With REPLAY_TIMES, else NULL: */
+    int64_t *signatures;     /* by lookup: row id, or -1 */
+    int64_t *failed;         /* by check: the guard that failed, or -1 */
+    struct replay_times { int64_t ns[2], count[2]; } *times; /* by entry: of its checks that did not pass, that passed */
 };
 
-enum { REPLAY_CHECKS = 1 }; /* load what each lookup tried */
+enum {
+    REPLAY_CHECKS = 1,       /* load what each lookup tried */
+    REPLAY_TIMES = 2,        /* and how long that took, which guards failed, and what the inputs of misses were like */
+};
 
 /* All of DB's decisions. NULL: it was said why not. replay_free ends it. */
 struct replay *replay_open(struct db *db, int flags);

@@ -1,0 +1,1133 @@
+/* whatif_like.c -- would the guards of one call's entry let another call pass? See whatif_like.h.
+ *
+ * Runs in: the viewer.
+ *
+ * What is asked, best answer first:
+ *
+ *     the call's own guard checks       it tried that entry: recorded
+ *     other calls of its class          they tried it, and it always ended alike
+ *     the guards of both entries        x must be 4 in one and 5 in the other: no call fits both
+ *     the signatures of both            compared name by name, as strictly as the guards recorded for that name are:
+ *                                       what no guard looks at does not count
+ *     nothing of that                   a guess, and said to be one
+ *
+ * A setting that makes guards weaker (dynamic, drop_guard) turns a no into a yes when everything that told the two apart
+ * is weakened: the recorded causes of the recompile say what that was, else the signatures. */
+#include "whatif_like.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db.h"
+#include "remedy.h"
+#include "say.h"
+
+enum { DIMENSIONS = 16, PARTS = 48, GUARDS_MAX = 4096, CAUSES_MAX = 256 };
+
+/* A TENSOR_MATCH's or a signature's sizes. */
+struct shape {
+    int rank;                  /* -1: not a shape */
+    int64_t size[DIMENSIONS];  /* SIZE_ANY: dynamic */
+};
+enum { SIZE_ANY = -1 };
+
+struct part { /* of a signature: "x: Tensor float32[4, 3] cpu" */
+    char *name, *text;         /* owned by the signature's copy; TEXT: what comes after the name */
+    int before, after;         /* of a shape: bytes of TEXT up to '[', and where ']' is */
+    struct shape shape;
+};
+
+struct signature {
+    int64_t id;
+    char *copy;                /* owned */
+    struct part *parts;        /* owned */
+    int count;
+    bool read;
+};
+
+struct guard {
+    int64_t id;
+    char *kind, *source, *expression; /* owned */
+    struct shape shape;        /* of a TENSOR_MATCH */
+    int before;                /* bytes of its expression that come before the sizes */
+};
+
+struct guards {
+    struct guard *items;       /* owned; by source, then kind */
+    size_t count;
+    bool read;
+};
+
+struct cause {
+    uint32_t made, older;      /* entries */
+    char *kind, *source;       /* owned */
+    bool shaped;               /* is about a size or stride */
+    int dimension;             /* of which; -1: not known */
+};
+
+/* How strictly the guards of a code object look at one of its names. */
+struct name {
+    uint32_t code;
+    char *name;                /* owned */
+    bool guarded, exact, typed, opaque;
+    struct shape shape;        /* sizes that all its entries have alike; SIZE_ANY where one has it dynamic */
+    uint32_t varied;           /* bits: sizes that were told apart by several entries, none of them dynamic */
+    int values;                /* different exact values, at most 2 */
+    char *value;               /* owned */
+};
+
+/* What is known of a pair: a class made, and calls of another one. */
+enum { SEEN_PASS = 1, SEEN_FAIL = 2, FIRST_FAIL = 4, SEEN_MISMATCH = 8, APART_KNOWN = 16, APART = 32, WEAK_KNOWN = 64, WEAK_SHIFT = 8 };
+
+struct pairs { uint64_t *keys; uint32_t *values; size_t room, count; };
+
+struct likeness {
+    struct db *db;             /* borrowed */
+    const struct replay *r;    /* borrowed */
+    const struct whatif_knobs *knobs; /* borrowed */
+    uint32_t *classes;         /* by lookup */
+    uint32_t class_count, class_room;
+    int64_t *class_signature;  /* by class: row id, or -1 */
+    uint32_t *class_code;
+    bool *class_hidden;        /* by class: something that is not in the signature told its calls apart */
+    uint32_t *class_backend;
+    bool *founded;             /* by entry: a recorded call made it */
+    uint32_t *founder;         /* by entry: that lookup */
+    struct pairs pairs;
+    struct signature *signatures; /* by id, sorted */
+    size_t signature_count;
+    struct guards *guards;     /* by entry, read when wanted */
+    struct cause *causes;      /* sorted by made */
+    size_t cause_count;
+    struct name *names;
+    size_t name_count;
+    char **backends;
+    size_t backend_count;
+    bool *lambdas;             /* by code: guards of it are functions */
+    bool relaxed;              /* the knobs make guards weaker */
+    bool failed;
+    int assumed;
+};
+
+/* ---- pairs ----------------------------------------------------------------- */
+
+static uint64_t pair_key(uint32_t made, uint32_t other)
+{
+    return (uint64_t)made << 32 | other;
+}
+
+static uint32_t *pair_at(struct likeness *l, uint64_t key)
+{
+    struct pairs *p = &l->pairs;
+    size_t at;
+
+    if (p->count * 2 >= p->room) {
+        struct pairs more = {.room = p->room ? p->room * 2 : 1024, .count = p->count};
+        more.keys = malloc(more.room * sizeof *more.keys);
+        more.values = calloc(more.room, sizeof *more.values);
+        if (!more.keys || !more.values) {
+            free(more.keys);
+            free(more.values);
+            l->failed = true;
+            return NULL;
+        }
+        memset(more.keys, 0xff, more.room * sizeof *more.keys);
+        for (size_t i = 0; i < p->room; i++)
+            if (p->keys[i] != UINT64_MAX) {
+                at = (p->keys[i] * 0x9e3779b97f4a7c15u) >> 20 & (more.room - 1);
+                while (more.keys[at] != UINT64_MAX)
+                    at = (at + 1) & (more.room - 1);
+                more.keys[at] = p->keys[i];
+                more.values[at] = p->values[i];
+            }
+        free(p->keys);
+        free(p->values);
+        *p = more;
+    }
+    at = (key * 0x9e3779b97f4a7c15u) >> 20 & (p->room - 1);
+    while (p->keys[at] != UINT64_MAX && p->keys[at] != key)
+        at = (at + 1) & (p->room - 1);
+    if (p->keys[at] == UINT64_MAX) {
+        p->keys[at] = key;
+        p->values[at] = 0;
+        p->count++;
+    }
+    return &p->values[at];
+}
+
+static void pair_add(struct likeness *l, uint32_t made, uint32_t other, uint32_t bits)
+{
+    uint32_t *value = pair_at(l, pair_key(made, other));
+
+    if (value)
+        *value |= bits;
+}
+
+/* ---- texts ----------------------------------------------------------------- */
+
+/* The numbers between TEXT and END; what is no number is dynamic. */
+static struct shape shape_of(const char *text, const char *end)
+{
+    struct shape shape = {.rank = 0};
+
+    while (text < end) {
+        const char *stop = memchr(text, ',', (size_t)(end - text));
+        if (!stop)
+            stop = end;
+        while (text < stop && *text == ' ')
+            text++;
+        if (text < stop) {
+            int64_t size = 0;
+            bool number = true;
+            for (const char *at = text; at < stop && *at != ' '; at++) {
+                number = number && isdigit((unsigned char)*at) && size < INT64_MAX / 100;
+                size = number ? size * 10 + (*at - '0') : size;
+            }
+            if (shape.rank == DIMENSIONS)
+                return (struct shape){.rank = -1};
+            shape.size[shape.rank++] = number ? size : SIZE_ANY;
+        }
+        text = stop + 1;
+    }
+    return shape;
+}
+
+/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes. */
+static char *part_end(char *text)
+{
+    int depth = 0;
+    char quote = 0;
+
+    for (; *text; text++) {
+        if (quote) {
+            if (*text == '\\' && text[1])
+                text++;
+            else if (*text == quote)
+                quote = 0;
+        } else if (*text == '\'' || *text == '"') {
+            quote = *text;
+        } else if (*text == '[' || *text == '(') {
+            depth++;
+        } else if (*text == ']' || *text == ')') {
+            depth--;
+        } else if (depth <= 0 && text[0] == ',' && text[1] == ' ') {
+            break;
+        }
+    }
+    return text;
+}
+
+static bool signature_read(struct likeness *l, struct signature *s)
+{
+    struct query *query = db_query(l->db, "SELECT text FROM signature WHERE signature_id = ?1");
+    char *at;
+
+    s->read = true;
+    query_bind_integer(query, 1, s->id);
+    if (query_step(query))
+        s->copy = strdup(query_text(query, 0, NULL));
+    if (!query_close(query))
+        l->failed = true;
+    if (!s->copy || !(s->parts = calloc(PARTS, sizeof *s->parts)))
+        return false;
+    for (at = s->copy; *at && s->count < PARTS;) {
+        struct part *p = &s->parts[s->count++];
+        char *end = part_end(at), *colon = strstr(at, ": "), *open, *close;
+        bool last = !*end;
+        *end = 0;
+        p->name = at;
+        p->text = colon && colon < end ? colon + 2 : end;
+        if (colon && colon < end)
+            *colon = 0;
+        p->shape.rank = -1;
+        /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
+        open = strchr(p->text, '[');
+        close = open ? strchr(open, ']') : NULL;
+        if (close && memchr(p->text, ' ', (size_t)(open - p->text)) && !memchr(p->text, '\'', (size_t)(open - p->text))) {
+            p->shape = shape_of(open + 1, close);
+            p->before = (int)(open - p->text);
+            p->after = (int)(close - p->text);
+        }
+        at = last ? end : end + 2;
+    }
+    return true;
+}
+
+static struct signature *signature_of(struct likeness *l, int64_t id)
+{
+    size_t low = 0, high = l->signature_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->signatures[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (id < 0 || low == l->signature_count || l->signatures[low].id != id)
+        return NULL;
+    if (!l->signatures[low].read)
+        signature_read(l, &l->signatures[low]);
+    return l->signatures[low].parts ? &l->signatures[low] : NULL;
+}
+
+static const struct part *part_of(const struct signature *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++)
+        if (!strcmp(s->parts[i].name, name))
+            return &s->parts[i];
+    return NULL;
+}
+
+/* ---- guards ---------------------------------------------------------------- */
+
+static int by_source(const void *a, const void *b)
+{
+    const struct guard *x = a, *y = b;
+    int order = strcmp(x->source, y->source);
+
+    return order ? order : strcmp(x->kind, y->kind);
+}
+
+static char *column_text(struct query *query, int column)
+{
+    return strdup(query_text(query, column, NULL));
+}
+
+/* Guards whose expressions, when they differ, exclude each other. */
+static bool exact_kind(const char *kind)
+{
+    static const char *const kinds[] = {"EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH", "CLASS_MATCH", "ID_MATCH", "FUNCTION_MATCH", "CLOSURE_MATCH",
+                                        "BUILTIN_MATCH", "MODULE_MATCH", "SEQUENCE_LENGTH", "LIST_LENGTH", "TUPLE_LENGTH", "DICT_LENGTH", "DICT_KEYS",
+                                        "NONE_MATCH", "TRUE_MATCH", "FALSE_MATCH", "BOOL_MATCH"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kind, kinds[i]))
+            return true;
+    return false;
+}
+
+static const struct guards *guards_of(struct likeness *l, uint32_t entry)
+{
+    struct guards *g = &l->guards[entry];
+    struct query *query;
+
+    if (g->read)
+        return g;
+    g->read = true;
+    query = db_query(l->db, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2");
+    query_bind_integer(query, 1, l->r->entries[entry].id);
+    query_bind_integer(query, 2, GUARDS_MAX);
+    while (query_step(query)) {
+        struct guard *more = realloc(g->items, (g->count + 1) * sizeof *more), *one;
+        const char *open;
+        if (!more) {
+            l->failed = true;
+            break;
+        }
+        g->items = more;
+        one = &more[g->count];
+        *one = (struct guard){.id = query_integer(query, 0), .kind = column_text(query, 1), .source = column_text(query, 2),
+                              .expression = column_text(query, 3), .shape = {.rank = -1}};
+        g->count++; /* so that it is freed */
+        if (!one->kind || !one->source || !one->expression) {
+            l->failed = true;
+            break;
+        }
+        /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
+        if (!strcmp(one->kind, "TENSOR_MATCH") && ((open = strstr(one->expression, "size=[")) || (open = strstr(one->expression, "size (")))) {
+            const char *from = strpbrk(open, "[("), *close = strpbrk(from, "])");
+            if (close)
+                one->shape = shape_of(from + 1, close);
+            one->before = (int)(open - one->expression);
+        }
+    }
+    if (!query_close(query))
+        l->failed = true;
+    if (!l->failed && g->count)
+        qsort(g->items, g->count, sizeof *g->items, by_source);
+    else if (l->failed)
+        g->count = 0;
+    return g;
+}
+
+static bool torch_code(const struct likeness *l, uint32_t entry)
+{
+    uint32_t process = l->r->entries[entry].process;
+
+    return process != REPLAY_NONE && l->r->processes[process].torch;
+}
+
+/* Sizes that exclude each other. Torch compiles 0 and 1 apart from dynamic sizes. */
+static bool sizes_apart(int64_t a, int64_t b, bool torch)
+{
+    if (a != SIZE_ANY && b != SIZE_ANY)
+        return a != b;
+    return torch && a != b && ((a >= 0 && a <= 1) || (b >= 0 && b <= 1));
+}
+
+static bool guards_exclude(const struct guard *a, const struct guard *b, bool torch)
+{
+    bool null = !strcmp(a->kind, "NONE_MATCH"), tensor = a->shape.rank >= 0;
+
+    if (strcmp(a->kind, b->kind)) /* on one source: None, a tensor, or something else */
+        return (null != !strcmp(b->kind, "NONE_MATCH") || tensor != (b->shape.rank >= 0)) &&
+               (exact_kind(a->kind) || tensor) && (exact_kind(b->kind) || b->shape.rank >= 0);
+    if (tensor && b->shape.rank >= 0) {
+        if (a->before != b->before || strncmp(a->expression, b->expression, (size_t)a->before) || a->shape.rank != b->shape.rank)
+            return true;
+        for (int i = 0; i < a->shape.rank; i++)
+            if (sizes_apart(a->shape.size[i], b->shape.size[i], torch))
+                return true;
+        return false;
+    }
+    return exact_kind(a->kind) && strcmp(a->expression, b->expression);
+}
+
+/* No call fits the guards of both. */
+static bool entries_apart(struct likeness *l, uint32_t one, uint32_t other)
+{
+    const struct guards *a = guards_of(l, one), *b = guards_of(l, other);
+    bool torch = torch_code(l, one);
+    size_t i = 0, k = 0;
+
+    while (i < a->count && k < b->count) {
+        int order = strcmp(a->items[i].source, b->items[k].source);
+        size_t end = k;
+        if (order) {
+            order < 0 ? i++ : k++;
+            continue;
+        }
+        for (; end < b->count && !strcmp(b->items[end].source, a->items[i].source); end++)
+            if (guards_exclude(&a->items[i], &b->items[end], torch))
+                return true;
+        i++;
+    }
+    return false;
+}
+
+/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
+static const char *local_of(const char *source, size_t *bytes, const char **rest)
+{
+    const char *end = strncmp(source, "L['", 3) ? NULL : strstr(source + 3, "']");
+
+    if (!end)
+        return NULL;
+    *bytes = (size_t)(end - source - 3);
+    *rest = end + 2;
+    return source + 3;
+}
+
+/* ---- how strictly names are looked at -------------------------------------- */
+
+static void name_learn(struct likeness *l, struct name *n, const struct guards *guards)
+{
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *g = &guards->items[i];
+        size_t bytes;
+        const char *rest, *local = local_of(g->source, &bytes, &rest);
+        if (!local || bytes != strlen(n->name) || strncmp(local, n->name, bytes))
+            continue;
+        n->guarded = true;
+        if (*rest) {
+            n->opaque = n->opaque || (strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9));
+        } else if (g->shape.rank >= 0) {
+            if (n->shape.rank < 0) {
+                n->shape = g->shape;
+            } else if (n->shape.rank == g->shape.rank) {
+                for (int k = 0; k < g->shape.rank; k++)
+                    if (g->shape.size[k] == SIZE_ANY)
+                        n->shape.size[k] = SIZE_ANY;
+                    else if (n->shape.size[k] != SIZE_ANY && n->shape.size[k] != g->shape.size[k])
+                        n->varied |= 1u << k;
+            }
+        } else if (!strcmp(g->kind, "TYPE_MATCH")) {
+            n->typed = true;
+        } else if (exact_kind(g->kind)) {
+            n->exact = true;
+            if (!n->value)
+                n->value = strdup(g->expression), n->values = 1;
+            else if (strcmp(n->value, g->expression))
+                n->values = 2;
+        }
+    }
+    (void)l;
+}
+
+static const struct name *name_of(struct likeness *l, uint32_t code, const char *text)
+{
+    struct name *more, *n;
+
+    for (size_t i = 0; i < l->name_count; i++)
+        if (l->names[i].code == code && !strcmp(l->names[i].name, text))
+            return &l->names[i];
+    more = realloc(l->names, (l->name_count + 1) * sizeof *more);
+    if (!more)
+        goto err;
+    l->names = more;
+    n = &more[l->name_count];
+    *n = (struct name){.code = code, .name = strdup(text), .shape = {.rank = -1}};
+    if (!n->name)
+        goto err;
+    l->name_count++;
+    for (size_t i = 0; i < l->r->entry_count; i++)
+        if (l->r->entries[i].code == code)
+            name_learn(l, n, guards_of(l, (uint32_t)i));
+    return n;
+err:
+    l->failed = true;
+    return NULL;
+}
+
+/* ---- the knobs ------------------------------------------------------------- */
+
+static bool knobs_meant(const struct likeness *l, uint32_t code)
+{
+    return !l->knobs->codes || l->knobs->codes[code];
+}
+
+/* Is dimension DIMENSION (-1: the value) of SOURCE, which may be a bare name, made dynamic? */
+static bool made_dynamic(const struct likeness *l, uint32_t code, const char *source, int dimension)
+{
+    if (!knobs_meant(l, code))
+        return false;
+    if (l->knobs->dynamic_all)
+        return true;
+    for (int i = 0; i < l->knobs->dynamic_count; i++) {
+        const struct whatif_dimension *d = &l->knobs->dynamic[i];
+        size_t bytes;
+        const char *rest, *local = local_of(d->source, &bytes, &rest);
+        bool same = !strcmp(d->source, source) || (local && !*rest && strlen(source) == bytes && !strncmp(source, local, bytes));
+        if (same && (d->dimension < 0 || d->dimension == dimension))
+            return true;
+    }
+    return false;
+}
+
+static bool dropped(const struct likeness *l, uint32_t code, const char *kind, int64_t guard_id)
+{
+    char id[24];
+
+    if (!l->knobs->drop_count || !knobs_meant(l, code))
+        return false;
+    snprintf(id, sizeof id, "%" PRId64, guard_id);
+    for (int i = 0; i < l->knobs->drop_count; i++)
+        if (!strcmp(l->knobs->drops[i], kind) || (guard_id >= 0 && !strcmp(l->knobs->drops[i], id)))
+            return true;
+    return false;
+}
+
+/* ---- two signatures -------------------------------------------------------- */
+
+static enum like least(enum like a, enum like b)
+{
+    return a == LIKE_NO || b == LIKE_NO ? LIKE_NO : a < b ? a : b;
+}
+
+/* Sizes of a name that differ: does an entry made for A take B? DUCK: sizes of one symbol, see shapes_like. */
+static enum like sizes_like(struct likeness *l, uint32_t code, const struct name *n, const struct part *a, const struct part *b, int i, bool torch)
+{
+    int64_t x = a->shape.size[i], y = b->shape.size[i];
+    bool small = torch && (x <= 1 || y <= 1);
+
+    if (x == y)
+        return LIKE_YES;
+    if (l->relaxed && made_dynamic(l, code, n->name, i)) {
+        l->assumed |= ASSUMED_DYNAMIC;
+        if (small && !l->knobs->dynamic_all) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version */
+            return LIKE_GUESS_NO;
+        return small ? LIKE_NO : LIKE_YES;
+    }
+    if (n->shape.rank == a->shape.rank && n->shape.size[i] == SIZE_ANY)
+        return small ? LIKE_NO : LIKE_YES;
+    if (!torch || n->varied & 1u << i || small)
+        return n->shape.rank < 0 && !n->opaque ? LIKE_GUESS_NO : LIKE_NO;
+    l->assumed |= ASSUMED_AUTOMATIC; /* one entry tells nothing of how the next is made */
+    return LIKE_GUESS_YES;
+}
+
+/* Does an entry made for a call with part A take a call with part B? */
+static enum like parts_like(struct likeness *l, uint32_t code, const struct part *a, const struct part *b, bool torch)
+{
+    const struct name *n;
+    enum like like = LIKE_YES;
+    size_t type;
+
+    if (!strcmp(a->text, b->text))
+        return LIKE_YES;
+    if (!(n = name_of(l, code, a->name)))
+        return LIKE_GUESS_NO;
+    if (l->lambdas[code] && !n->guarded) { /* who knows what it looks at */
+        l->assumed |= ASSUMED_LAMBDA;
+        return LIKE_GUESS_NO;
+    }
+    if (!n->guarded)
+        return LIKE_YES;
+    if (a->shape.rank >= 0 && b->shape.rank >= 0) {
+        if (dropped(l, code, "TENSOR_MATCH", -1))
+            return LIKE_YES;
+        if (a->before != b->before || strncmp(a->text, b->text, (size_t)a->before) || strcmp(a->text + a->after, b->text + b->after) ||
+            a->shape.rank != b->shape.rank)
+            return LIKE_NO;
+        for (int i = 0; i < a->shape.rank; i++)
+            like = least(like, sizes_like(l, code, n, a, b, i, torch));
+        return like;
+    }
+    type = strcspn(a->text, " [");
+    if (strcspn(b->text, " [") != type || strncmp(a->text, b->text, type)) /* of other types */
+        return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
+    if (n->exact && dropped(l, code, "EQUALS_MATCH", -1))
+        return LIKE_YES;
+    if (l->relaxed && made_dynamic(l, code, n->name, -1) && (!strncmp(a->text, "int ", 4) || !l->knobs->dynamic_all)) {
+        bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") || !strcmp(b->text, "int 1"));
+        l->assumed |= ASSUMED_DYNAMIC;
+        return small ? LIKE_NO : LIKE_YES;
+    }
+    if (!n->exact)
+        return n->opaque ? LIKE_GUESS_NO : LIKE_YES;
+    if (torch && n->values < 2 && (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
+        l->assumed |= ASSUMED_AUTOMATIC;
+        return LIKE_GUESS_YES;
+    }
+    return LIKE_NO;
+}
+
+/* Under dynamic=True sizes that were equal in A are one symbol: they must be equal in B. */
+static bool ducks_fit(const struct likeness *l, uint32_t code, const struct signature *a, const struct signature *b)
+{
+    for (int i = 0; i < a->count; i++) {
+        const struct part *x = &a->parts[i], *p = part_of(b, x->name);
+        for (int d = 0; p && d < x->shape.rank && p->shape.rank == x->shape.rank; d++)
+            for (int k = i; k < a->count; k++) {
+                const struct part *y = &a->parts[k], *q = part_of(b, y->name);
+                for (int e = 0; q && e < y->shape.rank && q->shape.rank == y->shape.rank; e++)
+                    if (x->shape.size[d] > 1 && x->shape.size[d] == y->shape.size[e] && p->shape.size[d] != q->shape.size[e] &&
+                        made_dynamic(l, code, x->name, d) && made_dynamic(l, code, y->name, e))
+                        return false;
+            }
+    }
+    return true;
+}
+
+static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made, int64_t other, bool torch)
+{
+    const struct signature *a = signature_of(l, made), *b = signature_of(l, other);
+    enum like like = LIKE_YES;
+
+    if (!a || !b)
+        return LIKE_GUESS_NO;
+    if (made == other) {
+        l->assumed |= ASSUMED_SIGNATURE;
+        return LIKE_YES;
+    }
+    for (int i = 0; i < a->count; i++) {
+        const struct part *p = part_of(b, a->parts[i].name);
+        like = least(like, p ? parts_like(l, code, &a->parts[i], p, torch) : LIKE_GUESS_NO);
+    }
+    if (a->count != b->count)
+        like = least(like, LIKE_GUESS_NO);
+    if (like != LIKE_NO && torch && l->relaxed && l->knobs->dynamic_all && !ducks_fit(l, code, a, b))
+        return LIKE_NO;
+    if (like != LIKE_NO)
+        l->assumed |= ASSUMED_SIGNATURE;
+    return like;
+}
+
+/* ---- weaker guards --------------------------------------------------------- */
+
+/* Is what a guard of KIND at SOURCE told apart weakened? DIMENSION of SOURCE, or -1. */
+static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped, int dimension, int64_t guard_id)
+{
+    size_t bytes = strcspn(source, ".");
+    char *base;
+    bool weak;
+
+    if (dropped(l, code, kind, guard_id)) {
+        l->assumed |= ASSUMED_DROPPED;
+        return true;
+    }
+    if (!l->knobs->dynamic_all && !l->knobs->dynamic_count)
+        return false;
+    if (!knobs_meant(l, code))
+        return false;
+    if (l->knobs->dynamic_all && (!strcmp(kind, "SHAPE_ENV") || shaped))
+        return true;
+    /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
+    if (strstr(source, ".size()") || strstr(source, ".stride()"))
+        bytes = (size_t)((strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()")) - source);
+    else
+        bytes = strlen(source);
+    base = strndup(source, bytes);
+    weak = base && made_dynamic(l, code, base, dimension) && (shaped || !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"));
+    free(base);
+    return weak;
+}
+
+/* Entry MADE against the class OTHER, with weaker guards: does what told them apart still do so? */
+static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bool torch)
+{
+    uint32_t entries = (uint32_t)l->r->entry_count, code = l->class_code[made];
+    bool any = false;
+
+    if (made < entries && other < entries) {
+        size_t low = 0, high = l->cause_count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (l->causes[middle].made < other)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (; low < l->cause_count && l->causes[low].made == other; low++) {
+            const struct cause *c = &l->causes[low];
+            if (c->older != made)
+                continue;
+            any = true;
+            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension, -1)) {
+                /* torch's range of a dynamic size, "2 <= size": that 0 and 1 are apart is for the signatures to say */
+                if (!(torch && c->shaped))
+                    return LIKE_NO;
+            }
+        }
+    }
+    (void)any;
+    return signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch);
+}
+
+/* ---- the question ---------------------------------------------------------- */
+
+/* What LOOKUP's own check of entry MADE said: 1 it passed, 0 it failed, -1 it was not tried. *FAILED: by which guard. */
+static int own_check(const struct likeness *l, uint32_t made, uint32_t lookup, int64_t *failed)
+{
+    const struct replay_lookup *k = &l->r->lookups[lookup];
+
+    for (uint32_t i = 0; i < k->check_count; i++) {
+        const struct replay_check *c = &l->r->checks[k->checks + i];
+        if (c->entry == made) {
+            *failed = l->r->failed[k->checks + i];
+            return c->result == CHECK_PASS ? 1 : 0;
+        }
+    }
+    return -1;
+}
+
+static const struct guard *guard_with(struct likeness *l, uint32_t entry, int64_t id)
+{
+    const struct guards *g = guards_of(l, entry);
+
+    for (size_t i = 0; i < g->count; i++)
+        if (g->items[i].id == id)
+            return &g->items[i];
+    return NULL;
+}
+
+/* Without weaker guards. FIRST: the call is the one that the other class's entry was made for, or ran none. */
+static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, bool first, bool torch)
+{
+    uint32_t *bits = pair_at(l, pair_key(made, other)), entries = (uint32_t)l->r->entry_count;
+
+    if (!bits)
+        return LIKE_GUESS_NO;
+    if (*bits & SEEN_MISMATCH)
+        return LIKE_NO;
+    if (first && *bits & FIRST_FAIL)
+        return LIKE_NO;
+    if ((*bits & (SEEN_PASS | SEEN_FAIL)) == (SEEN_PASS | SEEN_FAIL))
+        return LIKE_GUESS_NO;
+    if (*bits & (SEEN_PASS | SEEN_FAIL)) {
+        l->assumed |= ASSUMED_ALIKE;
+        return *bits & SEEN_PASS ? LIKE_YES : LIKE_NO;
+    }
+    if (made < entries && other < entries) {
+        if (!(*bits & APART_KNOWN)) {
+            *bits |= APART_KNOWN | (entries_apart(l, made, other) ? APART : 0);
+            bits = pair_at(l, pair_key(made, other));
+        }
+        if (*bits & APART)
+            return LIKE_NO;
+        if (*bits & FIRST_FAIL)
+            return LIKE_GUESS_NO; /* its first call did not fit; others ran what was made for that one */
+    }
+    return signatures_like(l, l->class_code[made], l->class_signature[made], l->class_signature[other], torch);
+}
+
+enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
+{
+    uint32_t other = l->classes[lookup], entries = (uint32_t)l->r->entry_count, *bits;
+    bool first = other >= entries || l->founder[other] == lookup, torch;
+    enum like like;
+    int64_t failed = -1;
+    int own;
+
+    if (made == other) {
+        if (other >= entries && l->class_hidden[other]) {
+            l->assumed |= ASSUMED_HIDDEN;
+            return LIKE_GUESS_YES;
+        }
+        return LIKE_YES;
+    }
+    torch = l->r->caches[l->r->lookups[lookup].cache].process != REPLAY_NONE &&
+            l->r->processes[l->r->caches[l->r->lookups[lookup].cache].process].torch;
+    own = made < entries ? own_check(l, made, lookup, &failed) : -1;
+    like = own == 1 ? LIKE_YES : own == 0 ? LIKE_NO : plain_like(l, made, other, first, torch);
+    if (like == LIKE_YES || !l->relaxed || !knobs_meant(l, l->class_code[made]))
+        return like;
+    bits = pair_at(l, pair_key(made, other));
+    if (!bits || *bits & SEEN_MISMATCH)
+        return LIKE_NO;
+    if (own == 0 && failed >= 0) { /* the first guard that did not hold, as recorded */
+        const struct guard *g = guard_with(l, made, failed);
+        if (g && g->shape.rank < 0 && !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1, failed))
+            return LIKE_NO;
+    }
+    if (!(*bits & WEAK_KNOWN)) {
+        like = weak_like(l, made, other, torch);
+        if ((bits = pair_at(l, pair_key(made, other))))
+            *bits = (*bits & ~(3u << WEAK_SHIFT)) | WEAK_KNOWN | (uint32_t)like << WEAK_SHIFT;
+    }
+    return bits ? (enum like)(*bits >> WEAK_SHIFT & 3) : LIKE_GUESS_NO;
+}
+
+void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs)
+{
+    l->knobs = knobs;
+    l->relaxed = knobs->dynamic_all || knobs->dynamic_count || knobs->drop_count;
+    l->assumed = 0;
+    for (size_t i = 0; i < l->pairs.room; i++)
+        l->pairs.values[i] &= ~(uint32_t)(WEAK_KNOWN | 3u << WEAK_SHIFT);
+}
+
+int likeness_assumed(const struct likeness *l)
+{
+    return l->assumed;
+}
+
+uint32_t likeness_class(const struct likeness *l, uint32_t lookup)
+{
+    return l->classes[lookup];
+}
+
+uint32_t likeness_classes(const struct likeness *l)
+{
+    return l->class_count;
+}
+
+uint32_t likeness_backend(const struct likeness *l, uint32_t class_)
+{
+    return l->class_backend[class_];
+}
+
+/* ---- learning from the trace ----------------------------------------------- */
+
+static bool classes_room(struct likeness *l, uint32_t count)
+{
+    uint32_t room = l->class_room;
+
+    if (count <= room)
+        return true;
+    room = count > room * 2 ? count + 16 : room * 2;
+#define GROW_(array)                                                      \
+    do {                                                                  \
+        void *more = realloc(l->array, room * sizeof *l->array);          \
+        if (!more)                                                        \
+            return false;                                                 \
+        l->array = more;                                                  \
+    } while (0)
+    GROW_(class_signature);
+    GROW_(class_code);
+    GROW_(class_hidden);
+    GROW_(class_backend);
+#undef GROW_
+    l->class_room = room;
+    return true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const struct signature *)a)->id, y = ((const struct signature *)b)->id;
+
+    return (x > y) - (x < y);
+}
+
+static bool load_signatures(struct likeness *l)
+{
+    struct query *query = db_query(l->db, "SELECT signature_id FROM signature ORDER BY signature_id");
+    bool ok = true;
+
+    while (ok && query_step(query)) {
+        if (!(l->signature_count & (l->signature_count - 1))) {
+            struct signature *more = realloc(l->signatures, (l->signature_count ? l->signature_count * 2 : 1) * sizeof *more);
+            ok = more != NULL;
+            l->signatures = ok ? more : l->signatures;
+        }
+        if (ok)
+            l->signatures[l->signature_count++] = (struct signature){.id = query_integer(query, 0)};
+    }
+    ok = query_close(query) && ok;
+    if (l->signature_count)
+        qsort(l->signatures, l->signature_count, sizeof *l->signatures, by_id);
+    return ok;
+}
+
+/* What of a tensor is told to differ: SHAPED, and *DIMENSION of it. "L['x'].size()[0]"; ours "size[0] = 16". */
+static bool aspect_of(const char *source, const char *expected, int *dimension)
+{
+    const char *at = strstr(source, ".size()[") ? strstr(source, ".size()[") + 7 : strstr(source, ".stride()[") ? strstr(source, ".stride()[") + 9
+                     : !strncmp(expected, "size[", 5)     ? expected + 4
+                     : !strncmp(expected, "stride[", 7)   ? expected + 6 : NULL;
+
+    *dimension = at ? atoi(at + 1) : -1;
+    if (strstr(source, ".stride()") || !strncmp(expected, "stride", 6))
+        *dimension = -1; /* it follows from the sizes of others */
+    return at || strstr(source, ".size()") || strstr(source, ".stride()");
+}
+
+static int by_made(const void *a, const void *b)
+{
+    const struct cause *x = a, *y = b;
+
+    return x->made != y->made ? (x->made < y->made ? -1 : 1) : (x->older > y->older) - (x->older < y->older);
+}
+
+static bool load_causes(struct likeness *l)
+{
+    struct query *query = db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.expected FROM recompile_cause r"
+                                          " JOIN compile m ON m.compile_id = r.compile_id WHERE m.cache_entry_id IS NOT NULL");
+    bool ok = true;
+
+    while (ok && query_step(query)) {
+        uint32_t made = replay_map_get(&l->r->entry_ids, query_integer(query, 0)), older = replay_map_get(&l->r->entry_ids, query_integer(query, 1));
+        struct cause *c;
+        if (made == REPLAY_NONE || older == REPLAY_NONE)
+            continue;
+        if (!(l->cause_count & (l->cause_count - 1))) {
+            struct cause *more = realloc(l->causes, (l->cause_count ? l->cause_count * 2 : 1) * sizeof *more);
+            if (!more) {
+                ok = false;
+                break;
+            }
+            l->causes = more;
+        }
+        c = &l->causes[l->cause_count++];
+        *c = (struct cause){.made = made, .older = older, .kind = column_text(query, 2), .source = column_text(query, 3)};
+        ok = c->kind && c->source;
+        if (ok)
+            c->shaped = aspect_of(c->source, query_text(query, 4, NULL), &c->dimension);
+        pair_add(l, older, made, !strcmp(c->kind ? c->kind : "", "BACKEND_MATCH") ? SEEN_MISMATCH : FIRST_FAIL);
+    }
+    ok = query_close(query) && ok;
+    if (l->cause_count)
+        qsort(l->causes, l->cause_count, sizeof *l->causes, by_made);
+    return ok;
+}
+
+static bool load_backends(struct likeness *l)
+{
+    struct query *query = db_query(l->db, "SELECT cache_entry_id, backend FROM cache_entry");
+    bool ok = true;
+
+    while (ok && query_step(query)) {
+        uint32_t entry = replay_map_get(&l->r->entry_ids, query_integer(query, 0)), at = 0;
+        const char *name = query_text(query, 1, NULL);
+        while (at < l->backend_count && strcmp(l->backends[at], name))
+            at++;
+        if (at == l->backend_count) {
+            char **more = realloc(l->backends, (l->backend_count + 1) * sizeof *more);
+            if (!more || !(more[l->backend_count] = strdup(name)))
+                ok = false;
+            l->backends = more ? more : l->backends;
+            l->backend_count += ok;
+        }
+        if (entry != REPLAY_NONE)
+            l->class_backend[entry] = at;
+    }
+    return query_close(query) && ok;
+}
+
+/* Codes with guards that are functions. */
+static bool load_lambdas(struct likeness *l)
+{
+    struct query *query = db_query(l->db, "SELECT DISTINCT e.code_id FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+                                          " WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''");
+
+    while (query_step(query)) {
+        uint32_t code = replay_map_get(&l->r->code_ids, query_integer(query, 0));
+        if (code != REPLAY_NONE)
+            l->lambdas[code] = true;
+    }
+    return query_close(query);
+}
+
+/* Did a guard that GUARD is see something that the signature does not show? */
+static bool guard_hidden(const struct guard *g)
+{
+    size_t bytes;
+    const char *rest, *local = local_of(g->source, &bytes, &rest);
+
+    if (!local)
+        return strcmp(g->kind, "LAMBDA") || *g->source; /* a function of the locals */
+    if (*rest)
+        return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
+    return !strcmp(g->kind, "ID_MATCH") || strstr(g->kind, "FUNCTION") || strstr(g->kind, "CLOSURE") || !strcmp(g->kind, "DICT_KEYS");
+}
+
+/* The class of a call that ran no entry: its code, its signature, and the guards that failed where those look at
+ * something else. */
+static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t lookup, int64_t signature)
+{
+    const struct replay_lookup *k = &l->r->lookups[lookup];
+    uint32_t code = l->r->caches[k->cache].code, backend = REPLAY_NONE, *at;
+    uint64_t key = (uint64_t)code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
+    bool hidden = signature < 0;
+    struct pairs mine;
+
+    for (uint32_t i = 0; i < k->check_count; i++) {
+        const struct replay_check *c = &l->r->checks[k->checks + i];
+        int64_t failed = l->r->failed[k->checks + i];
+        const struct guard *g;
+        if (c->entry == REPLAY_CHECK_NONE)
+            continue;
+        if (c->result != CHECK_MISMATCH)
+            backend = l->class_backend[c->entry];
+        if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) && guard_hidden(g)) {
+            hidden = true;
+            key = key * 31 + (uint64_t)failed;
+        }
+    }
+    key = (key ^ (backend * 0x9e3779b9u)) & ~(UINT64_C(1) << 63); /* not UINT64_MAX */
+    mine = l->pairs; /* the same table, another one's content */
+    l->pairs = *known;
+    at = pair_at(l, key);
+    *known = l->pairs;
+    l->pairs = mine;
+    if (!at)
+        return REPLAY_NONE;
+    if (!*at) {
+        if (!classes_room(l, l->class_count + 1)) {
+            l->failed = true;
+            return REPLAY_NONE;
+        }
+        l->class_signature[l->class_count] = signature;
+        l->class_code[l->class_count] = code;
+        l->class_hidden[l->class_count] = hidden;
+        l->class_backend[l->class_count] = backend;
+        *at = ++l->class_count;
+    }
+    return *at - 1;
+}
+
+static bool learn(struct likeness *l)
+{
+    const struct replay *r = l->r;
+    struct pairs known = {0};
+
+    for (size_t i = 0; i < r->lookup_count; i++) { /* who made what */
+        const struct replay_lookup *k = &r->lookups[i];
+        if (k->outcome == CALL_COMPILED && k->entry != REPLAY_NONE && !l->founded[k->entry]) {
+            l->founded[k->entry] = true;
+            l->founder[k->entry] = (uint32_t)i;
+            l->class_signature[k->entry] = r->signatures[i];
+        }
+    }
+    for (size_t i = 0; i < r->lookup_count && !l->failed; i++) {
+        const struct replay_lookup *k = &r->lookups[i];
+        bool ran = k->entry != REPLAY_NONE && (k->outcome == CALL_HIT || k->outcome == CALL_COMPILED), first;
+        l->classes[i] = ran ? k->entry : miss_class(l, &known, (uint32_t)i, r->signatures[i]);
+        if (l->classes[i] == REPLAY_NONE)
+            break;
+        first = !ran || k->outcome == CALL_COMPILED;
+        for (uint32_t c = 0; c < k->check_count; c++) {
+            const struct replay_check *check = &r->checks[k->checks + c];
+            if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
+                continue;
+            if (check->result == CHECK_MISMATCH)
+                pair_add(l, check->entry, l->classes[i], SEEN_MISMATCH);
+            else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
+                pair_add(l, check->entry, l->classes[i], first && check->result == CHECK_FAIL ? FIRST_FAIL : check->result == CHECK_PASS ? SEEN_PASS : SEEN_FAIL);
+        }
+    }
+    free(known.keys);
+    free(known.values);
+    return !l->failed;
+}
+
+struct likeness *likeness_open(struct db *db, const struct replay *r)
+{
+    struct likeness *l = calloc(1, sizeof *l);
+    bool ok = false;
+
+    if (!l)
+        goto out;
+    l->db = db;
+    l->r = r;
+    l->classes = malloc((r->lookup_count + 1) * sizeof *l->classes);
+    l->founded = calloc(r->entry_count + 1, sizeof *l->founded);
+    l->founder = malloc((r->entry_count + 1) * sizeof *l->founder);
+    l->guards = calloc(r->entry_count + 1, sizeof *l->guards);
+    l->lambdas = calloc(r->code_count + 1, sizeof *l->lambdas);
+    if (!l->classes || !l->founded || !l->founder || !l->guards || !l->lambdas || !classes_room(l, (uint32_t)r->entry_count + 1))
+        goto out;
+    l->class_count = (uint32_t)r->entry_count;
+    for (size_t i = 0; i < r->entry_count; i++) {
+        l->class_signature[i] = -1;
+        l->class_code[i] = r->entries[i].code;
+        l->class_hidden[i] = false;
+        l->class_backend[i] = REPLAY_NONE;
+        l->founder[i] = REPLAY_NONE;
+    }
+    ok = load_signatures(l) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
+out:
+    if (!ok) {
+        if (!l || l->failed)
+            say_error("out of memory");
+        likeness_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void likeness_free(struct likeness *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->signature_count; i++) {
+        free(l->signatures[i].copy);
+        free(l->signatures[i].parts);
+    }
+    for (size_t i = 0; l->guards && i < l->r->entry_count; i++) {
+        for (size_t k = 0; k < l->guards[i].count; k++) {
+            free(l->guards[i].items[k].kind);
+            free(l->guards[i].items[k].source);
+            free(l->guards[i].items[k].expression);
+        }
+        free(l->guards[i].items);
+    }
+    for (size_t i = 0; i < l->cause_count; i++) {
+        free(l->causes[i].kind);
+        free(l->causes[i].source);
+    }
+    for (size_t i = 0; i < l->name_count; i++) {
+        free(l->names[i].name);
+        free(l->names[i].value);
+    }
+    for (size_t i = 0; i < l->backend_count; i++)
+        free(l->backends[i]);
+    free(l->signatures);
+    free(l->guards);
+    free(l->causes);
+    free(l->names);
+    free(l->backends);
+    free(l->lambdas);
+    free(l->classes);
+    free(l->founded);
+    free(l->founder);
+    free(l->class_signature);
+    free(l->class_code);
+    free(l->class_hidden);
+    free(l->class_backend);
+    free(l->pairs.keys);
+    free(l->pairs.values);
+    free(l);
+}
