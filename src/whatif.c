@@ -74,7 +74,7 @@ struct whatif {
     struct thread *threads;  /* by thread */
     struct whatif_function *functions; /* by code */
     int64_t unrecorded;
-    bool failed, groups_guessed, limit_guessed, ids_ignored, frames_missing;
+    bool failed, groups_guessed, limit_guessed, frames_missing;
 };
 
 /* ---- opening --------------------------------------------------------------- */
@@ -428,8 +428,7 @@ static int64_t find_entry(struct whatif *w, struct sim *s, const struct call *c,
             enum like like;
             if (!sees(w, c, m, pass) || !backend_fits(w, c, m))
                 continue;
-            like = m->class_ == c->class_ && !m->unsure ? likeness_fits(w->like, m->class_, c->lookup)
-                                                        : likeness_fits(w->like, m->class_, c->lookup);
+            like = likeness_fits(w->like, m->class_, c->lookup);
             if (m->unsure && like == LIKE_YES)
                 like = LIKE_GUESS_YES;
             if (hit < 0)
@@ -487,9 +486,12 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
             w->limit_guessed = true;
         }
     }
-    over = count >= limit || (w->knobs->accumulated_limit && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= w->knobs->accumulated_limit);
-    if (over != (count - maybe >= limit))
-        *unsure = *unsure || count - maybe < limit;
+    over = count >= limit;
+    *unsure = *unsure || (over && count - maybe < limit);
+    if (w->knobs->accumulated_limit && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= w->knobs->accumulated_limit) {
+        *unsure = *unsure || s->unsure_made;
+        over = true;
+    }
     if (over && c->torch)
         group_limit(w, s, c->group, *unsure);
     return over ? CALL_LIMIT : CALL_COMPILED;

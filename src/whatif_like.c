@@ -386,6 +386,51 @@ static bool guards_exclude(const struct guard *a, const struct guard *b, bool to
     return exact_kind(a->kind) && strcmp(a->expression, b->expression);
 }
 
+/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
+static const char *local_of(const char *source, size_t *bytes, const char **rest)
+{
+    const char *end = strncmp(source, "L['", 3) ? NULL : strstr(source + 3, "']");
+
+    if (!end)
+        return NULL;
+    *bytes = (size_t)(end - source - 3);
+    *rest = end + 2;
+    return source + 3;
+}
+
+/* Is the type of local NAME settled by one of GUARDS? */
+static bool type_settled(const struct guards *guards, const char *name)
+{
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *g = &guards->items[i];
+        size_t bytes;
+        const char *rest, *local = local_of(g->source, &bytes, &rest);
+        if (local && !*rest && bytes == strlen(name) && !strncmp(local, name, bytes) &&
+            (g->shape.rank >= 0 || !strcmp(g->kind, "EQUALS_MATCH") || !strcmp(g->kind, "CONSTANT_MATCH") || !strcmp(g->kind, "TYPE_MATCH")))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of a part's text that tell the type. */
+static size_t type_bytes(const struct part *p)
+{
+    return strcspn(p->text, " [");
+}
+
+static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
+{
+    const struct signature *a = signature_of(l, l->class_signature[one]), *b = signature_of(l, l->class_signature[other]);
+
+    for (int i = 0; a && b && i < a->count; i++) {
+        const struct part *x = &a->parts[i], *y = part_of(b, x->name);
+        if (y && (type_bytes(x) != type_bytes(y) || strncmp(x->text, y->text, type_bytes(x))) && type_settled(guards_of(l, one), x->name) &&
+            type_settled(guards_of(l, other), x->name))
+            return true;
+    }
+    return false;
+}
+
 /* No call fits the guards of both. */
 static bool entries_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
@@ -405,19 +450,7 @@ static bool entries_apart(struct likeness *l, uint32_t one, uint32_t other)
                 return true;
         i++;
     }
-    return false;
-}
-
-/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
-static const char *local_of(const char *source, size_t *bytes, const char **rest)
-{
-    const char *end = strncmp(source, "L['", 3) ? NULL : strstr(source + 3, "']");
-
-    if (!end)
-        return NULL;
-    *bytes = (size_t)(end - source - 3);
-    *rest = end + 2;
-    return source + 3;
+    return types_apart(l, one, other);
 }
 
 /* ---- how strictly names are looked at -------------------------------------- */
@@ -488,7 +521,20 @@ static bool knobs_meant(const struct likeness *l, uint32_t code)
     return !l->knobs->codes || l->knobs->codes[code];
 }
 
-/* Is dimension DIMENSION (-1: the value) of SOURCE, which may be a bare name, made dynamic? */
+/* "x" and "L['x']" are the same source. */
+static bool same_source(const char *a, const char *b)
+{
+    size_t m = strlen(a), n = strlen(b), bytes;
+    const char *rest, *local;
+
+    if ((local = local_of(a, &bytes, &rest)) && !*rest)
+        a = local, m = bytes;
+    if ((local = local_of(b, &bytes, &rest)) && !*rest)
+        b = local, n = bytes;
+    return m == n && !strncmp(a, b, n);
+}
+
+/* Is dimension DIMENSION (-1: the value) of SOURCE made dynamic? */
 static bool made_dynamic(const struct likeness *l, uint32_t code, const char *source, int dimension)
 {
     if (!knobs_meant(l, code))
@@ -497,10 +543,7 @@ static bool made_dynamic(const struct likeness *l, uint32_t code, const char *so
         return true;
     for (int i = 0; i < l->knobs->dynamic_count; i++) {
         const struct whatif_dimension *d = &l->knobs->dynamic[i];
-        size_t bytes;
-        const char *rest, *local = local_of(d->source, &bytes, &rest);
-        bool same = !strcmp(d->source, source) || (local && !*rest && strlen(source) == bytes && !strncmp(source, local, bytes));
-        if (same && (d->dimension < 0 || d->dimension == dimension))
+        if (same_source(d->source, source) && (d->dimension < 0 || d->dimension == dimension))
             return true;
     }
     return false;
@@ -553,7 +596,6 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
 {
     const struct name *n;
     enum like like = LIKE_YES;
-    size_t type;
 
     if (!strcmp(a->text, b->text))
         return LIKE_YES;
@@ -575,8 +617,7 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
             like = least(like, sizes_like(l, code, n, a, b, i, torch));
         return like;
     }
-    type = strcspn(a->text, " [");
-    if (strcspn(b->text, " [") != type || strncmp(a->text, b->text, type)) /* of other types */
+    if (type_bytes(a) != type_bytes(b) || strncmp(a->text, b->text, type_bytes(a))) /* of other types */
         return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
     if (n->exact && dropped(l, code, "EQUALS_MATCH", -1))
         return LIKE_YES;
@@ -640,9 +681,10 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 /* Is what a guard of KIND at SOURCE told apart weakened? DIMENSION of SOURCE, or -1. */
 static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped, int dimension, int64_t guard_id)
 {
-    size_t bytes = strcspn(source, ".");
+    const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
+    bool value = !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"), weak;
+    size_t bytes;
     char *base;
-    bool weak;
 
     if (dropped(l, code, kind, guard_id)) {
         l->assumed |= ASSUMED_DROPPED;
@@ -652,15 +694,11 @@ static bool weakened(struct likeness *l, uint32_t code, const char *kind, const 
         return false;
     if (!knobs_meant(l, code))
         return false;
-    if (l->knobs->dynamic_all && (!strcmp(kind, "SHAPE_ENV") || shaped))
-        return true;
+    if (l->knobs->dynamic_all) /* numbers only where they are inputs themselves: an attribute is a constant to torch */
+        return shaped || !strcmp(kind, "SHAPE_ENV") || (value && local_of(source, &bytes, &rest) && !*rest);
     /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
-    if (strstr(source, ".size()") || strstr(source, ".stride()"))
-        bytes = (size_t)((strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()")) - source);
-    else
-        bytes = strlen(source);
-    base = strndup(source, bytes);
-    weak = base && made_dynamic(l, code, base, dimension) && (shaped || !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"));
+    base = strndup(source, aspect ? (size_t)(aspect - source) : strlen(source));
+    weak = base && made_dynamic(l, code, base, dimension) && (shaped || value);
     free(base);
     return weak;
 }
@@ -669,7 +707,6 @@ static bool weakened(struct likeness *l, uint32_t code, const char *kind, const 
 static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bool torch)
 {
     uint32_t entries = (uint32_t)l->r->entry_count, code = l->class_code[made];
-    bool any = false;
 
     if (made < entries && other < entries) {
         size_t low = 0, high = l->cause_count;
@@ -684,15 +721,10 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
             const struct cause *c = &l->causes[low];
             if (c->older != made)
                 continue;
-            any = true;
-            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension, -1)) {
-                /* torch's range of a dynamic size, "2 <= size": that 0 and 1 are apart is for the signatures to say */
-                if (!(torch && c->shaped))
-                    return LIKE_NO;
-            }
+            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension, -1))
+                return LIKE_NO;
         }
     }
-    (void)any;
     return signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch);
 }
 
