@@ -57,7 +57,7 @@ static bool told(const struct printer *p, const struct whatif_function *f)
 
 static bool differs(const struct whatif_function *f)
 {
-    return f->changed || f->gone || f->undecided || memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
+    return f->changed || f->gone || f->undecided || f->unrecorded || memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
 }
 
 /* ---- text ------------------------------------------------------------------ */
@@ -78,6 +78,10 @@ static void function_print(struct printer *p, const struct whatif_function *f)
         fprintf(p->out, "    %" PRId64 " of its calls would not be looked up: the caller's code takes them in, or does not make them\n", f->gone);
     if (f->undecided)
         fprintf(p->out, "    %" PRId64 " undecided: the trace does not tell; a guess is counted\n", f->undecided);
+    if (f->trusting)
+        fprintf(p->out, "    %" PRId64 " would run code of which the recording has no compile\n", f->trusting);
+    if (f->unrecorded)
+        fprintf(p->out, "    at least %" PRId64 " more calls would be looked up, of which the trace has nothing\n", f->unrecorded);
 }
 
 static void text_print(struct printer *p)
@@ -161,7 +165,9 @@ static void function_json(FILE *out, const struct whatif_function *f)
     tally_json(out, &f->recorded);
     fputs(", \"predicted\": ", out);
     tally_json(out, &f->predicted);
-    fprintf(out, ", \"changed\": %" PRId64 ", \"gone\": %" PRId64 ", \"undecided\": %" PRId64, f->changed, f->gone, f->undecided);
+    fprintf(out, ", \"changed\": %" PRId64 ", \"gone\": %" PRId64 ", \"undecided\": %" PRId64 ", \"trusting\": %" PRId64
+                 ", \"unrecorded\": %" PRId64,
+            f->changed, f->gone, f->undecided, f->trusting, f->unrecorded);
 }
 
 static void json_print(struct printer *p)
@@ -177,7 +183,7 @@ static void json_print(struct printer *p)
         fprintf(p->out, ", \"tried\": %d", p->tried);
     fputs(", ", p->out);
     function_json(p->out, &r->total);
-    fprintf(p->out, ", \"unrecorded\": %" PRId64 ", \"assumptions\": [", r->unrecorded);
+    fputs(", \"assumptions\": [", p->out);
     for (size_t i = 0; i < r->note_count; i++) {
         fputs(i ? ", " : "", p->out);
         string_print(p->out, r->notes[i]);

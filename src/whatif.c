@@ -65,7 +65,8 @@ struct whatif {
     int64_t *compile_ns;     /* owned, by class: how long its compile took, -1 not known */
     int64_t *mean_compile_ns, *mean_fail_ns, *mean_pass_ns; /* owned, by code */
     bool *resumes;           /* owned, by code: made for the rest after a graph break */
-    int64_t *breaks;         /* owned, by code: functions for the rest that its compiles made */
+    struct rest { uint32_t code, resume; } *rests; /* owned: functions made for the rest after a graph break, by code */
+    size_t rest_count;
     uint32_t *by_fork;       /* owned: caches with a parent, by their process's start */
     size_t forks;
     bool *several;           /* owned, by code: calls of several regions or backends */
@@ -73,7 +74,6 @@ struct whatif {
     struct sim *sims;        /* by cache */
     struct thread *threads;  /* by thread */
     struct whatif_function *functions; /* by code */
-    int64_t unrecorded;
     bool failed, groups_guessed, limit_guessed, frames_missing;
 };
 
@@ -146,14 +146,37 @@ static bool learn_times(struct whatif *w)
     }
     if (!query_close(query))
         return false;
-    query = db_query(w->db, "SELECT m.code_id, COUNT(*) FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
-                            " WHERE b.resume_code_id IS NOT NULL GROUP BY m.code_id");
+    query = db_query(w->db, "SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
+                            " WHERE b.resume_code_id IS NOT NULL ORDER BY m.code_id");
     while (query_step(query)) {
-        uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
-        if (code != REPLAY_NONE)
-            w->breaks[code] = query_integer(query, 1);
+        struct rest one = {replay_map_get(&r->code_ids, query_integer(query, 0)), replay_map_get(&r->code_ids, query_integer(query, 1))}, *more;
+        if (one.code == REPLAY_NONE || one.resume == REPLAY_NONE)
+            continue;
+        if (!(more = realloc(w->rests, (w->rest_count + 1) * sizeof *more))) {
+            query_close(query);
+            return false;
+        }
+        w->rests = more;
+        more[w->rest_count++] = one;
     }
     return query_close(query);
+}
+
+/* Compiled code of CODE breaks off, and a function for the rest is called. */
+static bool has_rest(const struct whatif *w, uint32_t code)
+{
+    for (size_t i = 0; i < w->rest_count; i++)
+        if (w->rests[i].code == code)
+            return true;
+    return false;
+}
+
+/* Such calls of which the trace has nothing. */
+static void rests_called(struct whatif *w, uint32_t code)
+{
+    for (size_t i = 0; i < w->rest_count; i++)
+        if (w->rests[i].code == code)
+            w->functions[w->rests[i].resume].unrecorded++;
 }
 
 static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result);
@@ -175,10 +198,9 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
     w->mean_fail_ns = calloc(r->code_count + 1, sizeof *w->mean_fail_ns);
     w->mean_pass_ns = calloc(r->code_count + 1, sizeof *w->mean_pass_ns);
     w->resumes = calloc(r->code_count + 1, sizeof *w->resumes);
-    w->breaks = calloc(r->code_count + 1, sizeof *w->breaks);
     w->several = calloc(r->code_count + 1, sizeof *w->several);
     w->by_fork = malloc((r->cache_count + 1) * sizeof *w->by_fork);
-    if (!w->limits || !w->compile_ns || !w->mean_compile_ns || !w->mean_fail_ns || !w->mean_pass_ns || !w->resumes || !w->breaks || !w->several ||
+    if (!w->limits || !w->compile_ns || !w->mean_compile_ns || !w->mean_fail_ns || !w->mean_pass_ns || !w->resumes || !w->several ||
         !w->by_fork) {
         say_error("out of memory");
         goto out;
@@ -220,7 +242,7 @@ void whatif_free(struct whatif *w)
     free(w->mean_fail_ns);
     free(w->mean_pass_ns);
     free(w->resumes);
-    free(w->breaks);
+    free(w->rests);
     free(w->several);
     free(w->by_fork);
     free(w);
@@ -555,7 +577,7 @@ static uint8_t decide(struct whatif *w, const struct call *call)
 
     if (around && (around->compiled || w->resumes[c.code])) {
         /* What compiled code takes in is not called; nor is the rest of what runs as Python now. */
-        unsure = around->compiled && w->breaks[around->code] > 0;
+        unsure = around->compiled && has_rest(w, around->code);
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
     }
     c.run_only = c.run_only || around;
@@ -569,17 +591,24 @@ static uint8_t decide(struct whatif *w, const struct call *call)
             s->list[0] = m;
         }
         outcome = CALL_HIT;
-    } else if (c.l->outcome == CALL_DECLINED || c.l->outcome == CALL_CALLBACK_ERROR) {
-        outcome = (enum outcome_kind)c.l->outcome; /* the compiler says the same again */
-        unsure = unsure || (c.l->outcome == CALL_CALLBACK_ERROR && w->knobs->recompile_limit);
+        f->trusting += m.class_ >= w->r->entry_count;
+    } else if (c.l->outcome == CALL_CALLBACK_ERROR) {
+        outcome = CALL_CALLBACK_ERROR; /* the compiler says the same again */
+        unsure = unsure || w->knobs->recompile_limit;
     } else if (c.run_only) {
         outcome = CALL_RUN_ONLY;
     } else {
         outcome = miss(w, s, &c, &unsure);
-        if (outcome == CALL_COMPILED) {
+        if (c.l->outcome == CALL_DECLINED) {
+            if (outcome == CALL_COMPILED)
+                outcome = CALL_DECLINED; /* the same again */
+            else
+                f->unrecorded++;         /* later calls would have been looked up: nobody was asked, so nobody said no */
+        } else if (outcome == CALL_COMPILED) {
             int64_t ns = c.class_ < w->r->entry_count ? w->compile_ns[c.class_] : -1;
             sim_insert(w, s, (struct made){c.class_, c.group, unsure});
             s->ever++;
+            f->trusting += c.class_ >= w->r->entry_count;
             f->predicted.compile_ns += ns >= 0 ? ns : w->mean_compile_ns[c.code];
         }
     }
@@ -658,7 +687,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    if (w->base && w->knobs->isolate && c.torch && !w->several[c.code] && c.region < 0 && c.cache->count > 1 && recorded == CALL_HIT) {
+    if (w->base && w->knobs->isolate && c.torch && !w->several[c.code] && c.region < 0 && c.cache->count > 1 &&
+        (recorded == CALL_HIT || recorded == CALL_LIMIT)) {
         found |= WHATIF_UNDECIDED; /* of which torch.compile() was it? */
         w->groups_guessed = true;
     }
@@ -674,7 +704,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     if (c.torch && w->base && runs_compiled(predicted) != runs_compiled(recorded)) {
         nested_enter(w, &c, runs_compiled(predicted));
         if (runs_compiled(predicted))
-            w->unrecorded += w->breaks[c.code] > 0;
+            rests_called(w, c.code);
     }
 }
 
@@ -695,7 +725,7 @@ static void tally_add(struct whatif_tally *sum, const struct whatif_tally *t)
 static int by_change(const void *a, const void *b)
 {
     const struct whatif_function *x = a, *y = b;
-    int64_t m = x->changed + x->gone + x->undecided, n = y->changed + y->gone + y->undecided;
+    int64_t m = x->changed + x->gone + x->undecided + x->unrecorded, n = y->changed + y->gone + y->undecided + y->unrecorded;
 
     if (m != n)
         return m > n ? -1 : 1;
@@ -746,12 +776,16 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
                                 " for one.");
     if (k->dynamic_count && !k->dynamic_all)
         ok = ok && note(result, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.");
-    if (result->unrecorded)
-        ok = ok && note(result, "Calls that would be compiled have graph breaks: functions for the rest would be called of which the trace has nothing.");
+    if (result->total.unrecorded)
+        ok = ok && note(result, "Some calls would be looked up of which the trace has nothing: functions for the rest after a graph break, or calls of what"
+                                " the compiler was not asked for.");
+    if (result->total.trusting)
+        ok = ok && note(result, "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again.");
     if (w->frames_missing)
         ok = ok && note(result, "Frames are missing from the trace: which calls lie within others is not known for all.");
     if (open)
-        ok = ok && note(result, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen.");
+        ok = ok && note(result, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen, so fewer checks are"
+                                " recorded than there were.");
     if (losses)
         ok = ok && note(result, "Events were lost while recording: what comes after is uncertain.");
     return ok;
@@ -781,7 +815,6 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     *result = (struct whatif_result){0};
     w->knobs = knobs;
     w->failed = w->groups_guessed = w->limit_guessed = w->frames_missing = false;
-    w->unrecorded = 0;
     likeness_begin(w->like, knobs);
     w->sims = calloc(r->cache_count + 1, sizeof *w->sims);
     w->threads = calloc(r->thread_count + 1, sizeof *w->threads);
@@ -797,7 +830,7 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     result->total.code = REPLAY_NONE;
     for (size_t i = 0; i < r->code_count; i++) {
         struct whatif_function *f = &w->functions[i];
-        if (!f->recorded.calls)
+        if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = (uint32_t)i;
         tally_add(&result->total.recorded, &f->recorded);
@@ -805,13 +838,14 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         result->total.changed += f->changed;
         result->total.gone += f->gone;
         result->total.undecided += f->undecided;
+        result->total.unrecorded += f->unrecorded;
+        result->total.trusting += f->trusting;
         w->functions[result->function_count++] = *f;
     }
     if (result->function_count)
         qsort(w->functions, result->function_count, sizeof *w->functions, by_change);
     result->functions = w->functions;
     w->functions = NULL;
-    result->unrecorded = w->unrecorded;
     ok = !w->failed && notes_make(w, knobs, result);
 out:
     sims_free(w);

@@ -67,6 +67,8 @@ struct whatif_function { /* a code object; those of other processes are others *
     int64_t changed;    /* calls with another outcome */
     int64_t gone;       /* calls that would not be looked up any more */
     int64_t undecided;  /* calls whose outcome is a guess */
+    int64_t trusting;   /* calls that would run code of which the recording has no compile */
+    int64_t unrecorded; /* calls, at least, that would be looked up and of which the trace has nothing */
 };
 
 struct whatif_result {
@@ -76,7 +78,6 @@ struct whatif_result {
     uint8_t *outcomes;  /* owned: by lookup, enum outcome_kind, or WHATIF_GONE; with WHATIF_UNDECIDED added */
     char **notes;       /* owned: what was taken for granted */
     size_t note_count;
-    int64_t unrecorded; /* calls, at least, that would be looked up and of which the trace has nothing */
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 

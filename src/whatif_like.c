@@ -23,42 +23,7 @@
 #include "db.h"
 #include "remedy.h"
 #include "say.h"
-
-enum { DIMENSIONS = 16, PARTS = 48, GUARDS_MAX = 4096, CAUSES_MAX = 256 };
-
-/* A TENSOR_MATCH's or a signature's sizes. */
-struct shape {
-    int rank;                  /* -1: not a shape */
-    int64_t size[DIMENSIONS];  /* SIZE_ANY: dynamic */
-};
-enum { SIZE_ANY = -1 };
-
-struct part { /* of a signature: "x: Tensor float32[4, 3] cpu" */
-    char *name, *text;         /* owned by the signature's copy; TEXT: what comes after the name */
-    int before, after;         /* of a shape: bytes of TEXT up to '[', and where ']' is */
-    struct shape shape;
-};
-
-struct signature {
-    int64_t id;
-    char *copy;                /* owned */
-    struct part *parts;        /* owned */
-    int count;
-    bool read;
-};
-
-struct guard {
-    int64_t id;
-    char *kind, *source, *expression; /* owned */
-    struct shape shape;        /* of a TENSOR_MATCH */
-    int before;                /* bytes of its expression that come before the sizes */
-};
-
-struct guards {
-    struct guard *items;       /* owned; by source, then kind */
-    size_t count;
-    bool read;
-};
+#include "whatif_facts.h"
 
 struct cause {
     uint32_t made, older;      /* entries */
@@ -96,9 +61,7 @@ struct likeness {
     bool *founded;             /* by entry: a recorded call made it */
     uint32_t *founder;         /* by entry: that lookup */
     struct pairs pairs;
-    struct signature *signatures; /* by id, sorted */
-    size_t signature_count;
-    struct guards *guards;     /* by entry, read when wanted */
+    struct facts facts;
     struct cause *causes;      /* sorted by made */
     size_t cause_count;
     struct name *names;
@@ -106,7 +69,9 @@ struct likeness {
     char **backends;
     size_t backend_count;
     bool *lambdas;             /* by code: guards of it are functions */
-    bool relaxed;              /* the knobs make guards weaker */
+    bool *varied;              /* by code: something that is not in signatures made recompiles */
+    bool weaker;               /* the knobs make guards weaker */
+    bool relaxed;              /* that counts just now */
     bool failed;
     int assumed;
 };
@@ -165,193 +130,7 @@ static void pair_add(struct likeness *l, uint32_t made, uint32_t other, uint32_t
         *value |= bits;
 }
 
-/* ---- texts ----------------------------------------------------------------- */
-
-/* The numbers between TEXT and END; what is no number is dynamic. */
-static struct shape shape_of(const char *text, const char *end)
-{
-    struct shape shape = {.rank = 0};
-
-    while (text < end) {
-        const char *stop = memchr(text, ',', (size_t)(end - text));
-        if (!stop)
-            stop = end;
-        while (text < stop && *text == ' ')
-            text++;
-        if (text < stop) {
-            int64_t size = 0;
-            bool number = true;
-            for (const char *at = text; at < stop && *at != ' '; at++) {
-                number = number && isdigit((unsigned char)*at) && size < INT64_MAX / 100;
-                size = number ? size * 10 + (*at - '0') : size;
-            }
-            if (shape.rank == DIMENSIONS)
-                return (struct shape){.rank = -1};
-            shape.size[shape.rank++] = number ? size : SIZE_ANY;
-        }
-        text = stop + 1;
-    }
-    return shape;
-}
-
-/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes. */
-static char *part_end(char *text)
-{
-    int depth = 0;
-    char quote = 0;
-
-    for (; *text; text++) {
-        if (quote) {
-            if (*text == '\\' && text[1])
-                text++;
-            else if (*text == quote)
-                quote = 0;
-        } else if (*text == '\'' || *text == '"') {
-            quote = *text;
-        } else if (*text == '[' || *text == '(') {
-            depth++;
-        } else if (*text == ']' || *text == ')') {
-            depth--;
-        } else if (depth <= 0 && text[0] == ',' && text[1] == ' ') {
-            break;
-        }
-    }
-    return text;
-}
-
-static bool signature_read(struct likeness *l, struct signature *s)
-{
-    struct query *query = db_query(l->db, "SELECT text FROM signature WHERE signature_id = ?1");
-    char *at;
-
-    s->read = true;
-    query_bind_integer(query, 1, s->id);
-    if (query_step(query))
-        s->copy = strdup(query_text(query, 0, NULL));
-    if (!query_close(query))
-        l->failed = true;
-    if (!s->copy || !(s->parts = calloc(PARTS, sizeof *s->parts)))
-        return false;
-    for (at = s->copy; *at && s->count < PARTS;) {
-        struct part *p = &s->parts[s->count++];
-        char *end = part_end(at), *colon = strstr(at, ": "), *open, *close;
-        bool last = !*end;
-        *end = 0;
-        p->name = at;
-        p->text = colon && colon < end ? colon + 2 : end;
-        if (colon && colon < end)
-            *colon = 0;
-        p->shape.rank = -1;
-        /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
-        open = strchr(p->text, '[');
-        close = open ? strchr(open, ']') : NULL;
-        if (close && memchr(p->text, ' ', (size_t)(open - p->text)) && !memchr(p->text, '\'', (size_t)(open - p->text))) {
-            p->shape = shape_of(open + 1, close);
-            p->before = (int)(open - p->text);
-            p->after = (int)(close - p->text);
-        }
-        at = last ? end : end + 2;
-    }
-    return true;
-}
-
-static struct signature *signature_of(struct likeness *l, int64_t id)
-{
-    size_t low = 0, high = l->signature_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->signatures[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (id < 0 || low == l->signature_count || l->signatures[low].id != id)
-        return NULL;
-    if (!l->signatures[low].read)
-        signature_read(l, &l->signatures[low]);
-    return l->signatures[low].parts ? &l->signatures[low] : NULL;
-}
-
-static const struct part *part_of(const struct signature *s, const char *name)
-{
-    for (int i = 0; i < s->count; i++)
-        if (!strcmp(s->parts[i].name, name))
-            return &s->parts[i];
-    return NULL;
-}
-
 /* ---- guards ---------------------------------------------------------------- */
-
-static int by_source(const void *a, const void *b)
-{
-    const struct guard *x = a, *y = b;
-    int order = strcmp(x->source, y->source);
-
-    return order ? order : strcmp(x->kind, y->kind);
-}
-
-static char *column_text(struct query *query, int column)
-{
-    return strdup(query_text(query, column, NULL));
-}
-
-/* Guards whose expressions, when they differ, exclude each other. */
-static bool exact_kind(const char *kind)
-{
-    static const char *const kinds[] = {"EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH", "CLASS_MATCH", "ID_MATCH", "FUNCTION_MATCH", "CLOSURE_MATCH",
-                                        "BUILTIN_MATCH", "MODULE_MATCH", "SEQUENCE_LENGTH", "LIST_LENGTH", "TUPLE_LENGTH", "DICT_LENGTH", "DICT_KEYS",
-                                        "NONE_MATCH", "TRUE_MATCH", "FALSE_MATCH", "BOOL_MATCH"};
-
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kind, kinds[i]))
-            return true;
-    return false;
-}
-
-static const struct guards *guards_of(struct likeness *l, uint32_t entry)
-{
-    struct guards *g = &l->guards[entry];
-    struct query *query;
-
-    if (g->read)
-        return g;
-    g->read = true;
-    query = db_query(l->db, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2");
-    query_bind_integer(query, 1, l->r->entries[entry].id);
-    query_bind_integer(query, 2, GUARDS_MAX);
-    while (query_step(query)) {
-        struct guard *more = realloc(g->items, (g->count + 1) * sizeof *more), *one;
-        const char *open;
-        if (!more) {
-            l->failed = true;
-            break;
-        }
-        g->items = more;
-        one = &more[g->count];
-        *one = (struct guard){.id = query_integer(query, 0), .kind = column_text(query, 1), .source = column_text(query, 2),
-                              .expression = column_text(query, 3), .shape = {.rank = -1}};
-        g->count++; /* so that it is freed */
-        if (!one->kind || !one->source || !one->expression) {
-            l->failed = true;
-            break;
-        }
-        /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
-        if (!strcmp(one->kind, "TENSOR_MATCH") && ((open = strstr(one->expression, "size=[")) || (open = strstr(one->expression, "size (")))) {
-            const char *from = strpbrk(open, "[("), *close = strpbrk(from, "])");
-            if (close)
-                one->shape = shape_of(from + 1, close);
-            one->before = (int)(open - one->expression);
-        }
-    }
-    if (!query_close(query))
-        l->failed = true;
-    if (!l->failed && g->count)
-        qsort(g->items, g->count, sizeof *g->items, by_source);
-    else if (l->failed)
-        g->count = 0;
-    return g;
-}
 
 static bool torch_code(const struct likeness *l, uint32_t entry)
 {
@@ -374,7 +153,7 @@ static bool guards_exclude(const struct guard *a, const struct guard *b, bool to
 
     if (strcmp(a->kind, b->kind)) /* on one source: None, a tensor, or something else */
         return (null != !strcmp(b->kind, "NONE_MATCH") || tensor != (b->shape.rank >= 0)) &&
-               (exact_kind(a->kind) || tensor) && (exact_kind(b->kind) || b->shape.rank >= 0);
+               (guard_exact(a->kind) || tensor) && (guard_exact(b->kind) || b->shape.rank >= 0);
     if (tensor && b->shape.rank >= 0) {
         if (a->before != b->before || strncmp(a->expression, b->expression, (size_t)a->before) || a->shape.rank != b->shape.rank)
             return true;
@@ -383,19 +162,7 @@ static bool guards_exclude(const struct guard *a, const struct guard *b, bool to
                 return true;
         return false;
     }
-    return exact_kind(a->kind) && strcmp(a->expression, b->expression);
-}
-
-/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
-static const char *local_of(const char *source, size_t *bytes, const char **rest)
-{
-    const char *end = strncmp(source, "L['", 3) ? NULL : strstr(source + 3, "']");
-
-    if (!end)
-        return NULL;
-    *bytes = (size_t)(end - source - 3);
-    *rest = end + 2;
-    return source + 3;
+    return guard_exact(a->kind) && strcmp(a->expression, b->expression);
 }
 
 /* Is the type of local NAME settled by one of GUARDS? */
@@ -404,7 +171,7 @@ static bool type_settled(const struct guards *guards, const char *name)
     for (size_t i = 0; i < guards->count; i++) {
         const struct guard *g = &guards->items[i];
         size_t bytes;
-        const char *rest, *local = local_of(g->source, &bytes, &rest);
+        const char *rest, *local = source_local(g->source, &bytes, &rest);
         if (local && !*rest && bytes == strlen(name) && !strncmp(local, name, bytes) &&
             (g->shape.rank >= 0 || !strcmp(g->kind, "EQUALS_MATCH") || !strcmp(g->kind, "CONSTANT_MATCH") || !strcmp(g->kind, "TYPE_MATCH")))
             return true;
@@ -412,20 +179,14 @@ static bool type_settled(const struct guards *guards, const char *name)
     return false;
 }
 
-/* Bytes of a part's text that tell the type. */
-static size_t type_bytes(const struct part *p)
-{
-    return strcspn(p->text, " [");
-}
-
 static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
-    const struct signature *a = signature_of(l, l->class_signature[one]), *b = signature_of(l, l->class_signature[other]);
+    const struct signature *a = facts_signature(&l->facts, l->class_signature[one]), *b = facts_signature(&l->facts, l->class_signature[other]);
 
     for (int i = 0; a && b && i < a->count; i++) {
-        const struct part *x = &a->parts[i], *y = part_of(b, x->name);
-        if (y && (type_bytes(x) != type_bytes(y) || strncmp(x->text, y->text, type_bytes(x))) && type_settled(guards_of(l, one), x->name) &&
-            type_settled(guards_of(l, other), x->name))
+        const struct part *x = &a->parts[i], *y = signature_part(b, x->name);
+        if (y && !parts_typed_alike(x, y) && type_settled(facts_guards(&l->facts, one), x->name) &&
+            type_settled(facts_guards(&l->facts, other), x->name))
             return true;
     }
     return false;
@@ -434,7 +195,7 @@ static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
 /* No call fits the guards of both. */
 static bool entries_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
-    const struct guards *a = guards_of(l, one), *b = guards_of(l, other);
+    const struct guards *a = facts_guards(&l->facts, one), *b = facts_guards(&l->facts, other);
     bool torch = torch_code(l, one);
     size_t i = 0, k = 0;
 
@@ -460,7 +221,7 @@ static void name_learn(struct likeness *l, struct name *n, const struct guards *
     for (size_t i = 0; i < guards->count; i++) {
         const struct guard *g = &guards->items[i];
         size_t bytes;
-        const char *rest, *local = local_of(g->source, &bytes, &rest);
+        const char *rest, *local = source_local(g->source, &bytes, &rest);
         if (!local || bytes != strlen(n->name) || strncmp(local, n->name, bytes))
             continue;
         n->guarded = true;
@@ -478,7 +239,7 @@ static void name_learn(struct likeness *l, struct name *n, const struct guards *
             }
         } else if (!strcmp(g->kind, "TYPE_MATCH")) {
             n->typed = true;
-        } else if (exact_kind(g->kind)) {
+        } else if (guard_exact(g->kind)) {
             n->exact = true;
             if (!n->value)
                 n->value = strdup(g->expression), n->values = 1;
@@ -507,7 +268,7 @@ static const struct name *name_of(struct likeness *l, uint32_t code, const char 
     l->name_count++;
     for (size_t i = 0; i < l->r->entry_count; i++)
         if (l->r->entries[i].code == code)
-            name_learn(l, n, guards_of(l, (uint32_t)i));
+            name_learn(l, n, facts_guards(&l->facts, (uint32_t)i));
     return n;
 err:
     l->failed = true;
@@ -527,9 +288,9 @@ static bool same_source(const char *a, const char *b)
     size_t m = strlen(a), n = strlen(b), bytes;
     const char *rest, *local;
 
-    if ((local = local_of(a, &bytes, &rest)) && !*rest)
+    if ((local = source_local(a, &bytes, &rest)) && !*rest)
         a = local, m = bytes;
-    if ((local = local_of(b, &bytes, &rest)) && !*rest)
+    if ((local = source_local(b, &bytes, &rest)) && !*rest)
         b = local, n = bytes;
     return m == n && !strncmp(a, b, n);
 }
@@ -617,11 +378,11 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
             like = least(like, sizes_like(l, code, n, a, b, i, torch));
         return like;
     }
-    if (type_bytes(a) != type_bytes(b) || strncmp(a->text, b->text, type_bytes(a))) /* of other types */
+    if (!parts_typed_alike(a, b)) /* of other types */
         return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
     if (n->exact && dropped(l, code, "EQUALS_MATCH", -1))
         return LIKE_YES;
-    if (l->relaxed && made_dynamic(l, code, n->name, -1) && (!strncmp(a->text, "int ", 4) || !l->knobs->dynamic_all)) {
+    if (l->relaxed && made_dynamic(l, code, n->name, -1) && (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
         bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") || !strcmp(b->text, "int 1"));
         l->assumed |= ASSUMED_DYNAMIC;
         return small ? LIKE_NO : LIKE_YES;
@@ -639,10 +400,10 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
 static bool ducks_fit(const struct likeness *l, uint32_t code, const struct signature *a, const struct signature *b)
 {
     for (int i = 0; i < a->count; i++) {
-        const struct part *x = &a->parts[i], *p = part_of(b, x->name);
+        const struct part *x = &a->parts[i], *p = signature_part(b, x->name);
         for (int d = 0; p && d < x->shape.rank && p->shape.rank == x->shape.rank; d++)
             for (int k = i; k < a->count; k++) {
-                const struct part *y = &a->parts[k], *q = part_of(b, y->name);
+                const struct part *y = &a->parts[k], *q = signature_part(b, y->name);
                 for (int e = 0; q && e < y->shape.rank && q->shape.rank == y->shape.rank; e++)
                     if (x->shape.size[d] > 1 && x->shape.size[d] == y->shape.size[e] && p->shape.size[d] != q->shape.size[e] &&
                         made_dynamic(l, code, x->name, d) && made_dynamic(l, code, y->name, e))
@@ -654,7 +415,7 @@ static bool ducks_fit(const struct likeness *l, uint32_t code, const struct sign
 
 static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made, int64_t other, bool torch)
 {
-    const struct signature *a = signature_of(l, made), *b = signature_of(l, other);
+    const struct signature *a = facts_signature(&l->facts, made), *b = facts_signature(&l->facts, other);
     enum like like = LIKE_YES;
 
     if (!a || !b)
@@ -664,7 +425,7 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
         return LIKE_YES;
     }
     for (int i = 0; i < a->count; i++) {
-        const struct part *p = part_of(b, a->parts[i].name);
+        const struct part *p = signature_part(b, a->parts[i].name);
         like = least(like, p ? parts_like(l, code, &a->parts[i], p, torch) : LIKE_GUESS_NO);
     }
     if (a->count != b->count)
@@ -694,8 +455,9 @@ static bool weakened(struct likeness *l, uint32_t code, const char *kind, const 
         return false;
     if (!knobs_meant(l, code))
         return false;
-    if (l->knobs->dynamic_all) /* numbers only where they are inputs themselves: an attribute is a constant to torch */
-        return shaped || !strcmp(kind, "SHAPE_ENV") || (value && local_of(source, &bytes, &rest) && !*rest);
+    if (l->knobs->dynamic_all) /* what a module holds stays as it is; numbers only where they are inputs themselves */
+        return !strstr(source, "._parameters") && !strstr(source, "._buffers") && !strstr(source, "._modules") &&
+               (shaped || !strcmp(kind, "SHAPE_ENV") || (value && source_local(source, &bytes, &rest) && !*rest));
     /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
     base = strndup(source, aspect ? (size_t)(aspect - source) : strlen(source));
     weak = base && made_dynamic(l, code, base, dimension) && (shaped || value);
@@ -707,6 +469,8 @@ static bool weakened(struct likeness *l, uint32_t code, const char *kind, const 
 static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bool torch)
 {
     uint32_t entries = (uint32_t)l->r->entry_count, code = l->class_code[made];
+    bool told = false; /* all that told them apart is known */
+    enum like like;
 
     if (made < entries && other < entries) {
         size_t low = 0, high = l->cause_count;
@@ -721,11 +485,17 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
             const struct cause *c = &l->causes[low];
             if (c->older != made)
                 continue;
+            told = true;
             if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension, -1))
                 return LIKE_NO;
         }
     }
-    return signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch);
+    like = signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch);
+    if (like == LIKE_YES && !told && l->varied[code]) {
+        l->assumed |= ASSUMED_HIDDEN;
+        return LIKE_GUESS_NO;
+    }
+    return like;
 }
 
 /* ---- the question ---------------------------------------------------------- */
@@ -747,7 +517,7 @@ static int own_check(const struct likeness *l, uint32_t made, uint32_t lookup, i
 
 static const struct guard *guard_with(struct likeness *l, uint32_t entry, int64_t id)
 {
-    const struct guards *g = guards_of(l, entry);
+    const struct guards *g = facts_guards(&l->facts, entry);
 
     for (size_t i = 0; i < g->count; i++)
         if (g->items[i].id == id)
@@ -803,7 +573,9 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     torch = l->r->caches[l->r->lookups[lookup].cache].process != REPLAY_NONE &&
             l->r->processes[l->r->caches[l->r->lookups[lookup].cache].process].torch;
     own = made < entries ? own_check(l, made, lookup, &failed) : -1;
+    l->relaxed = false;
     like = own == 1 ? LIKE_YES : own == 0 ? LIKE_NO : plain_like(l, made, other, first, torch);
+    l->relaxed = l->weaker;
     if (like == LIKE_YES || !l->relaxed || !knobs_meant(l, l->class_code[made]))
         return like;
     bits = pair_at(l, pair_key(made, other));
@@ -825,7 +597,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
 void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs)
 {
     l->knobs = knobs;
-    l->relaxed = knobs->dynamic_all || knobs->dynamic_count || knobs->drop_count;
+    l->weaker = l->relaxed = knobs->dynamic_all || knobs->dynamic_count || knobs->drop_count;
     l->assumed = 0;
     for (size_t i = 0; i < l->pairs.room; i++)
         l->pairs.values[i] &= ~(uint32_t)(WEAK_KNOWN | 3u << WEAK_SHIFT);
@@ -876,33 +648,6 @@ static bool classes_room(struct likeness *l, uint32_t count)
     return true;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = ((const struct signature *)a)->id, y = ((const struct signature *)b)->id;
-
-    return (x > y) - (x < y);
-}
-
-static bool load_signatures(struct likeness *l)
-{
-    struct query *query = db_query(l->db, "SELECT signature_id FROM signature ORDER BY signature_id");
-    bool ok = true;
-
-    while (ok && query_step(query)) {
-        if (!(l->signature_count & (l->signature_count - 1))) {
-            struct signature *more = realloc(l->signatures, (l->signature_count ? l->signature_count * 2 : 1) * sizeof *more);
-            ok = more != NULL;
-            l->signatures = ok ? more : l->signatures;
-        }
-        if (ok)
-            l->signatures[l->signature_count++] = (struct signature){.id = query_integer(query, 0)};
-    }
-    ok = query_close(query) && ok;
-    if (l->signature_count)
-        qsort(l->signatures, l->signature_count, sizeof *l->signatures, by_id);
-    return ok;
-}
-
 /* What of a tensor is told to differ: SHAPED, and *DIMENSION of it. "L['x'].size()[0]"; ours "size[0] = 16". */
 static bool aspect_of(const char *source, const char *expected, int *dimension)
 {
@@ -943,8 +688,11 @@ static bool load_causes(struct likeness *l)
             l->causes = more;
         }
         c = &l->causes[l->cause_count++];
-        *c = (struct cause){.made = made, .older = older, .kind = column_text(query, 2), .source = column_text(query, 3)};
+        *c = (struct cause){.made = made, .older = older, .kind = strdup(query_text(query, 2, NULL)),
+                            .source = strdup(query_text(query, 3, NULL))};
         ok = c->kind && c->source;
+        if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(c->kind, c->source))
+            l->varied[l->r->entries[made].code] = true;
         if (ok)
             c->shaped = aspect_of(c->source, query_text(query, 4, NULL), &c->dimension);
         pair_add(l, older, made, !strcmp(c->kind ? c->kind : "", "BACKEND_MATCH") ? SEEN_MISMATCH : FIRST_FAIL);
@@ -992,19 +740,6 @@ static bool load_lambdas(struct likeness *l)
     return query_close(query);
 }
 
-/* Did a guard that GUARD is see something that the signature does not show? */
-static bool guard_hidden(const struct guard *g)
-{
-    size_t bytes;
-    const char *rest, *local = local_of(g->source, &bytes, &rest);
-
-    if (!local)
-        return strcmp(g->kind, "LAMBDA") || *g->source; /* a function of the locals */
-    if (*rest)
-        return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
-    return !strcmp(g->kind, "ID_MATCH") || strstr(g->kind, "FUNCTION") || strstr(g->kind, "CLOSURE") || !strcmp(g->kind, "DICT_KEYS");
-}
-
 /* The class of a call that ran no entry: its code, its signature, and the guards that failed where those look at
  * something else. */
 static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t lookup, int64_t signature)
@@ -1012,7 +747,7 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
     const struct replay_lookup *k = &l->r->lookups[lookup];
     uint32_t code = l->r->caches[k->cache].code, backend = REPLAY_NONE, *at;
     uint64_t key = (uint64_t)code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
-    bool hidden = signature < 0;
+    bool unseen = signature < 0;
     struct pairs mine;
 
     for (uint32_t i = 0; i < k->check_count; i++) {
@@ -1023,8 +758,8 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
             continue;
         if (c->result != CHECK_MISMATCH)
             backend = l->class_backend[c->entry];
-        if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) && guard_hidden(g)) {
-            hidden = true;
+        if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) && guard_hidden(g->kind, g->source)) {
+            unseen = true;
             key = key * 31 + (uint64_t)failed;
         }
     }
@@ -1043,7 +778,7 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
         }
         l->class_signature[l->class_count] = signature;
         l->class_code[l->class_count] = code;
-        l->class_hidden[l->class_count] = hidden;
+        l->class_hidden[l->class_count] = unseen;
         l->class_backend[l->class_count] = backend;
         *at = ++l->class_count;
     }
@@ -1082,7 +817,7 @@ static bool learn(struct likeness *l)
     }
     free(known.keys);
     free(known.values);
-    return !l->failed;
+    return !l->failed && !l->facts.failed;
 }
 
 struct likeness *likeness_open(struct db *db, const struct replay *r)
@@ -1097,9 +832,9 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
     l->classes = malloc((r->lookup_count + 1) * sizeof *l->classes);
     l->founded = calloc(r->entry_count + 1, sizeof *l->founded);
     l->founder = malloc((r->entry_count + 1) * sizeof *l->founder);
-    l->guards = calloc(r->entry_count + 1, sizeof *l->guards);
     l->lambdas = calloc(r->code_count + 1, sizeof *l->lambdas);
-    if (!l->classes || !l->founded || !l->founder || !l->guards || !l->lambdas || !classes_room(l, (uint32_t)r->entry_count + 1))
+    l->varied = calloc(r->code_count + 1, sizeof *l->varied);
+    if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied || !classes_room(l, (uint32_t)r->entry_count + 1))
         goto out;
     l->class_count = (uint32_t)r->entry_count;
     for (size_t i = 0; i < r->entry_count; i++) {
@@ -1109,10 +844,10 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         l->class_backend[i] = REPLAY_NONE;
         l->founder[i] = REPLAY_NONE;
     }
-    ok = load_signatures(l) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
+    ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
 out:
     if (!ok) {
-        if (!l || l->failed)
+        if (!l || l->failed || l->facts.failed)
             say_error("out of memory");
         likeness_free(l);
         return NULL;
@@ -1124,18 +859,7 @@ void likeness_free(struct likeness *l)
 {
     if (!l)
         return;
-    for (size_t i = 0; i < l->signature_count; i++) {
-        free(l->signatures[i].copy);
-        free(l->signatures[i].parts);
-    }
-    for (size_t i = 0; l->guards && i < l->r->entry_count; i++) {
-        for (size_t k = 0; k < l->guards[i].count; k++) {
-            free(l->guards[i].items[k].kind);
-            free(l->guards[i].items[k].source);
-            free(l->guards[i].items[k].expression);
-        }
-        free(l->guards[i].items);
-    }
+    facts_close(&l->facts);
     for (size_t i = 0; i < l->cause_count; i++) {
         free(l->causes[i].kind);
         free(l->causes[i].source);
@@ -1146,12 +870,11 @@ void likeness_free(struct likeness *l)
     }
     for (size_t i = 0; i < l->backend_count; i++)
         free(l->backends[i]);
-    free(l->signatures);
-    free(l->guards);
     free(l->causes);
     free(l->names);
     free(l->backends);
     free(l->lambdas);
+    free(l->varied);
     free(l->classes);
     free(l->founded);
     free(l->founder);
