@@ -34,12 +34,14 @@ static size_t slot_of(const struct replay_map *map, int64_t key)
 
 uint32_t replay_map_get(const struct replay_map *map, int64_t key)
 {
-    return map->room ? map->values[slot_of(map, key)] : REPLAY_NONE;
+    if (!map->gaps)
+        return (uint64_t)key - (uint64_t)map->first < map->count ? (uint32_t)((uint64_t)key - (uint64_t)map->first) : REPLAY_NONE;
+    return map->values[slot_of(map, key)];
 }
 
 static bool map_room(struct replay_map *map)
 {
-    struct replay_map more = {.room = map->room ? map->room * 2 : 64};
+    struct replay_map more = {.room = map->room ? map->room * 2 : 64, .first = map->first, .gaps = map->gaps};
 
     if (map->count * 2 < map->room)
         return true;
@@ -73,6 +75,9 @@ static bool map_put(struct replay_map *map, int64_t key, uint32_t value)
         return false;
     at = slot_of(map, key);
     if (map->values[at] == REPLAY_NONE) {
+        if (!map->count)
+            map->first = key;
+        map->gaps = map->gaps || value != map->count || (uint64_t)key - (uint64_t)map->first != value;
         map->keys[at] = key;
         map->values[at] = value;
         map->count++;
@@ -284,10 +289,11 @@ static bool load_lookups(struct replay *r, bool times)
         l->end_ns = l->start_ns + time_of(query, 4, 0);
         thread = integer_or(query, 5, -1);
         l->outcome = thread < 0 || thread >= CALL_KINDS ? REPLAY_OUTCOME_UNKNOWN : (uint8_t)thread;
-        l->named = query_type(query, 6) != QUERY_NULL;
-        l->entry = l->named ? replay_map_get(&r->entry_ids, query_integer(query, 6)) : REPLAY_NONE;
-        l->observed = query_type(query, 7) == QUERY_NULL;
-        checked = l->observed ? 0 : query_integer(query, 7);
+        checked = query_integer(query, 6); /* 0 may be NULL: the type is asked only then */
+        l->named = checked || query_type(query, 6) != QUERY_NULL;
+        l->entry = l->named ? replay_map_get(&r->entry_ids, checked) : REPLAY_NONE;
+        checked = query_integer(query, 7);
+        l->observed = !checked && query_type(query, 7) == QUERY_NULL;
         l->checked = checked < 0 || checked > UINT16_MAX ? UINT16_MAX : (uint16_t)checked;
         l->cache = code == REPLAY_NONE ? REPLAY_NONE
                    : cache_index(r, code, l->thread == REPLAY_NONE ? REPLAY_NONE : r->threads[l->thread].process);
@@ -365,7 +371,7 @@ static int load_checks(struct replay *r, const struct replay_map *owners, bool s
             status = -1;
     }
     while (!status && query_step(query)) {
-        int64_t id = integer_or(query, 0, INT64_MIN), position = integer_or(query, 1, -1);
+        int64_t id = integer_or(query, 0, INT64_MIN), position = integer_or(query, 1, -1), guard;
         struct replay_check *c;
         struct replay_lookup *l;
         uint32_t entry;
@@ -393,12 +399,14 @@ static int load_checks(struct replay *r, const struct replay_map *owners, bool s
         entry = replay_map_get(&r->entry_ids, integer_or(query, 2, -1));
         c->entry = entry == REPLAY_NONE ? REPLAY_CHECK_NONE : entry;
         c->result = result_of(query_text(query, 3, NULL));
-        if (query_type(query, 4) != QUERY_NULL)
-            c->bad_guard = replay_map_get(owners, query_integer(query, 4)) != entry || c->result == CHECK_PASS;
+        if ((guard = query_integer(query, 4)) || query_type(query, 4) != QUERY_NULL)
+            c->bad_guard = replay_map_get(owners, guard) != entry || c->result == CHECK_PASS;
+        else
+            guard = -1;
         if (entry != REPLAY_NONE && r->entries[entry].guards >= 0 && query_integer(query, 5) > r->entries[entry].guards)
             c->bad_guard = true;
         if (times)
-            r->failed[failed - 1] = integer_or(query, 4, -1);
+            r->failed[failed - 1] = guard;
         if (times && entry != REPLAY_NONE && c->result <= CHECK_FAIL && query_type(query, 6) != QUERY_NULL) {
             struct replay_times *t = &r->times[entry];
             int64_t ns = time_of(query, 6, 0);

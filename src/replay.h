@@ -94,8 +94,8 @@ struct replay_compile { int64_t id, start_ns, end_ns; uint32_t code, thread, ent
 struct replay_break { int64_t id; uint32_t compile; };
 struct replay_event { int64_t at_ns; uint32_t index; uint32_t kind; };
 
-/* Row id -> index. */
-struct replay_map { int64_t *keys; uint32_t *values; size_t room, count; };
+/* Row id -> index. While the n-th key put in is FIRST + n, with value n, no table is asked. */
+struct replay_map { int64_t *keys; uint32_t *values; size_t room, count; int64_t first; bool gaps; };
 
 struct replay {
     struct db *db; /* borrowed */

@@ -63,7 +63,10 @@ struct whatif {
     uint8_t *base;           /* owned: outcomes without a change, as in a result */
     int64_t *limits;         /* owned, by code: the limit in force, as far as the trace shows; 0 not known */
     int64_t *compile_ns;     /* owned, by class: how long its compile took, -1 not known */
-    int64_t *mean_compile_ns, *mean_fail_ns, *mean_pass_ns; /* owned, by code */
+    int64_t *mean_compile_ns; /* owned, by code */
+    int64_t *check_ns;       /* owned, by entry and then by code: of a check that fails, of one that passes */
+    struct whatif_tally *recorded; /* owned, by code, once it is known */
+    bool regions;            /* some entries are of a region */
     bool *resumes;           /* owned, by code: made for the rest after a graph break */
     struct rest { uint32_t code, resume; } *rests; /* owned: functions made for the rest after a graph break, by code */
     size_t rest_count;
@@ -133,10 +136,15 @@ static bool learn_times(struct whatif *w)
             sums[r->entries[i].code * 6 + 3 + p * 2] += r->times[i].count[p];
         }
     for (size_t i = 0; i < r->code_count; i++) {
-        w->mean_compile_ns[i] = sums[i * 6 + 1] ? sums[i * 6] / sums[i * 6 + 1] : 0;
-        w->mean_fail_ns[i] = sums[i * 6 + 3] ? sums[i * 6 + 2] / sums[i * 6 + 3] : sums[i * 6 + 5] ? sums[i * 6 + 4] / sums[i * 6 + 5] : 0;
-        w->mean_pass_ns[i] = sums[i * 6 + 5] ? sums[i * 6 + 4] / sums[i * 6 + 5] : w->mean_fail_ns[i];
+        int64_t *ns = w->check_ns + (r->entry_count + i) * 2, *sum = sums + i * 6;
+        w->mean_compile_ns[i] = sum[1] ? sum[0] / sum[1] : 0;
+        ns[0] = sum[3] ? sum[2] / sum[3] : sum[5] ? sum[4] / sum[5] : 0;
+        ns[1] = sum[5] ? sum[4] / sum[5] : ns[0];
     }
+    for (size_t i = 0; i < r->entry_count; i++)
+        for (int p = 0; p < 2; p++)
+            w->check_ns[i * 2 + p] = r->times[i].count[p] ? r->times[i].ns[p] / r->times[i].count[p]
+                                                          : w->check_ns[(r->entry_count + r->entries[i].code) * 2 + p];
     free(sums);
     query = db_query(w->db, "SELECT c.code_id FROM code c WHERE c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*'");
     while (query_step(query)) {
@@ -195,12 +203,11 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
     w->limits = calloc(r->code_count + 1, sizeof *w->limits);
     w->compile_ns = malloc((r->entry_count + 1) * sizeof *w->compile_ns);
     w->mean_compile_ns = calloc(r->code_count + 1, sizeof *w->mean_compile_ns);
-    w->mean_fail_ns = calloc(r->code_count + 1, sizeof *w->mean_fail_ns);
-    w->mean_pass_ns = calloc(r->code_count + 1, sizeof *w->mean_pass_ns);
+    w->check_ns = calloc((r->entry_count + r->code_count + 1) * 2, sizeof *w->check_ns);
     w->resumes = calloc(r->code_count + 1, sizeof *w->resumes);
     w->several = calloc(r->code_count + 1, sizeof *w->several);
     w->by_fork = malloc((r->cache_count + 1) * sizeof *w->by_fork);
-    if (!w->limits || !w->compile_ns || !w->mean_compile_ns || !w->mean_fail_ns || !w->mean_pass_ns || !w->resumes || !w->several ||
+    if (!w->limits || !w->compile_ns || !w->mean_compile_ns || !w->check_ns || !w->resumes || !w->several ||
         !w->by_fork) {
         say_error("out of memory");
         goto out;
@@ -210,6 +217,8 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
         if (r->caches[i].parent != REPLAY_NONE && r->caches[i].process != REPLAY_NONE)
             w->by_fork[w->forks++] = (uint32_t)i;
     qsort_r(w->by_fork, w->forks, sizeof *w->by_fork, by_fork_time, r);
+    for (size_t i = 0; i < r->entry_count; i++)
+        w->regions = w->regions || r->entries[i].region >= 0;
     for (size_t i = 1; i < r->entry_count; i++)
         for (size_t k = 0; k < i && !w->several[r->entries[i].code]; k++) {
             if (i - k > 256) /* far apart: enough was seen */
@@ -218,7 +227,9 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
                 w->several[r->entries[i].code] = r->entries[i].region != r->entries[k].region ||
                                                  likeness_backend(w->like, (uint32_t)i) != likeness_backend(w->like, (uint32_t)k);
         }
-    ok = learn_limits(w) && learn_times(w) && run(w, &none, &base);
+    ok = learn_limits(w) && learn_times(w) && run(w, &none, &base) && (w->recorded = calloc(r->code_count + 1, sizeof *w->recorded));
+    for (size_t i = 0; ok && i < base.function_count; i++)
+        w->recorded[base.functions[i].code] = base.functions[i].recorded;
     w->base = base.outcomes;
     base.outcomes = NULL;
     whatif_result_free(&base);
@@ -239,8 +250,8 @@ void whatif_free(struct whatif *w)
     free(w->limits);
     free(w->compile_ns);
     free(w->mean_compile_ns);
-    free(w->mean_fail_ns);
-    free(w->mean_pass_ns);
+    free(w->check_ns);
+    free(w->recorded);
     free(w->resumes);
     free(w->rests);
     free(w->several);
@@ -431,10 +442,10 @@ static bool backend_fits(const struct whatif *w, const struct call *c, const str
 
 static void check_cost(const struct whatif *w, const struct call *c, const struct made *m, bool passed, struct whatif_tally *t)
 {
-    const struct replay_times *times = m->class_ < w->r->entry_count ? &w->r->times[m->class_] : NULL;
+    size_t at = m->class_ < w->r->entry_count ? m->class_ : w->r->entry_count + c->code;
 
     t->checks++;
-    t->check_ns += times && times->count[passed] ? times->ns[passed] / times->count[passed] : passed ? w->mean_pass_ns[c->code] : w->mean_fail_ns[c->code];
+    t->check_ns += w->check_ns[at * 2 + passed];
 }
 
 /* The entry that C hits: its place, or -1. *UNSURE: that is a guess. */
@@ -444,6 +455,10 @@ static int64_t find_entry(struct whatif *w, struct sim *s, const struct call *c,
     bool maybe = false;
 
     *unsure = false;
+    if (s->count && s->list[0].class_ == c->class_ && c->class_ < w->r->entry_count && !s->list[0].unsure && s->list[0].group == c->group) {
+        check_cost(w, c, &s->list[0], true, t); /* by far the most: the entry in front is the one that ran */
+        return 0;
+    }
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < s->count; i++) {
             struct made *m = &s->list[i];
@@ -648,7 +663,7 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     c.run_only = c.l->outcome == CALL_RUN_ONLY;
     if (c.class_ < r->entry_count)
         c.region = r->entries[c.class_].region;
-    for (uint32_t i = 0; i < c.l->check_count && c.region < 0; i++)
+    for (uint32_t i = 0; w->regions && i < c.l->check_count && c.region < 0; i++)
         if (r->checks[c.l->checks + i].entry != REPLAY_CHECK_NONE)
             c.region = r->entries[r->checks[c.l->checks + i].entry].region;
     c.backend = c.run_only ? REPLAY_NONE : likeness_backend(w->like, c.class_);
@@ -676,7 +691,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         return;
     }
     sim_advance(w, c.l->cache, c.l->start_ns);
-    count_recorded(w, &c, &f->recorded);
+    if (!w->recorded)
+        count_recorded(w, &c, &f->recorded);
     if (untouched(c.l) || (c.torch && c.l->outcome == CALL_LIMIT && w->limits[c.code] < 0)) {
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
@@ -830,6 +846,8 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     result->total.code = REPLAY_NONE;
     for (size_t i = 0; i < r->code_count; i++) {
         struct whatif_function *f = &w->functions[i];
+        if (w->recorded)
+            f->recorded = w->recorded[i];
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = (uint32_t)i;
