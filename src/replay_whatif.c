@@ -99,7 +99,7 @@ static void text_print(struct printer *p)
         putc('\n', p->out);
     } else {
         fputs("What if ", p->out);
-        prose_text(p->out, knobs, WIDTH * 4);
+        prose_text(p->out, knobs && *knobs ? knobs : "nothing were changed", WIDTH * 4);
         fputs("? The recorded calls decided again; the program is not run again.\n", p->out);
     }
     free(knobs);
@@ -281,6 +281,7 @@ int replay_whatif(struct db *db, struct replay *replay, const struct replay_what
         } else {
             ok = whatif_knob(&knobs, asked->settings[i]);
         }
+    ok = ok && whatif_knobs_known(&knobs, db);
     status = ok ? codes_of(db, replay, asked->function, asked->json, &codes) : 2;
     if (status >= 0)
         goto out;

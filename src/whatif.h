@@ -40,13 +40,15 @@ struct whatif_knobs {
     bool dynamic_all;
     struct whatif_dimension dynamic[WHATIF_DYNAMIC];
     int dynamic_count;
-    char *drops[WHATIF_DROPS]; /* owned: kinds of guards, or guard ids */
+    char *drops[WHATIF_DROPS]; /* owned: kinds of guards, or ids: of a guard, and those of its kind and source for the same code */
     int drop_count;
     const bool *codes;       /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
 };
 
 /* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
+/* Does DB have what KNOBS speak of, sources and guards? False: it was said what it lacks. */
+bool whatif_knobs_known(const struct whatif_knobs *knobs, struct db *db);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 /* KNOBS as they would be typed. The caller frees it; NULL: no memory. */
 char *whatif_knobs_text(const struct whatif_knobs *knobs);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db.h"
 #include "say.h"
 #include "whatif.h"
 
@@ -155,4 +156,39 @@ char *whatif_knobs_text(const struct whatif_knobs *k)
     if (text && *text)
         memmove(text, text + 1, strlen(text));
     return text;
+}
+
+/* Does SQL, with TEXT as its ?1, have a row? */
+static bool any_row(struct db *db, const char *sql, const char *text, bool *failed)
+{
+    struct query *query = db_query(db, sql);
+    bool found;
+
+    query_bind_text(query, 1, text);
+    found = query_step(query);
+    *failed = !query_close(query) || *failed;
+    return found;
+}
+
+bool whatif_knobs_known(const struct whatif_knobs *k, struct db *db)
+{
+    bool failed = false;
+
+    for (int i = 0; i < k->dynamic_count && !failed; i++) {
+        const char *source = k->dynamic[i].source;
+        struct query *query;
+        if (any_row(db, "SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1", source, &failed) || failed)
+            continue;
+        query = db_query(db, "SELECT source FROM recompile_cause WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1");
+        if (query_step(query))
+            say_error("what-if: dynamic=%s: no guard looks at that; most recompiles come of %s", source, query_text(query, 0, NULL));
+        else
+            say_error("what-if: dynamic=%s: no guard looks at that", source);
+        query_close(query);
+        return false;
+    }
+    for (int i = 0; i < k->drop_count && !failed; i++)
+        if (!any_row(db, "SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1 LIMIT 1", k->drops[i], &failed) && !failed)
+            return refuse(k->drops[i], "no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry's");
+    return !failed;
 }

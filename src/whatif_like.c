@@ -70,6 +70,7 @@ struct likeness {
     size_t backend_count;
     bool *lambdas;             /* by code: guards of it are functions */
     bool *varied;              /* by code: something that is not in signatures made recompiles */
+    struct drop { uint32_t code; char *kind, *source; } drops[WHATIF_DROPS]; /* owned: what an id in knobs->drops is; SOURCE NULL: a kind */
     bool weaker;               /* the knobs make guards weaker */
     bool relaxed;              /* that counts just now */
     bool failed;
@@ -310,17 +311,26 @@ static bool made_dynamic(const struct likeness *l, uint32_t code, const char *so
     return false;
 }
 
-static bool dropped(const struct likeness *l, uint32_t code, const char *kind, int64_t guard_id)
+/* Is a guard of KIND at SOURCE dropped? SOURCE may be narrower than the guard's own: "L['x'].size()[0]". */
+static bool dropped(const struct likeness *l, uint32_t code, const char *kind, const char *source)
 {
-    char id[24];
-
     if (!l->knobs->drop_count || !knobs_meant(l, code))
         return false;
-    snprintf(id, sizeof id, "%" PRId64, guard_id);
-    for (int i = 0; i < l->knobs->drop_count; i++)
-        if (!strcmp(l->knobs->drops[i], kind) || (guard_id >= 0 && !strcmp(l->knobs->drops[i], id)))
+    for (int i = 0; i < l->knobs->drop_count; i++) {
+        const struct drop *d = &l->drops[i];
+        if (!d->source ? !strcmp(l->knobs->drops[i], kind)
+                       : d->code == code && !strcmp(d->kind, kind) && !strncmp(d->source, source, strlen(d->source)))
             return true;
+    }
     return false;
+}
+
+static bool local_dropped(const struct likeness *l, uint32_t code, const char *kind, const char *name)
+{
+    char source[256];
+
+    snprintf(source, sizeof source, "L['%s']", name);
+    return dropped(l, code, kind, source);
 }
 
 /* ---- two signatures -------------------------------------------------------- */
@@ -369,7 +379,7 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     if (!n->guarded)
         return LIKE_YES;
     if (a->shape.rank >= 0 && b->shape.rank >= 0) {
-        if (dropped(l, code, "TENSOR_MATCH", -1))
+        if (local_dropped(l, code, "TENSOR_MATCH", a->name))
             return LIKE_YES;
         if (a->before != b->before || strncmp(a->text, b->text, (size_t)a->before) || strcmp(a->text + a->after, b->text + b->after) ||
             a->shape.rank != b->shape.rank)
@@ -380,7 +390,7 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     }
     if (!parts_typed_alike(a, b)) /* of other types */
         return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
-    if (n->exact && dropped(l, code, "EQUALS_MATCH", -1))
+    if (n->exact && (local_dropped(l, code, "EQUALS_MATCH", a->name) || local_dropped(l, code, "CONSTANT_MATCH", a->name)))
         return LIKE_YES;
     if (l->relaxed && made_dynamic(l, code, n->name, -1) && (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
         bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") || !strcmp(b->text, "int 1"));
@@ -440,14 +450,14 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 /* ---- weaker guards --------------------------------------------------------- */
 
 /* Is what a guard of KIND at SOURCE told apart weakened? DIMENSION of SOURCE, or -1. */
-static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped, int dimension, int64_t guard_id)
+static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped, int dimension)
 {
     const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
     bool value = !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"), weak;
     size_t bytes;
     char *base;
 
-    if (dropped(l, code, kind, guard_id)) {
+    if (dropped(l, code, kind, source)) {
         l->assumed |= ASSUMED_DROPPED;
         return true;
     }
@@ -486,7 +496,7 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
             if (c->older != made)
                 continue;
             told = true;
-            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension, -1))
+            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension))
                 return LIKE_NO;
         }
     }
@@ -583,7 +593,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
         return LIKE_NO;
     if (own == 0 && failed >= 0) { /* the first guard that did not hold, as recorded */
         const struct guard *g = guard_with(l, made, failed);
-        if (g && g->shape.rank < 0 && !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1, failed))
+        if (g && g->shape.rank < 0 && !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1))
             return LIKE_NO;
     }
     if (!(*bits & WEAK_KNOWN)) {
@@ -594,9 +604,38 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     return bits ? (enum like)(*bits >> WEAK_SHIFT & 3) : LIKE_GUESS_NO;
 }
 
+static void drops_free(struct likeness *l)
+{
+    for (int i = 0; i < WHATIF_DROPS; i++) {
+        free(l->drops[i].kind);
+        free(l->drops[i].source);
+        l->drops[i] = (struct drop){0};
+    }
+}
+
+/* What the guards are whose ids are to be dropped. */
+static void drops_read(struct likeness *l)
+{
+    drops_free(l);
+    for (int i = 0; i < l->knobs->drop_count; i++) {
+        struct query *query;
+        if (l->knobs->drops[i][strspn(l->knobs->drops[i], "0123456789")])
+            continue;
+        query = db_query(l->db, "SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+                                " WHERE g.guard_id = CAST(?1 AS INTEGER)");
+        query_bind_text(query, 1, l->knobs->drops[i]);
+        if (query_step(query))
+            l->drops[i] = (struct drop){replay_map_get(&l->r->code_ids, query_integer(query, 0)), strdup(query_text(query, 1, NULL)),
+                                        strdup(query_text(query, 2, NULL))};
+        if (!query_close(query) || (l->drops[i].kind && !l->drops[i].source))
+            l->failed = true;
+    }
+}
+
 void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs)
 {
     l->knobs = knobs;
+    drops_read(l);
     l->weaker = l->relaxed = knobs->dynamic_all || knobs->dynamic_count || knobs->drop_count;
     l->assumed = 0;
     for (size_t i = 0; i < l->pairs.room; i++)
@@ -860,6 +899,7 @@ void likeness_free(struct likeness *l)
     if (!l)
         return;
     facts_close(&l->facts);
+    drops_free(l);
     for (size_t i = 0; i < l->cause_count; i++) {
         free(l->causes[i].kind);
         free(l->causes[i].source);
