@@ -17,7 +17,7 @@
 #include "whatif.h"
 #include "why.h"
 
-enum { WIDTH = 70, LISTED = 20, NAME_COLUMNS = 34 };
+enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 108 };
 
 struct printer {
     struct db *db;        /* borrowed, as all of it */
@@ -84,6 +84,25 @@ static void function_print(struct printer *p, const struct whatif_function *f)
         fprintf(p->out, "    at least %" PRId64 " more calls would be looked up, of which the trace has nothing\n", f->unrecorded);
 }
 
+/* Our own words, in lines of a readable length. */
+static void note_print(FILE *out, const char *text)
+{
+    size_t column = 0;
+
+    fputs("  *", out);
+    for (const char *at = text; *at;) {
+        size_t bytes = strcspn(at, " ");
+        if (column && column + bytes + 1 > NOTE_COLUMNS) {
+            fputs("\n   ", out);
+            column = 0;
+        }
+        fprintf(out, " %.*s", (int)bytes, at);
+        column += bytes + 1;
+        at += bytes + (at[bytes] == ' ');
+    }
+    putc('\n', out);
+}
+
 static void text_print(struct printer *p)
 {
     const struct whatif_result *r = p->result;
@@ -138,7 +157,7 @@ static void text_print(struct printer *p)
     if (r->note_count) {
         fputs("\nTaken for granted:\n", p->out);
         for (size_t i = 0; i < r->note_count; i++)
-            fprintf(p->out, "  * %s\n", r->notes[i]);
+            note_print(p->out, r->notes[i]);
     }
 }
 

@@ -772,7 +772,7 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
         {ASSUMED_DROPPED, "Without the guard the code is right for all the calls that it told apart. That is for you to know."},
         {ASSUMED_LAMBDA, "Some guards are functions of the program: which calls an entry that was not recorded would take is a guess."},
     };
-    bool ok = true, losses = false, open = false;
+    bool ok = true, losses = false, open = false, torch = false;
     int assumed = likeness_assumed(w->like);
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -783,14 +783,16 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
     for (size_t i = 0; i < w->r->lookup_count && !open; i++)
         open = w->r->lookups[i].observed;
     if (result->total.changed || result->total.gone)
-        ok = ok && note(result, "A compile takes as long as it was recorded to take, one that was not recorded as long as others of its function; a guard"
-                                " check as long as others of its entry. How long calls run is not predicted.");
+        ok = ok && note(result, "A compile takes as long as recorded, or as others of its function; a guard check as long as others of its entry."
+                                " How long calls run is not predicted.");
     if (w->limit_guessed)
         ok = ok && note(result, "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.");
     if (w->groups_guessed)
         ok = ok && note(result, "A trace does not tell of which torch.compile() a call was, unless their backends differ: calls of one backend are taken"
                                 " for one.");
-    if (k->dynamic_count && !k->dynamic_all)
+    for (size_t i = 0; i < w->r->process_count; i++)
+        torch = torch || w->r->processes[i].torch;
+    if (torch && k->dynamic_count && !k->dynamic_all)
         ok = ok && note(result, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.");
     if (result->total.unrecorded)
         ok = ok && note(result, "Some calls would be looked up of which the trace has nothing: functions for the rest after a graph break, or calls of what"
