@@ -25,7 +25,7 @@ enum {
 
 static size_t slot_of(const struct replay_map *map, int64_t key)
 {
-    size_t at = (size_t)(((uint64_t)key * 0x9e3779b97f4a7c15u) >> 20) & (map->room - 1);
+    size_t at = replay_hash((uint64_t)key) & (map->room - 1);
 
     while (map->values[at] != REPLAY_NONE && map->keys[at] != key)
         at = (at + 1) & (map->room - 1);
@@ -265,8 +265,10 @@ static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
 static bool load_lookups(struct replay *r, bool times)
 {
     int64_t rows = db_integer(r->db, 0, "SELECT COUNT(*) FROM lookup");
-    struct query *query = db_query(r->db, "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                          " entries_checked, signature_id FROM lookup ORDER BY lookup_id");
+    struct query *query = db_query(r->db, times ? "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
+                                                  " entries_checked, signature_id FROM lookup ORDER BY lookup_id"
+                                                : "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
+                                                  " entries_checked, NULL FROM lookup ORDER BY lookup_id");
     struct progress progress = progress_begin("reading lookups");
     size_t signatures = 0;
     bool ok = true;
@@ -352,10 +354,15 @@ static enum replay_result result_of(const char *text)
  * their lookups, so that needs no sort; where somebody has changed that, 1 is returned and it is read sorted. */
 static int load_checks(struct replay *r, const struct replay_map *owners, bool sorted, bool times)
 {
-    struct query *query = db_query(r->db, sorted ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run,"
-                                                   " duration_ns FROM guard_check ORDER BY lookup_id, position, guard_check_id"
-                                                 : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run,"
-                                                   " duration_ns FROM guard_check ORDER BY guard_check_id");
+    /* A column that is not wanted costs as much as one that is. */
+    struct query *query = db_query(r->db, times ? sorted ? "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
+                                                           " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
+                                                         : "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
+                                                           " FROM guard_check ORDER BY guard_check_id"
+                                          : sorted ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run, 0"
+                                                     " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
+                                                   : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run, 0"
+                                                     " FROM guard_check ORDER BY guard_check_id");
     struct progress progress = progress_begin("reading guard checks");
     size_t at = 0, failed = 0;
     int64_t before = INT64_MIN;

@@ -139,6 +139,12 @@ uint32_t replay_lookup_at(const struct replay *replay, int64_t lookup_id);
 /* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none of them. */
 uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache, uint32_t entry);
 
+static inline uint64_t replay_hash(uint64_t key)
+{
+    key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u; /* keys are often two small numbers, in both halves */
+    return key >> 32 ^ key;
+}
+
 uint32_t replay_map_get(const struct replay_map *map, int64_t key);
 
 /* The first event at AT_NS or later; event_count when there is none. */

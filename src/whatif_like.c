@@ -102,7 +102,7 @@ static uint32_t *pair_at(struct likeness *l, uint64_t key)
         memset(more.keys, 0xff, more.room * sizeof *more.keys);
         for (size_t i = 0; i < p->room; i++)
             if (p->keys[i] != UINT64_MAX) {
-                at = (p->keys[i] * 0x9e3779b97f4a7c15u) >> 20 & (more.room - 1);
+                at = replay_hash(p->keys[i] * 3) & (more.room - 1);
                 while (more.keys[at] != UINT64_MAX)
                     at = (at + 1) & (more.room - 1);
                 more.keys[at] = p->keys[i];
@@ -112,7 +112,7 @@ static uint32_t *pair_at(struct likeness *l, uint64_t key)
         free(p->values);
         *p = more;
     }
-    at = (key * 0x9e3779b97f4a7c15u) >> 20 & (p->room - 1);
+    at = replay_hash(key * 3) & (p->room - 1);
     while (p->keys[at] != UINT64_MAX && p->keys[at] != key)
         at = (at + 1) & (p->room - 1);
     if (p->keys[at] == UINT64_MAX) {
