@@ -902,7 +902,8 @@ static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, in
                         : insertion ? -e->born_ns
                         : slot->last_hit_ns > e->born_ns ? slot->last_hit_ns : e->born_ns;
     }
-    qsort(state->slots, state->count, sizeof *state->slots, by_turn);
+    if (state->count)
+        qsort(state->slots, state->count, sizeof *state->slots, by_turn);
     return true;
 }
 

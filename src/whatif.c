@@ -24,12 +24,12 @@
 
 #include "db.h"
 #include "find_code.h"
-#include "prose.h"
+#include "progress.h"
 #include "remedy.h"
 #include "say.h"
 #include "whatif_like.h"
 
-enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2 };
+enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, TICK = 1 << 12 };
 
 struct made { /* a predicted entry */
     uint32_t class_;
@@ -827,6 +827,7 @@ static void sims_free(struct whatif *w)
 static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
 {
     const struct replay *r = w->r;
+    struct progress progress = progress_begin("deciding calls");
     size_t fork = 0;
     bool ok = false;
 
@@ -844,7 +845,10 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         if (w->forks)
             forks_until(w, &fork, r->lookups[r->order[i]].start_ns);
         one(w, r->order[i], result->outcomes);
+        if (!(i & (TICK - 1)))
+            progress_tick(&progress, (int64_t)i, (int64_t)r->lookup_count);
     }
+    progress_end(&progress);
     result->total.code = REPLAY_NONE;
     for (size_t i = 0; i < r->code_count; i++) {
         struct whatif_function *f = &w->functions[i];

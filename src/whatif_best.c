@@ -14,7 +14,7 @@
 #include "say.h"
 #include "whatif.h"
 
-enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 1 << 12 };
+enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
 
 /* The sources that decided most recompiles by a size or a number, as they are typed; *COUNT of them. */
 static bool candidates_of(struct db *db, char **made, int *count)

@@ -46,6 +46,8 @@ struct name {
 /* What is known of a pair: a class made, and calls of another one. */
 enum { SEEN_PASS = 1, SEEN_FAIL = 2, FIRST_FAIL = 4, SEEN_MISMATCH = 8, APART_KNOWN = 16, APART = 32, WEAK_KNOWN = 64, WEAK_SHIFT = 8 };
 
+enum { PAIRS_MAX = 1 << 20 };
+
 struct pairs { uint64_t *keys; uint32_t *values; size_t room, count; };
 
 struct likeness {
@@ -73,6 +75,8 @@ struct likeness {
     struct drop { uint32_t code; char *kind, *source; } drops[WHATIF_DROPS]; /* owned: what an id in knobs->drops is; SOURCE NULL: a kind */
     bool weaker;               /* the knobs make guards weaker */
     bool relaxed;              /* that counts just now */
+    bool learned;              /* all that was recorded is in PAIRS */
+    uint32_t scratch;          /* a pair's, when there is no room to remember it */
     bool failed;
     int assumed;
 };
@@ -84,11 +88,26 @@ static uint64_t pair_key(uint32_t made, uint32_t other)
     return (uint64_t)made << 32 | other;
 }
 
+static uint32_t *pair_find(const struct pairs *p, uint64_t key)
+{
+    size_t at = replay_hash(key * 3) & (p->room - 1);
+
+    while (p->room && p->keys[at] != UINT64_MAX && p->keys[at] != key)
+        at = (at + 1) & (p->room - 1);
+    return p->room && p->keys[at] == key ? &p->values[at] : NULL;
+}
+
 static uint32_t *pair_at(struct likeness *l, uint64_t key)
 {
     struct pairs *p = &l->pairs;
+    uint32_t *known;
     size_t at;
 
+    if (p->count >= PAIRS_MAX && l->learned) { /* it can be found out again */
+        known = pair_find(p, key);
+        l->scratch = 0;
+        return known ? known : &l->scratch;
+    }
     if (p->count * 2 >= p->room) {
         struct pairs more = {.room = p->room ? p->room * 2 : 1024, .count = p->count};
         more.keys = malloc(more.room * sizeof *more.keys);
@@ -884,6 +903,7 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         l->founder[i] = REPLAY_NONE;
     }
     ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
+    l->learned = true;
 out:
     if (!ok) {
         if (!l || l->failed || l->facts.failed)
