@@ -118,21 +118,23 @@ def fill(db, lookups):
 
 
 def measure(argv, times, status=0, stdin=None):
-    """(best processor seconds, worst resident MB) of a command."""
-    cpu, memory = [], []
+    """(best processor seconds, best seconds, worst resident MB) of a command."""
+    cpu, wall, memory = [], [], []
     for _ in range(times):
         with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as error:
             given.write(stdin or "")
             given.seek(0)
+            begun = time.monotonic()
             process = subprocess.Popen(argv, stdin=given, stdout=subprocess.DEVNULL, stderr=error)
             _, ended, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(ended)
+            wall.append(time.monotonic() - begun)
             error.seek(0)
             if process.returncode != status:
                 raise Failed(f"{' '.join(argv)}: exit {process.returncode}: {error.read().strip()}")
         cpu.append(used.ru_utime + used.ru_stime)
         memory.append(used.ru_maxrss / 1024)
-    return min(cpu), max(memory)
+    return min(cpu), min(wall), max(memory)
 
 
 # What is stepped over, from where.
@@ -141,7 +143,8 @@ WALKS = [("lookup", "goto 50%"), ("miss", "goto 50%"), ("compile", "goto 0%"), (
 
 
 @figure("replay", "dyntrace replay on a large trace", ["python", "figure", "processor", "resident", "held to", "measured", "target", ""], [
-    "processor: seconds, user and system, the trace read included; in steps: what one step more takes, from where the table says",
+    "processor: seconds of all threads, user and system; lookups a second are those of the clock, the trace read included",
+    "a step is what one more takes, of processor time",
     "all lookups verified or decided again in one run; `best` decides them once for each setting that it tries"])
 def replay(table, python, options):
     lookups = 1_000_000 // options.divisor
@@ -150,12 +153,11 @@ def replay(table, python, options):
     times = options.processes
 
     def add(what, argv, target):
-        begun = time.monotonic()
-        cpu, memory = measure([program, "replay", trace, *argv], times)
-        table.raw.append({"what": what, "cpu": cpu, "memory_mb": memory, "wall": (time.monotonic() - begun) / times})
-        table.add("-", what, f"{cpu:.2f} s", f"{memory:.0f} MB", "M lookups a second", *(at_least(lookups / cpu / 1e6, target) if target else
-                                                                                    (f"{lookups / cpu / 1e6:.2f}", "-", "")))
-        table.add("-", what, "", "", "resident MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
+        cpu, wall, memory = measure([program, "replay", trace, *argv], times)
+        table.raw.append({"what": what, "cpu": cpu, "wall": wall, "memory_mb": memory})
+        table.add(python.version, what, f"{cpu:.2f} s", f"{memory:.0f} MB", "M lookups a second",
+                  *(at_least(lookups / wall / 1e6, target) if target else (f"{lookups / wall / 1e6:.2f}", "-", "")))
+        table.add(python.version, what, "", "", "resident MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
 
     add("--verify", ["--verify"], 1)
     for knobs in ("recompile_limit=4", "recompile_limit=16", "dynamic=L['x'][0]", "order=fifo"):
@@ -165,11 +167,11 @@ def replay(table, python, options):
         cost = {}
         for word in ("next", "previous"):
             many = STEPS if what not in ("compile", "break") else 80
-            far = begin if word == "next" else begin.replace("goto 0%", "goto 100%")
-            none, _ = measure([program, "replay", trace], times, stdin=f"{far}\n")
-            some, memory = measure([program, "replay", trace], times, stdin=f"{far}\n" + f"{word} {what}\n" * many)
+            far = begin if word == "next" else begin.replace("goto 0%", f"goto last {what}")
+            none, _, _ = measure([program, "replay", trace], times, stdin=f"{far}\n")
+            some, _, memory = measure([program, "replay", trace], times, stdin=f"{far}\n" + f"{word} {what}\n" * many)
             cost[word] = max(0, (some - none) / many * 1e3)
         name = f"step: {what}" + (f" ({begin.rpartition(';')[0]})" if ";" in begin else "")
         table.raw.append({"what": name, **cost})
         for word, ms in cost.items():
-            table.add("-", f"{name}, {word}", "", f"{memory:.0f} MB", "ms a step", *at_most(ms, 5))
+            table.add(python.version, f"{name}, {word}", "", f"{memory:.0f} MB", "ms a step", *at_most(ms, 5))
