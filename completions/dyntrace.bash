@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -99,6 +99,13 @@ _dyntrace()
             compopt -o default 2>/dev/null
         elif [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "--format -o --force --table --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    merge)
+        if [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

@@ -29,6 +29,8 @@ PRAGMA user_version = 1;            -- the same number as meta.schema_version
 --   frame_count       rows in `frame`; kept here because counting them is slow
 --   open_frame_count  those of them without an end
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
+--   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns}; what
+--                     the traces differ in is 'several', and ids are in order of birth within each of them only
 --   session           directory of the live session, only while recording
 CREATE TABLE meta(
     key   TEXT PRIMARY KEY,
@@ -72,7 +74,7 @@ INSERT INTO enum VALUES
                                         --   of the frame around it. A frame open at the end has exit NULL
 
 
--- A Python process that was followed. Identity is (meta.host, pid, start_ns): pids come back.
+-- A Python process that was followed. Identity is (host, pid, start_ns): pids come back.
 CREATE TABLE process(
     process_id        INTEGER PRIMARY KEY,
     pid               INTEGER, -- as the system knew it
@@ -90,7 +92,8 @@ CREATE TABLE process(
     start_ns          INTEGER, -- when the recorder was loaded into it
     end_ns            INTEGER, -- when it was seen to have ended; NULL while it runs
     exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
-    exit_signal       INTEGER  -- signal that killed it, or NULL
+    exit_signal       INTEGER, -- signal that killed it, or NULL
+    host              TEXT     -- name of its machine, in a trace that was merged from several; NULL: meta.host
 );
 
 
