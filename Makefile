@@ -27,7 +27,7 @@ SANITIZE ?=
 FUZZ_SECONDS ?= 30
 # For `make test`: what pytest is given, and who runs it.
 PYTEST  ?= $(firstword $(PYTHONS)) -m pytest
-TESTS   ?= tests
+TESTS   ?= tests --ignore=tests/with_torch
 
 # ---- the program -----------------------------------------------------------
 
@@ -200,7 +200,7 @@ TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
 torch-tests:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
-	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/torch)
+	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch)
 
 # PyTorch's own tests of its Dynamo, on torch's evaluator and on ours. TORCH_PYTHON has the torch, PYTORCH_SRC the
 # tests; FILES names some of them or says all; CONFORMANCE has more options, such as --torch observe.

@@ -45,7 +45,8 @@ def nothing(x):
 
 def skip_in_torch(module, code):
     if hasattr(module, "set_code_exec_strategy"):
-        module.set_code_exec_strategy(code, module._FrameExecStrategy(module._FrameAction.SKIP, module._FrameAction.DEFAULT))
+        action = module._FrameAction
+        module.set_code_exec_strategy(code, module._FrameExecStrategy(action.SKIP, action.DEFAULT))
     else:  # torch 2.6
         module.skip_code(code)
 
@@ -192,7 +193,7 @@ def compiled_sources(torch, backend, count):
     for n in range(count):
         scope = {"torch": torch}
         source = SOURCES[n % len(SOURCES)].format(n=n + 1)
-        exec(compile(source, f"/program/{backend}_{n}.py", "exec"), scope)  # "user" code: neither library nor site-packages
+        exec(compile(source, f"/program/{backend}_{n}.py", "exec"), scope)  # the user's: in no library's place
         functions.append(torch.compile(scope["f"], backend=backend))
     return functions
 

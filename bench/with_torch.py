@@ -30,13 +30,15 @@ MAX_MEMORY_MB = 32
 @figure("torch", "torch.compile, beside torch without us", [
     "python", "figure", "mode", "without", "with", "ratio", "target", "", "medians", "noise"], [
     "calls: a hit on code compiled by a backend that does nothing, us a call, recorded; best of the slices",
+    "`user`: with --frames user; without it every frame of torch's own that a call runs is recorded, too, about 20",
     "in a region: the callback is in force and the caller skipped; from outside: through what torch.compile returned",
     "start: import torch and torch._dynamo; processor time of the process, and time from the command to their end",
     "compiles: processor time of the process for 50 different compiles, each one's best summed",
     "memory: resident in the traced process after a million frames; what it has beyond files, and all of it",
-    "medians: the same ratio of the median slices; noise: how far the median lay above the best without us"])
+    "medians: the same ratio of the median slices; noise: how far the median lay above the best without us"],
+    needs_dyntrace=False)
 def with_torch(table, python, options):
-    """Calls, starts, compiles and memory; an interpreter without torch has no rows, but $DYNTRACE_TORCH_PYTHON then has."""
+    """Calls, starts, compiles and memory. For an interpreter without torch, $DYNTRACE_TORCH_PYTHON is measured."""
     named = os.environ.get("DYNTRACE_TORCH_PYTHON")
     if not python.has_module("torch") and named:
         python = Interpreter(named)
@@ -48,64 +50,72 @@ def with_torch(table, python, options):
         return
     if any(raw["executable"] == python.executable for raw in table.raw):
         return
-    calls = take_turns(python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))], ["shim", "observe"])
-    compiles = take_turns(python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))], list(MODES))
+    calls = take_turns(table, python, options, ["calls", "--slices", str(max(20, 300 // options.divisor))])
+    compiles = take_turns(table, python, options, ["compiles", "--compiles", str(max(5, 50 // options.divisor))])
     table.raw.append({"python": python.version, "executable": python.executable, "calls": calls, "compiles": compiles})
 
-    def add(what, mode, without, with_us, form, most, median_ratio="", noise=""):
-        table.add(python.version, what, mode, form.format(without), form.format(with_us),
-                  *at_most(with_us / without, most), median_ratio, noise)
+    def add(what, mode, own, ours, form, most):
+        """OWN and OURS: what each of several runs measured."""
+        table.add(python.version, what, mode, form.format(min(own)), form.format(min(ours)),
+                  *at_most(min(ours) / min(own), most), f"{statistics.median(ours) / statistics.median(own):.2f}",
+                  f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
 
     for name, what in CALLS.items():
-        own = of_slices(calls["without"], name)
+        for mode in MODES:
+            add(what, mode, of_slices(calls["without"], name), of_slices(calls[mode], name), "{:.2f} us",
+                MAX_CALL[mode.partition(",")[0]])
+    for key, what in (("cpu_s", "start, processor time"), ("wall_s", "start, time")):
         for mode in ("shim", "observe"):
-            ours = of_slices(calls[mode], name)
-            add(what, mode, min(own) / 1e3, min(ours) / 1e3, "{:.2f} us", MAX_CALL[mode],
-                f"{statistics.median(ours) / statistics.median(own):.2f}", f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
-    for mode in ("shim", "observe"):
-        for key, what in (("cpu_s", "start, processor time"), ("wall_s", "start, time")):
             own, ours = ([start_of(run)[key] for run in calls[m] + compiles[m]] for m in ("without", mode))
-            add(what, mode, min(own), min(ours), "{:.2f} s", MAX_START, f"{statistics.median(ours) / statistics.median(own):.2f}",
-                f"{(statistics.median(own) / min(own) - 1) * 100:.0f} %")
+            add(what, mode, own, ours, "{:.2f} s", MAX_START)
     for backend in ("eager", "aot_eager"):
         own = of_compiles(compiles["without"], backend)
         for mode in MODES:
             ours = of_compiles(compiles[mode], backend)
-            add(f"{len(own)} compiles, {backend}", mode, sum(map(min, own)), sum(map(min, ours)), "{:.3f} s", MAX_COMPILES,
-                f"{sum(map(statistics.median, ours)) / sum(map(statistics.median, own)):.2f}",
-                f"{(sum(map(statistics.median, own)) / sum(map(min, own)) - 1) * 100:.0f} %")
+            best, median = ([sum(map(function, each)) for each in (own, ours)] for function in (min, statistics.median))
+            table.add(python.version, f"{len(own)} compiles, {backend}", mode, f"{best[0]:.3f} s", f"{best[1]:.3f} s",
+                      *at_most(best[1] / best[0], MAX_COMPILES), f"{median[1] / median[0]:.2f}",
+                      f"{(median[0] / best[0] - 1) * 100:.0f} %")
     for key, what in (("own", "memory, without files"), ("resident", "memory, resident")):
         own = statistics.median(run["report"]["memory"][key] for run in calls["without"]) / 1e6
-        for mode in ("shim", "observe"):
+        for mode in MODES:
             ours = statistics.median(run["report"]["memory"][key] for run in calls[mode]) / 1e6
             table.add(python.version, what, mode, f"{own:.0f} MB", f"{ours:.0f} MB",
                       *at_most(ours - own, MAX_MEMORY_MB, "{:.0f} MB"), "", "")
-    table.notes.append(f"{python.version}: torch {calls['without'][0]['report']['version']}, {options.rounds} processes of each")
+    version = calls["without"][0]["report"]["version"]
+    table.notes.append(f"{python.version}: torch {version}, {processes(options)} processes of each")
 
 
-def take_turns(python, options, arguments, modes):
-    """{mode: runs}, and those of mode "without". The first in turn changes."""
+def processes(options):
+    return min(options.rounds, 5)  # each imports torch, which takes longer than most of what is measured
+
+
+def take_turns(table, python, options, arguments):
+    """{mode: runs}, with mode "without" too. The first in turn changes."""
     command = [INPROC, *arguments, "--cpu", str(options.cpu)]
-    runs = {mode: [] for mode in ["without", *modes]}
-    for turn in range(options.rounds):
+    runs = {mode: [] for mode in ["without", *MODES]}
+    for turn in range(processes(options)):
         order = list(runs)
         for mode in order[turn % len(order):] + order[:turn % len(order)]:
             if mode == "without":
                 runs[mode].append(python.run(command, report=True, keep_off=options.cpu))
                 continue
             with trace_path() as path:
-                runs[mode].append(python.run(command, report=True, dyntrace=["-o", path, *MODES[mode]], keep_off=options.cpu))
-                check_trace(path, mode)
+                runs[mode].append(python.run(command, report=True, dyntrace=["-o", path, *MODES[mode]],
+                                             keep_off=options.cpu))
+                lost = [f"{mode}: lost: {cause}" for cause in check_trace(path, mode)]
+                table.notes += [note for note in lost if note not in table.notes]
     return runs
 
 
 def check_trace(path, mode):
-    """Was torch run as MODE says, and was what it did recorded? Otherwise little cost is no virtue."""
+    """What was lost. Was torch run as MODE says, and was what it did recorded? Else little cost is no virtue."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
-        found, note = connection.execute("SELECT torch_mode, torch_note FROM process WHERE torch_mode IS NOT NULL").fetchone()
+        found, note = connection.execute("SELECT torch_mode, torch_note FROM process "
+                                         "WHERE torch_mode IS NOT NULL").fetchone()
         compiled, = connection.execute("SELECT count(*) FROM compile").fetchone()
-        lost = connection.execute("SELECT * FROM loss").fetchall()
+        lost = [cause for cause, in connection.execute("SELECT DISTINCT cause FROM loss WHERE cause NOT LIKE 'stall%'")]
     except (sqlite3.Error, TypeError) as error:
         raise Failed(f"{path}: {error}") from error
     finally:
@@ -114,12 +124,12 @@ def check_trace(path, mode):
         raise Failed(f"torch was not run as --torch {mode} says, but {found}: {note}")
     if not compiled:
         raise Failed(f"--torch {mode}: no compile was recorded")
-    for loss in lost:
-        print("loss:", mode, loss)
+    return lost
 
 
 def of_slices(runs, name):
-    return [one for run in runs for one in run["report"]["slices"][name]]
+    """Microseconds a call, of each slice."""
+    return [one / 1e3 for run in runs for one in run["report"]["slices"][name]]
 
 
 def of_compiles(runs, backend):

@@ -1,4 +1,4 @@
-"""A torch.compile program with the three things that people look for: a recompile, a graph break, a limit.
+"""A torch.compile program with two things that people look for: a recompile and a graph break.
 
     dyntrace run --python PYTHON_WITH_TORCH examples/recompiles.py
     dyntrace why scale recompiles.db

@@ -416,8 +416,8 @@ static void where_cell(struct table *table, struct query *query, int filename, i
 static bool compiles_sum(struct report *report)
 {
     struct query *query = db_query(report->db,
-        "SELECT COUNT(cache_entry_id), COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END), SUM(end_ns - start_ns),"
-        "       COUNT(*) - COUNT(cache_entry_id), (SELECT COUNT(*) FROM graph_break),"
+        "SELECT COUNT(cache_entry_id), COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END),"
+        "       SUM(end_ns - start_ns), COUNT(*) - COUNT(cache_entry_id), (SELECT COUNT(*) FROM graph_break),"
         "       COUNT(DISTINCT CASE WHEN outcome = 'limit' THEN code_id END), SUM(outcome = 'error') FROM compile");
     FILE *out = report->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
@@ -434,7 +434,8 @@ static bool compiles_sum(struct report *report)
         if (errors)
             fprintf(out, "; %s failed", table_count(a, errors));
         if (without)
-            fprintf(out, "; %s attempt%s without code (`dyntrace sql FILE skips`)", table_count(a, without), without == 1 ? "" : "s");
+            fprintf(out, "; %s attempt%s without code (`dyntrace sql FILE skips`)", table_count(a, without),
+                    without == 1 ? "" : "s");
         putc('\n', out);
     }
     return query_close(query);
@@ -464,7 +465,8 @@ static bool compiles_print(struct report *report)
         if (limits && !errors)
             table_string(table, "at the limit");
         else if (errors) {
-            snprintf(words, sizeof words, "%sfailed %" PRId64 " time%s", limits ? "at the limit, " : "", errors, errors == 1 ? "" : "s");
+            snprintf(words, sizeof words, "%sfailed %" PRId64 " time%s", limits ? "at the limit, " : "", errors,
+                     errors == 1 ? "" : "s");
             table_string(table, words);
         } else
             table_string(table, "");

@@ -56,11 +56,14 @@ struct show {
 /* ?1 here: a label or NULL. */
 static const char compiles_sql[] =
     "SELECT m.compile_id, m.label, m.code_id, m.start_ns, m.end_ns, m.outcome, substr(m.reason, 1, 4000) AS reason,"
-    "       {m.sticky} AS sticky, e.region_id, e.cache_entry_id, e.label AS entry, e.backend, e.guard_count, e.born_ns, e.died_ns,"
-    "       substr(e.death_cause, 1, 2000) AS death_cause "
+    "       {m.sticky} AS sticky, e.region_id, e.cache_entry_id, e.label AS entry, e.backend, e.guard_count, e.born_ns,"
+    "       e.died_ns, substr(e.death_cause, 1, 2000) AS death_cause "
     "FROM compile m LEFT JOIN cache_entry e ON e.cache_entry_id = m.cache_entry_id "
     "WHERE m.code_id IN ($codes) AND (?1 IS NULL OR m.label = ?1) ORDER BY m.compile_id LIMIT ?2";
-enum { C_ID, C_LABEL, C_CODE, C_START, C_END, C_OUTCOME, C_REASON, C_STICKY, C_REGION, C_ENTRY_ID, C_ENTRY, C_BACKEND, C_GUARDS, C_BORN, C_DIED, C_DEATH };
+enum {
+    C_ID, C_LABEL, C_CODE, C_START, C_END, C_OUTCOME, C_REASON, C_STICKY, C_REGION, C_ENTRY_ID, C_ENTRY, C_BACKEND, C_GUARDS,
+    C_BORN, C_DIED, C_DEATH,
+};
 
 static const char causes_sql[] =
     "SELECT e.label AS older_entry, COALESCE(NULLIF(r.kind, ''), g.kind) AS kind, COALESCE(NULLIF(r.source, ''), g.source) AS source,"
@@ -358,7 +361,8 @@ static void phases_print(struct show *show, int64_t compile_id)
         return;
     query = ask(show, phases_sql, compile_id, 10000);
     while (query_step(query)) {
-        int64_t start = query_integer(query, 1), end = query_integer(query, 2), took = start >= 0 && end > start ? end - start : 0;
+        int64_t start = query_integer(query, 1), end = query_integer(query, 2);
+        int64_t took = start >= 0 && end > start ? end - start : 0;
         const char *words = torch_phase_words(query_text(query, 0, NULL));
         while (depth > 0 && ends[depth - 1] <= start)
             depth--;

@@ -67,8 +67,8 @@ static const struct outcome_words {
     [CALL_DISABLED] = {"disabled", "the compiler was off on this thread: ran as Python",
                        "the compiler was off (force_eager, disable): ran eagerly", true},
     [CALL_GUARD_ERROR] = {"guard_error", "a guard raised: the call failed", NULL, false},
-    [CALL_CALLBACK_ERROR] = {"callback_error", "the compiler raised: the call failed", "torch raised while compiling: the call failed",
-                             false},
+    [CALL_CALLBACK_ERROR] = {"callback_error", "the compiler raised: the call failed",
+                             "torch raised while compiling: the call failed", false},
 };
 
 const char *why_outcome(enum outcome_kind outcome)
@@ -112,7 +112,8 @@ static void torch_print(struct why *why)
     else if (prose_same(torch->mode, "shim"))
         fputs(", shim: every guard check was seen", out);
     else if (prose_same(torch->mode, "observe"))
-        fputs(", observe: not seen are the entries that were tried in vain before a hit or an eager call, and what guards took", out);
+        fputs(", observe: not seen are the entries that were tried in vain before a hit or an eager call, and what guards "
+              "took", out);
     else if (torch->mode)
         fputs(", ", out), prose_text(out, torch->mode, 40);
     putc('\n', out);
@@ -140,7 +141,7 @@ static void ranks_print(struct why *why)
     }
     if (why->ranks.count > RANKS_SHOWN)
         fprintf(out, " and %zu more", why->ranks.count - RANKS_SHOWN);
-    fputs(differ ? ": THEY DIFFER\n" : "\n", out);
+    fputs(differ ? "; they differ\n" : "\n", out);
 }
 
 static void head_print(struct why *why)
@@ -200,6 +201,15 @@ static void moments_print(FILE *out, const struct call_class *class)
         fprintf(out, "; at %s", table_duration(first, class->first_ns));
 }
 
+static const char *words_of(const struct why *why, enum outcome_kind outcome)
+{
+    if (!why->torch.version || !outcome_words[outcome].torch)
+        return outcome_words[outcome].words;
+    if (outcome == CALL_PLAIN && why->torch.observed)
+        return "ran eagerly; whether torch was asked was not seen";
+    return outcome_words[outcome].torch;
+}
+
 static void calls_print(struct why *why)
 {
     FILE *out = why->out;
@@ -220,8 +230,7 @@ static void calls_print(struct why *why)
         fprintf(out, "%9s %5.1f %%  %-14s  ", table_count(human, class->calls),
                 why->all_calls > 0 ? 100.0 * (double)class->calls / (double)why->all_calls : 100.0,
                 outcome_words[class->outcome].name);
-        fputs(why->torch.version && outcome_words[class->outcome].torch ? outcome_words[class->outcome].torch
-                                                                         : outcome_words[class->outcome].words, out);
+        fputs(words_of(why, class->outcome), out);
         if (class->outcome == CALL_HIT) {
             fputs(" of ", out);
             prose_text(out, class->entry, 40);
@@ -402,7 +411,10 @@ static void compile_print(struct why *why, const struct compile *compile)
 
     fputs("  ", out);
     prose_text(out, label, 20);
-    fprintf(out, "%*s at %s", (int)(5 - strnlen(label, 5)), "", table_duration(human, compile->start_ns));
+    fprintf(out, "%*s ", (int)(5 - strnlen(label, 5)), "");
+    if (why->ranks.count > 1 && compile->rank >= 0)
+        fprintf(out, "rank %" PRId64 ", ", compile->rank);
+    fprintf(out, "at %s", table_duration(human, compile->start_ns));
     if (compile->ended)
         fprintf(out, ", took %s", table_duration(human, compile->end_ns - compile->start_ns));
     else
@@ -523,7 +535,7 @@ static const char *limit_of(const struct why *why)
     return NULL;
 }
 
-/* Since when calls are not compiled, and why: what torch said of the code object. */
+/* Since when calls are not compiled, and why. */
 static void marks_print(struct why *why)
 {
     FILE *out = why->out;
@@ -531,14 +543,16 @@ static void marks_print(struct why *why)
 
     if (!why->marks.count)
         return;
-    prose_title(out, "What torch decided for good");
+    prose_title(out, "What was decided for good");
     for (size_t i = 0; i < why->marks.count && i < MARKS_SHOWN; i++) {
         const struct mark *m = &why->marks.items[i];
         bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
         fprintf(out, "  since %s", table_duration(human, m->at_ns));
         if (m->in_region)
             fprintf(out, ", in region %" PRId64, m->region_id);
-        fputs(skip ? ": never compiled, runs eagerly" : run_only ? ": entries are used, nothing new is compiled" : "", out);
+        if (skip)
+            fprintf(out, ": never compiled, runs %s", why_python(why));
+        fputs(skip ? "" : run_only ? ": entries are used, nothing new is compiled" : "", out);
         if (prose_same(m->callees, "skip"))
             fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
         else if (prose_same(m->callees, "run_only"))
@@ -550,7 +564,8 @@ static void marks_print(struct why *why)
             fputs(": ", out);
             span_print(out, torch_reason_split(m->reason).what, WIDTH * 2);
         } else {
-            fputs(why_turned_away(why) ? ": torch did not say why" : ": it was asked to", out);
+            fputs(!why_turned_away(why) ? ": it was asked to" : why->torch.version ? ": torch did not say why"
+                                                                                  : ": the compiler gave no code", out);
         }
         putc('\n', out);
     }

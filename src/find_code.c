@@ -28,7 +28,7 @@ enum {
  * what it was made from, so it is not meant. */
 #define FILE_IS(c) "(" c ".filename = ?2 OR substr(" c ".filename, -length(?2) - 1) = '/' || ?2)"
 /* Functions that torch makes for the rest after a graph break; it makes some of them twice and runs one. */
-#define KIND "CASE WHEN c.qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*' THEN 'resume' ELSE c.kind END"
+#define KIND "CASE WHEN '.' || c.qualname GLOB '*.torch_dynamo_resume_in_?*_at_[0-9]*' THEN 'resume' ELSE c.kind END"
 enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8, RESTED = 16 };
 static const struct way {
     int needs;

@@ -18,8 +18,9 @@ enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
 
 /* A text speaks of facts in braces: {source}, {base} (the source without what is
  * asked of it: L['x'] of L['x'].size()[0]), {name} (x, where it is so simple), {dim}, {kind}, {expected}, {actual},
- * {values}, {text}, {function}, {count}, {calls}, {entries} ("1 entry"), {needed}, {at} (" at line 12", of a break), {version} (of torch), {limit} (torch's option for it), {what}
- * and {hint} (of torch's reason, torch_words.h), {apart} (a sentence where sizes 0 and 1 are concerned). */
+ * {values}, {text}, {function}, {count}, {calls} ("1 call"), {entries} ("1 entry"), {needed}, {at} (" at line 12", of a
+ * break), {limit} (torch's option for it), {what} and {hint} (of torch's reason, torch_words.h), {apart} (a sentence
+ * where sizes 0 and 1 are concerned). */
 struct cause_case {
     const char *name;
     const char *kind;          /* pattern, letter case does not matter */
@@ -470,8 +471,6 @@ char *remedy_sentence(const char *text, const struct remedy_facts *facts, int di
             fprintf(out, "%lld", (long long)facts->needed);
         else if (IS("at") && facts->line > 0)
             fprintf(out, " at line %lld", (long long)facts->line);
-        else if (IS("version"))
-            fprintf(out, "%d.%d", facts->torch / 100, facts->torch % 100);
 #undef IS
         text = strchr(name, '}') + 1;
     }

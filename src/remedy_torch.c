@@ -59,7 +59,8 @@ static const struct cause_case {
      "Register hooks of modules before the first call of {function}, and leave them there: {source} was {values}."},
     {"learning rate", "*", CHANGE_NUMBER, "*\\['lr'\\]", NULL, 0, 0, LINE,
      "Make the learning rate a tensor, lr=torch.tensor(...): {source} was {values}, and a number is compiled in."},
-    {"aliasing", "*ALIASING*|STORAGE_OVERLAPPING|LAMBDA_GUARD*", CHANGE_ANY, "*", "the same object|same tensor|sharing memory", 0, 0, CALLS,
+    {"aliasing", "*ALIASING*|STORAGE_OVERLAPPING|LAMBDA_GUARD*", CHANGE_ANY, "*", "the same object|same tensor|sharing memory",
+     0, 0, CALLS,
      "Pass either one object twice or different ones always ({source} changed between the two): clone() one of them."},
     {"aliasing", "*ALIASING*|STORAGE_OVERLAPPING", CHANGE_ANY, "*", NULL, 0, 0, CALLS,
      "Pass either one object twice or different ones always ({source} changed between the two): clone() one of them."},
@@ -88,7 +89,8 @@ static const struct cause_case {
     {"one device", "*", CHANGE_DEVICE, "*", NULL, 0, 0, LINE,
      "Move {base} to one device before the call (it was {values}); if all of them are needed, each needs an entry."},
     {"requires_grad", "*", CHANGE_GRAD, "*", NULL, 0, 0, LINE,
-     "Pass {base} with one setting of requires_grad (it was {values}): detach() it where no gradient is wanted, always or never."},
+     "Pass {base} with one setting of requires_grad (it was {values}): detach() it where no gradient is wanted, always or "
+     "never."},
     {"one type", "*", CHANGE_TYPE, "*", NULL, 0, 0, CALLS,
      "Pass one type as {base} (it was {values}); if all of them are needed, each needs an entry."},
     {"one length", "*LENGTH*|*_LEN", CHANGE_ANY, "*", NULL, 0, 0, REWRITE,
@@ -99,11 +101,13 @@ static const struct cause_case {
     {"move into a tensor", "*", CHANGE_NUMBER, "L\\['self'\\]*", NULL, 0, 0, LINE,
      "Keep {source} in a tensor, a buffer or torch.tensor(...): it was {values}, and a number in an attribute is compiled in."},
     {"move into a tensor", "*", CHANGE_NUMBER, "G\\[*", NULL, 0, 0, LINE,
-     "Set the global {source} once, before the first call, or keep it in a tensor: it was {values}, and its value is compiled in."},
+     "Set the global {source} once, before the first call, or keep it in a tensor: it was {values}, and its value is "
+     "compiled in."},
     {"move into a tensor", "*", CHANGE_NUMBER, "*", NULL, 0, 0, LINE,
      "Pass {source} as a tensor, torch.tensor({name}): it was {values}. A number is made dynamic by torch itself when it "
      "changes, unless dynamic=False or {function} needs its value as a constant."},
-    {"define once", "*FUNCTION_MATCH|*CLOSURE*|*ID_MATCH", CHANGE_ANY, "*", "function |<lambda>|method |partial|code object", 0, 0, CALLS,
+    {"define once", "*FUNCTION_MATCH|*CLOSURE*|*ID_MATCH", CHANGE_ANY, "*", "function |<lambda>|method |partial|code object",
+     0, 0, CALLS,
      "Define the function {source} once, outside of the loop: a lambda, partial or nested def is a new object each time."},
     {"define once", "*FUNCTION_MATCH|*CLOSURE*", CHANGE_ANY, "*", NULL, 0, 0, CALLS,
      "Define the function {source} once, outside of the loop: a lambda, partial or nested def is a new object each time."},
@@ -177,9 +181,11 @@ static const struct outcome_case {
     {"mend the compiler", CALL_CALLBACK_ERROR, NULL, NULL, false, 0, 0, 0,
      "Mend what torch raised while compiling {function} ({what}): the call fails."},
     {"mend the guard", CALL_GUARD_ERROR, NULL, NULL, false, 0, 0, 0,
-     "Mend the guard that raised ({source}: {text}): guards may run code of the program, an __eq__ or a property. The call fails."},
+     "Mend the guard that raised ({source}: {text}): guards may run code of the program, an __eq__ or a property. The call "
+     "fails."},
     {"raise the limit", CALL_LIMIT, "*accumulated*", NULL, false, 0, 0, PUT_OFF,
-     "Raise torch._dynamo.config.{limit}, which counts every entry that {function} ever had; {calls} ran eagerly for want of it."},
+     "Raise torch._dynamo.config.{limit}, which counts every entry that {function} ever had; {calls} ran eagerly for want "
+     "of it."},
     {"raise the limit", CALL_LIMIT, NULL, NULL, true, 213, 0, PUT_OFF,
      "Raise the limit to {needed}, the number of different inputs seen: torch.compile(..., recompile_limit={needed}) or "
      "torch._dynamo.config.{limit} = {needed}; {calls} ran eagerly for want of it."},
@@ -420,8 +426,8 @@ char *remedy_for_break(const struct remedy_facts *facts, struct remedy_case *fou
     else
         more.source = "it";
     what = parts.what.text ? strndup(parts.what.text, parts.what.bytes) : NULL;
-    while (!(in_version(facts, c->since, c->until) && (*c->words == '^' ? has_words(what, c->words + 1) : has_words(reason, c->words)) &&
-             (strcmp(c->words, "Hint:") || parts.hint.text)))
+    while (!(in_version(facts, c->since, c->until) && (strcmp(c->words, "Hint:") || parts.hint.text) &&
+             (*c->words == '^' ? has_words(what, c->words + 1) : has_words(reason, c->words))))
         c++;
     made = told(c->name, c->effort, c->text, &more, -1, found);
     free(what);

@@ -122,6 +122,9 @@ struct torch_reason torch_reason_split(const char *reason)
             continue;
         if (!made.what.text) {
             made.what = line;
+        } else if (made.what.text + made.what.bytes < line.text && made.what.text[made.what.bytes - 1] == ':') {
+            /* "backend='mine' raised:", and the next line says what */
+            made.what.bytes = (size_t)(line.text + line.bytes - made.what.text);
         } else if ((found = after(line, "Explanation:")).text) {
             made.why = made.why.text ? made.why : found;
         } else if ((found = after(line, "Hint:")).text) {
@@ -129,7 +132,8 @@ struct torch_reason torch_reason_split(const char *reason)
                 made.hint = found;
         } else if ((found = after(line, "Developer debug context:")).text) {
             made.context = made.context.text ? made.context : found;
-        } else if (!made.why.text && *at != ' ' && (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported"))) {
+        } else if (!made.why.text && *at != ' ' &&
+                   (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported"))) {
             made.what = line; /* the cause of a break that is named after where it is */
         }
     }
@@ -140,6 +144,9 @@ void span_print(FILE *out, struct span span, size_t width)
 {
     char *text = span.text ? strndup(span.text, span.bytes) : NULL;
 
+    for (char *at = text; at && *at; at++)
+        if (*at == '\n')
+            *at = ' ';
     prose_text(out, text, width);
     free(text);
 }

@@ -35,7 +35,7 @@ struct span {
  *       Hint: Avoid calling ...                  hint: the first that says what to do
  *       Developer debug context: builtin ...     context
  *
- * Others have WHAT alone, their first line. */
+ * Others have WHAT alone: their first line, with the next one after a colon. */
 struct torch_reason {
     struct span what, why, hint, context;
 };

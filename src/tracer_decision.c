@@ -76,7 +76,8 @@ static void text_value(struct text *t, PyObject *value)
     Py_buffer view;
     PyObject *repr = NULL;
 
-    if (torch_settings.describe && torch_settings.tensor && PyObject_IsInstance(value, torch_settings.tensor) == 1 &&
+    if (torch_settings.describe && torch_settings.tensor && PyType_Check(torch_settings.tensor) &&
+        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor) &&
         (repr = PyObject_CallOneArg(torch_settings.describe, value))) {
         text_unicode(t, repr, 200);
         Py_DECREF(repr);
@@ -407,12 +408,15 @@ static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, P
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
+    struct torch_quiet quiet;
     uint64_t began;
 
     if (!d->on)
         return;
     began = tracer_now(P.monotonic);
+    torch_quiet_begin(&quiet); /* the bridge describes tensors */
     d->signature = signature_of(locals);
+    torch_quiet_end(&quiet);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         struct cache_entry *entry = d->check[i].object;

@@ -36,7 +36,7 @@ struct pending {
     struct cache_entry *entry;  /* owned: what the compile made, or NULL */
     struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
-    bool done, asked;
+    bool done, asked, asking;   /* passed on; the callback was called; it is running */
 };
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
@@ -71,6 +71,7 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
         decision_entry_born(entry, state);
         entry->guard = entry->backend = NULL;
         compiled->compiled = entry;
+        state->compiles++;
         Py_INCREF(entry);
     }
     PyErr_Clear();
@@ -211,7 +212,9 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
             torch_bridge_failed("a compile's beginning");
         torch_quiet_end(&quiet);
     }
+    p->asking = true; /* whatever runs in there is the callback's */
     result = P.hook(ts, frame, 0);
+    p->asking = false;
     if (token && torch_settings.end) {
         PyErr_Fetch(&type, &value, &traceback);
         PyErr_NormalizeException(&type, &value, &traceback);
@@ -243,6 +246,8 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
 {
     if (p->asked)
         return p->decision.outcome;
+    if (p->callback == ACTION_RUN_ONLY && state && state->compiles)
+        return OUTCOME_RUN_ONLY;
     if (state && state->actions.own == ACTION_SKIP)
         return OUTCOME_SKIP;
     if (state && state->actions.own == ACTION_RUN_ONLY)
@@ -279,7 +284,7 @@ static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
 
     if (!P.hook)
         return P.evaluate(ts, frame, throwflag);
-    if (!p || p->done || throwflag)
+    if (!p || p->done || p->asking || throwflag)
         return P.hook(ts, frame, throwflag);
     if (frame == p->frame) {
         passed_on(t, p, frame, NULL);
@@ -322,7 +327,7 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     p.state = NULL;
     p.entry = NULL;
     p.callback = t->observed;
-    p.done = p.asked = false;
+    p.done = p.asked = p.asking = false;
     decision_begin(&p.decision, true, true);
     p.decision.observed = true;
     t->pending = &p;
@@ -341,6 +346,17 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     return result;
 }
 
+/* Somebody else's hook is where ours would have to be. */
+static void not_seen(void)
+{
+    static const char words[] = "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
+    static bool told;
+
+    if (!told)
+        tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
+    told = true;
+}
+
 /* ---- torch's functions, as its Python code finds them ---- */
 
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
@@ -355,6 +371,8 @@ static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
         _PyInterpreterState_SetEvalFrameFunc(interpreter, torch_evaluate);
     else if (callback != Py_None && P.hook && before == P.hook)
         _PyInterpreterState_SetEvalFrameFunc(interpreter, lower);
+    else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording)
+        not_seen();
     old = PyObject_CallOneArg(torch_set, callback);
     after = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (after == lower) {
@@ -428,9 +446,13 @@ static PyObject *observe(PyObject *self, PyObject *module)
     PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
 
     torch_entries = PyObject_GetAttrString(module, "_debug_get_cache_entry_list");
-    torch_frame_type = (PyTypeObject *)PyObject_GetAttrString(module, "_PyInterpreterFrame");
-    if (!torch_entries || !torch_frame_type)
+    if (torch_entries)
+        torch_frame_type = (PyTypeObject *)PyObject_GetAttrString(module, "_PyInterpreterFrame");
+    if (!torch_entries || !torch_frame_type || !PyObject_HasAttrString(module, "set_eval_frame")) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_AttributeError, "it has no set_eval_frame");
         return NULL;
+    }
     for (int i = 0; observers[i].ml_name; i++) {
         PyObject *wrapper;
         *slots[i] = PyObject_GetAttrString(module, observers[i].ml_name);

@@ -24,11 +24,15 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
              const bool limit_depth)
 {
     struct tracer *t = tracer_thread;
-    uintptr_t mark = record_mark(frame);
     struct open_frame open;
     PyObject *result;
+    uintptr_t mark;
     bool resumed;
 
+    /* A hook of somebody else that lies above ours goes on calling the one that it found. */
+    if (unlikely(shim_settings.active_threads))
+        return decide_frame(ts, frame, throwflag);
+    mark = record_mark(frame);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
     if (unlikely(mark & CODE_SKIP))
@@ -75,7 +79,7 @@ static _PyFrameEvalFunction wanted_hook(void)
 
 /* One slot for the interpreter, so one hook for recording and shim. When somebody
  * else has put a hook above ours, that one calls ours: it stays where it is, and
- * ours cannot be taken out or exchanged. */
+ * ours cannot be taken out or exchanged; whichever it is does what is needed. */
 void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;

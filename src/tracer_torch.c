@@ -4,7 +4,7 @@
  *
  * torch/_dynamo calls these functions under the names that torch's own module
  * has for them (python/dyntrace/_torch.py sets the attributes). What they mean
- * was read off torch 2.6 to 2.14, and is compared with torch's by tests/torch
+ * was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
  * and `make conformance`. Versions differ by what they call: nothing here asks
  * which torch it is. */
 #include "tracer_torch.h"
@@ -69,7 +69,7 @@ void torch_attach(bool late)
     struct torch_quiet quiet;
     PyObject *module, *result = NULL;
 
-    if (!tracer_process.session || tracer_process.session->torch == SESSION_TORCH_OFF)
+    if (!tracer_process.session)
         return;
     torch_quiet_begin(&quiet);
     module = PyImport_ImportModule("dyntrace._torch");

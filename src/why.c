@@ -136,8 +136,8 @@ static void gather_totals(struct why *why)
 static void gather_entries(struct why *why)
 {
     struct query *query = why_ask(why, "its cache entries",
-        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns, substr(death_cause, 1, 1000),\n"
-        "       region_id\n"
+        "SELECT cache_entry_id, code_id, compile_id, label, backend, guard_count, born_ns, died_ns,\n"
+        "       substr(death_cause, 1, 1000), region_id\n"
         "FROM cache_entry WHERE code_id IN ($codes) ORDER BY cache_entry_id LIMIT 10000");
     struct entry *e;
 
@@ -162,11 +162,14 @@ static void gather_entries(struct why *why)
 
 static void gather_compiles(struct why *why)
 {
-    struct query *query = why_ask(why, "its compiles", find_column(why->db, "compile", "sticky") ?
-        "SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000), sticky\n"
-        "FROM compile WHERE code_id IN ($codes) ORDER BY compile_id LIMIT 10000" :
-        "SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000), NULL AS sticky\n"
-        "FROM compile WHERE code_id IN ($codes) ORDER BY compile_id LIMIT 10000");
+#define COMPILES(sticky) \
+        "SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,\n" \
+        "       substr(m.reason, 1, 2000), " sticky ", p.rank\n" \
+        "FROM compile m LEFT JOIN code c ON c.code_id = m.code_id LEFT JOIN process p ON p.process_id = c.process_id\n" \
+        "WHERE m.code_id IN ($codes) ORDER BY m.compile_id LIMIT 10000"
+    struct query *query = why_ask(why, "its compiles", find_column(why->db, "compile", "sticky") ? COMPILES("m.sticky")
+                                                                                              : COMPILES("NULL AS sticky"));
+#undef COMPILES
     struct compile *c;
 
     while (query_step(query) && (c = ADD(why, compiles))) {
@@ -179,6 +182,7 @@ static void gather_compiles(struct why *why)
         c->end_ns = query_integer(query, 5);
         c->outcome = prose_column(query, 6);
         c->reason = prose_column(query, 7);
+        c->rank = query_type(query, 9) == QUERY_NULL ? -1 : query_integer(query, 9);
         c->sticky = query_type(query, 8) == QUERY_NULL ? -1 : query_integer(query, 8) != 0;
         for (struct compile *older = why->compiles.items; older < c && !c->recompile; older++)
             c->recompile = older->code_id == c->code_id && older->entry_id;

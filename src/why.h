@@ -46,6 +46,7 @@ struct entry {
 
 struct compile {
     int64_t compile_id, code_id, entry_id, start_ns, end_ns, signature_id;
+    int64_t rank;                            /* of a distributed job, -1 outside one */
     int sticky;                              /* 1: never asked again, 0: asked again, -1: not known */
     char *label, *outcome, *reason, *inputs; /* owned */
     bool ended, recompile;                   /* recompile: an older compile of the same code object is known */

@@ -25,8 +25,9 @@ static void maybe_integer(struct table *table, bool known, int64_t value)
 
 static void breaks_member(struct why *why)
 {
-    struct table *t = member(why, "graph_breaks", 12, (const char *[]){"line", "times", "reason", "user_stack", "resume_function",
-        "rest_calls", "rest_eager_calls", "rest_compiles", "rest_entries", "rest_recompiles", "rest_compile_ns", "rest_lookup_ns"});
+    struct table *t = member(why, "graph_breaks", 12, (const char *[]){
+        "line", "times", "reason", "user_stack", "resume_function", "rest_calls", "rest_eager_calls", "rest_compiles",
+        "rest_entries", "rest_recompiles", "rest_compile_ns", "rest_lookup_ns"});
 
     for (size_t i = 0; t && i < why->breaks.count; i++) {
         const struct graph_break *b = &why->breaks.items[i];
@@ -105,12 +106,13 @@ static void json_members(struct why *why)
         table_integer(t, c->lookup_ns);
     }
     table_close(t);
-    t = member(why, "compiles", 10, (const char *[]){"compile_id", "code_id", "label", "start_ns", "end_ns", "outcome",
+    t = member(why, "compiles", 11, (const char *[]){"compile_id", "code_id", "rank", "label", "start_ns", "end_ns", "outcome",
                "cache_entry_id", "reason", "sticky", "inputs"});
     for (size_t i = 0; t && i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
         table_integer(t, c->compile_id);
         table_integer(t, c->code_id);
+        maybe_integer(t, c->rank >= 0, c->rank);
         table_string(t, c->label);
         table_integer(t, c->start_ns);
         maybe_integer(t, c->ended, c->end_ns);
@@ -149,8 +151,9 @@ static void json_members(struct why *why)
         table_json(t, h->json ? h->json : "[]");
     }
     table_close(t);
-    t = member(why, "entries", 13, (const char *[]){"cache_entry_id", "code_id", "label", "backend", "region_id", "guards", "born_ns", "tried",
-               "hit", "last_hit_ns", "backend_mismatches", "died_ns", "death_cause"});
+    t = member(why, "entries", 13, (const char *[]){
+        "cache_entry_id", "code_id", "label", "backend", "region_id", "guards", "born_ns", "tried", "hit", "last_hit_ns",
+        "backend_mismatches", "died_ns", "death_cause"});
     for (size_t i = 0; t && i < why->entries.count; i++) {
         const struct entry *e = &why->entries.items[i];
         table_integer(t, e->entry_id);

@@ -50,8 +50,10 @@ static void gather_processes(struct why *why)
         }
         if (version && (!torch->version || version < torch->version)) {
             free(torch->text), free(torch->mode), free(torch->note);
-            *torch = (struct torch_facts){.version = version, .text = text, .mode = mode, .note = note, .versions = torch->versions,
-                                          .modes = torch->modes, .observed = torch->observed, .off = torch->off};
+            torch->version = version;
+            torch->text = text;
+            torch->mode = mode;
+            torch->note = note;
         } else {
             free(text), free(mode), free(note);
         }
@@ -314,8 +316,9 @@ static void gather_phases(struct why *why)
     /* After a reset, and in other processes, labels are given again. */
     query = why_ask(why, "what was compiled later on its own, as backward graphs are",
         "SELECT 0, COALESCE(p.name, '?'), p.start_ns, p.end_ns FROM compile_phase p\n"
-        "WHERE p.compile_id IS NULL AND p.label IN (SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id\n"
-        "    WHERE m.label <> '' GROUP BY m.label HAVING SUM(m.code_id IN ($codes)) = COUNT(*) AND COUNT(DISTINCT c.process_id) = 1)\n"
+        "WHERE p.compile_id IS NULL AND p.label IN (\n"
+        "    SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''\n"
+        "    GROUP BY m.label HAVING SUM(m.code_id IN ($codes)) = COUNT(*) AND COUNT(DISTINCT c.process_id) = 1)\n"
         "ORDER BY p.label, p.start_ns, p.end_ns DESC LIMIT 200000");
     phases_read(why, query, true);
     why_asked(why, query);

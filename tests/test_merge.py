@@ -1,12 +1,11 @@
 """`dyntrace merge`: many traces as one, every row of every table in it and every reference right."""
 import collections
 import os
-import re
 import sqlite3
 
 import pytest
 from test_run import holds
-from test_viewer import ROOT, ROWS, SCHEMA, make_trace, one_line, run, trace  # noqa: F811, F401 (fixtures)
+from test_viewer import ROOT, SCHEMA, make_trace, one_line, run, trace  # noqa: F811, F401 (fixtures)
 
 # Every table and every reference, with texts that tell what is referred to.
 ALL = """
@@ -133,12 +132,8 @@ def test_recorded(record, run, python, tmp_path):  # noqa: F811
 
 
 def test_older_trace(run, trace, tmp_path):  # noqa: F811
-    old = tmp_path / "old.db"
-    schema = re.sub(r",( -- signal that killed it, or NULL)\n    host .*\n", r"\1\n", SCHEMA)
-    with sqlite3.connect(old) as db:
-        db.executescript(schema + ROWS + "UPDATE meta SET value = 'old' WHERE key = 'host'; DROP TABLE code_mark;")
-    db.close()
-    assert value(old, "SELECT COUNT(*) FROM pragma_table_info('process') WHERE name = 'host'") == 0
+    old = make_trace(tmp_path / "old.db", "UPDATE meta SET value = 'old' WHERE key = 'host'", "ALTER TABLE process RENAME COLUMN host TO unknown",
+                     "ALTER TABLE process DROP COLUMN torch_mode", "DROP TABLE code_mark")
     out = tmp_path / "m.db"
     assert run("merge", old, trace, "-o", out).returncode == 0
     assert run("fsck", out).returncode == 0 and value(out, "SELECT host FROM process") == "old"

@@ -14,7 +14,7 @@ import _dyntrace
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
-# Minor versions of torch and CPython that were tested together, by tests/torch and `make conformance`.
+# Minor versions of torch and CPython that were tested together, by tests/with_torch and `make conformance`.
 TESTED = {
     ((2, 6), (3, 13)), ((2, 13), (3, 11)), ((2, 14), (3, 14)),
 }
@@ -39,23 +39,32 @@ def attach(wanted, late):
     """
     global _attached
     if _attached is None:
-        torch = sys.modules["torch"]
-        version, module = str(torch.__version__), torch._C._dynamo.eval_frame
-        why = ""
-        if late and wanted != OBSERVE:
-            why = "its compiler was loaded before the recording began"
-        elif wanted != OBSERVE:
-            why = _why_not(version, module, wanted == SHIM) or _canary()
-        _bridge(torch)
-        if wanted == OBSERVE or why:
-            from . import _torch_observe
-
-            _torch_observe.attach(module, late)
-        else:
-            _replace(module)
-        _attached = version, "observe" if wanted == OBSERVE or why else "shim", (
-            "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why) if why else "")
+        _attached = str(getattr(sys.modules.get("torch"), "__version__", "")), "off", ""
+        if wanted != OFF:
+            try:
+                _attached = _attach(sys.modules["torch"], wanted, late)
+            except Exception as error:
+                _dyntrace._note_loss("torch bridge: not attached: %s: %s" % (type(error).__name__, error))
     _dyntrace._note_torch(*_attached)
+
+
+def _attach(torch, wanted, late):
+    version, module = str(torch.__version__), torch._C._dynamo.eval_frame
+    if not callable(getattr(module, "set_eval_frame", None)):
+        raise AttributeError("torch._C._dynamo.eval_frame has no set_eval_frame")
+    why = ""
+    if late and wanted != OBSERVE:
+        why = "its compiler was loaded before the recording began"
+    elif wanted != OBSERVE:
+        why = _why_not(version, module, wanted == SHIM) or _canary()
+    _bridge(torch)
+    if wanted == OBSERVE or why:
+        from . import _torch_observe
+
+        _torch_observe.attach(module, late)
+        return version, "observe", why and "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why)
+    _replace(module)
+    return version, "shim", ""
 
 
 def _why_not(version, module, asked):
@@ -66,6 +75,14 @@ def _why_not(version, module, asked):
                and name != "skip_code"]
     if unknown:
         return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(unknown[:5])
+    # torch's own are functions of C; another was put there by the program, which expects it to be called.
+    theirs = [name for name, value in vars(module).items()
+              if name in ours and callable(value) and not isinstance(value, (type, type(len)))]
+    if theirs:
+        return "the program has replaced %s" % ", ".join(theirs[:5])
+    owner = _dyntrace._owner()
+    if owner != "-" and "_dyntrace" not in owner:
+        return "%s has taken CPython's place for a frame evaluator" % owner
     if not asked and (_minor(version), sys.version_info[:2]) not in TESTED:
         return ("it was not tested with Python %d.%d; --torch shim runs it all the same" % sys.version_info[:2])
     return ""
@@ -105,7 +122,7 @@ def _first(facts):
 
 def _bridge(torch):
     """Give the extension what it asks about guards and compiles. Without a part it records less."""
-    parts = {"tensor": torch.Tensor, "range": getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)}
+    parts = {"tensor": getattr(torch, "Tensor", None), "range": getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)}
     try:
         from . import _torch_guards
 
@@ -150,8 +167,19 @@ class _Guarded:
 
 
 def _canary():
+    """Why our evaluator had better not be trusted here; "" when the canary lives."""
+    monitoring = getattr(sys, "monitoring", None)
+    if sys.gettrace() or sys.getprofile() or monitoring and any(map(monitoring.get_tool, range(6))):
+        return ""  # somebody would watch it
+    try:
+        return _canary_of(sys._getframe)
+    except Exception as error:
+        return "the function that it replaced raised %s" % type(error).__name__
+
+
+def _canary_of(getframe):
     """Run other code in place of a function's, and look at all that must not change. "" when it is as it should be."""
-    scope = {"_getframe": sys._getframe}
+    scope = {"_getframe": getframe}
     exec(compile(_CANARY, "<dyntrace>", "exec"), scope)
     original, depth, code = scope["original"], scope["depth"], scope["compiled"].__code__
     value, error, prior = object(), None, None
@@ -174,8 +202,6 @@ def _canary():
             _dyntrace.set_eval_frame(prior)
         return results, deep
 
-    if sys.gettrace() or sys.getprofile():  # somebody would watch it
-        return ""
     results, deep = _dyntrace._traced(run)
     _dyntrace.reset_code(original.__code__)
     names, at = [], error.__traceback__ if error else None

@@ -351,11 +351,13 @@ def _graph(token):
         raise LookupError("the graph module was not found")
     token.graphs += 1
     name = str(name or getattr(module, "_backend_id", "") or "graph_%d" % token.graphs)
-    with _torch._C.DisableTorchFunction():
-        rows, lines = [], []
-        _render_graph(module, name, rows, lines, 0)
-    native._note_graph(token.id, name, rows)
-    native._note_listing(token.id, "graph", "\n".join(lines))
+    rows, lines = [], []
+    try:
+        with _torch._C.DisableTorchFunction():
+            _render_graph(module, name, rows, lines, 0)
+    finally: # as far as it came
+        native._note_graph(token.id, name, rows)
+        native._note_listing(token.id, "graph", "\n".join(lines))
 
 
 def _render_graph(module, name, rows, lines, depth):

@@ -1,6 +1,7 @@
 """A Python with torch, and the programs of ./programs, each run once in each way.
 
-DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else /work/torch211's. None has torch: all here is skipped
+DYNTRACE_TORCH_PYTHON  the Python; else the one that runs pytest, else the one that `./dev test` makes under build/.
+                       None has torch: what records is skipped
 DYNTRACE_TORCH_JOBS    how many programs at a time, default one for each processor, at most two
 
     def test_it(program, mode, runs):
@@ -25,6 +26,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MODES = ("shim", "observe")
+# What is recorded of frames. All of them are 1.5 million in each process for the import of torch alone, so a few programs
+# do for that; but the compiler looks at frames of torch and the library, too, where user frames are all that is wanted.
+ALL_FRAMES = {"tokenizer", "callables"}
+LONG_FRAMES = {"ddp"}
 collect_ignore = ["programs"]
 
 
@@ -33,7 +38,7 @@ def torch_python():
     """The Python with torch and why there is none."""
     named = os.environ.get("DYNTRACE_TORCH_PYTHON")
     why = "no Python with torch: set DYNTRACE_TORCH_PYTHON"
-    for python in [named] if named else [sys.executable, "/work/torch211/bin/python"]:
+    for python in [named] if named else [sys.executable, str(ROOT / "build" / "torch" / "bin" / "python")]:
         if not os.access(python, os.X_OK):
             continue
         ask = "import sys, sysconfig, importlib.util as u; print(u.find_spec('torch') is not None, sysconfig.get_config_var('SOABI'))"
@@ -51,7 +56,7 @@ def pytest_collection_modifyitems(items):
     python, why = torch_python()
     if not python:
         for item in items:
-            if item.path.is_relative_to(Path(__file__).parent):
+            if item.path.is_relative_to(Path(__file__).parent) and {"python", "runs"} & set(item.fixturenames):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
@@ -104,7 +109,8 @@ def run_program(dyntrace, python, folder, program, mode):
     command, path = [python, *words_of(program)], None
     if mode != "plain":
         path = work / "t.db"
-        command = [dyntrace, "run", "--torch", mode, "-o", str(path), "--python", python, "--", *command[1:]]
+        frames = ["--min-duration", "100us"] if program in LONG_FRAMES else ["--frames", "all" if program in ALL_FRAMES else "user"]
+        command = [dyntrace, "run", "--torch", mode, *frames, "-o", str(path), "--python", python, "--", *command[1:]]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, cwd=work, env=environment, timeout=280,
                           stdin=subprocess.DEVNULL)

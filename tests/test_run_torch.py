@@ -1,0 +1,247 @@
+"""--torch and torches that are none: missing, broken, too old, too new, unknown. No torch is needed.
+
+A package `torch` made here has the few things that the bridge asks of one. Whatever it lacks, the program does what it
+does without us, and the trace says how it was watched, or that it was not.
+"""
+import subprocess
+import textwrap
+
+import pytest
+
+from test_run import holds
+
+# What torch/_dynamo/__init__.py finds when it begins. Its functions are written in C in a real torch.
+EVALUATOR = """
+    import sys, types
+    _C = types.ModuleType("torch._C")
+    _C._dynamo = types.ModuleType("torch._C._dynamo")
+    evaluator = _C._dynamo.eval_frame = types.ModuleType("torch._C._dynamo.eval_frame")
+    for module in _C, _C._dynamo, evaluator:
+        sys.modules[module.__name__] = module
+    class Tensor:
+        pass
+    callback = None
+    def set_eval_frame(new):
+        global callback
+        old, callback = callback, new
+        return old
+    evaluator.set_eval_frame = set_eval_frame
+    evaluator.reset_code = evaluator.skip_code = lambda code: None
+    evaluator.set_code_exec_strategy = lambda code, strategy: None
+    evaluator._debug_get_cache_entry_list = lambda code: []
+    evaluator._PyInterpreterFrame = type("_PyInterpreterFrame", (), {})
+"""
+PROGRAM = """
+    import sys
+    try:
+        import torch, torch._dynamo
+    except BaseException as error:
+        print(type(error).__name__, error)
+    else:
+        evaluator = sys.modules.get("torch._C._dynamo.eval_frame")
+        print(torch._dynamo.done, sorted(name for name in dir(evaluator) if name[0] != "_"))
+        if hasattr(evaluator, "set_eval_frame"):
+            def callback(*ignored):
+                return None
+            print(evaluator.set_eval_frame(None), evaluator.set_eval_frame(callback) is callback)
+            print(evaluator.set_eval_frame(None) is callback)
+    def f():
+        return 5
+    print(f())
+    sys.exit(f())
+"""
+
+
+@pytest.fixture
+def watched(record, python, tmp_path):
+    """watched(torch's __init__, options, program, dynamo) -> the trace of what behaved as it does without us"""
+    def watched(torch, *options, program=PROGRAM, dynamo="done = 1", before=""):
+        folder = tmp_path / "torch" / "_dynamo"
+        folder.mkdir(parents=True, exist_ok=True)
+        if torch is not None:
+            (tmp_path / "torch" / "__init__.py").write_text(textwrap.dedent(torch))
+            (folder / "__init__.py").write_text(dynamo)
+        path = tmp_path / "program.py"
+        path.write_text(textwrap.dedent(before) + textwrap.dedent(program))
+        alone = subprocess.run([python, "-B", path], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        trace = record([path], *options, python=python, status=None, env=None)
+        trace.ours = [line for line in trace.err.splitlines() if line.startswith("dyntrace: ")]
+        theirs = "".join(line for line in trace.err.splitlines(True) if not line.startswith("dyntrace: "))
+        assert (trace.status, trace.out, theirs) == (alone.returncode, alone.stdout, alone.stderr)
+        trace.torch, = trace.rows("SELECT torch_version, torch_mode, torch_note FROM process")
+        trace.lost = [cause for cause, in trace.rows("SELECT cause FROM loss")]
+        return holds(trace)
+    return watched
+
+
+def torch(version, more=""):
+    return f"__version__ = {version!r}\n" + textwrap.dedent(EVALUATOR) + textwrap.dedent(more)
+
+
+# ---- the option ----
+
+@pytest.mark.parametrize("value", ["", "wrong", "SHIM", "shim ", "auto,off", "0"])
+def test_a_wrong_value_is_one_line(dyntrace, tmp_path, value):
+    done = subprocess.run([dyntrace, "run", "--torch", value, "-o", tmp_path / "t.db", "-c", "print(1)"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"dyntrace: run: --torch {value}: not one of auto, shim, observe, off\n"
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_no_value_is_one_line(dyntrace):
+    done = subprocess.run([dyntrace, "run", "--torch"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "--torch needs a value" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
+def test_without_torch_nothing_is_said_of_it(record, python, mode):
+    trace = record(["-S", "-c", "def f(): pass\nf()"] if 0 else ["-c", "def f(): pass\nf()"], "--torch", mode, python=python)
+    assert trace.err == "" and trace.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
+
+
+def test_the_last_one_counts(watched):
+    assert watched(torch("2.13.0"), "--torch", "off", "--torch", "observe").torch == ("2.13.0", "observe", None)
+
+
+# ---- torches ----
+
+@pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
+def test_torch_is_missing(watched, python, mode):
+    missing = subprocess.run([python, "-c", "import torch"], capture_output=True).returncode
+    if not missing:
+        pytest.skip("this Python has torch")
+    trace = watched(None, "--torch", mode, before="import sys, shutil, os\nshutil.rmtree('torch', ignore_errors=True)\n")
+    assert trace.out.startswith("ModuleNotFoundError") and trace.torch == (None, None, None) and not trace.ours
+
+
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("what", ["raise ValueError('no compiler here')", "import nonesuch", "raise SystemExit(9)", "done = ("])
+def test_the_compiler_cannot_be_imported(watched, mode, what):
+    trace = watched(torch("2.13.0"), "--torch", mode, dynamo=what)
+    assert not trace.ours and not trace.lost
+
+
+@pytest.mark.parametrize("version", ["2.5.0", "3.1.0", "dev", "", "2", "2.13", "99999999999999999999.1"])
+def test_a_version_that_nobody_tested_is_observed(watched, version):
+    trace = watched(torch(version))
+    if version == "2.13" and not trace.ours:
+        return  # 3.11 has it
+    line, = trace.ours
+    assert trace.torch == (version, "observe", line.removeprefix("dyntrace: "))
+    assert f"torch {version} is observed" in line and "not tested with Python" in line and "--torch shim" in line
+    assert not trace.lost
+
+
+def test_it_runs_all_the_same_when_asked(watched):
+    trace = watched(torch("3.1.0"), "--torch", "shim")
+    assert trace.torch == ("3.1.0", "shim", None) and not trace.ours and not trace.lost
+
+
+@pytest.mark.parametrize("mode", ["auto", "shim"])
+def test_an_evaluator_with_an_unknown_function_is_observed(watched, mode):
+    trace = watched(torch("2.13.0", "evaluator.set_something_new = len"), "--torch", mode)
+    assert trace.torch[:2] == ("2.13.0", "observe") and "(set_something_new)" in trace.torch[2]
+    assert trace.ours == ["dyntrace: " + trace.torch[2]]
+
+
+NOTHING = {
+    "no _C": "__version__ = '2.13.0'",
+    "_C is None": "__version__ = '2.13.0'\n_C = None",
+    "no eval_frame": torch("2.13.0", "del _C._dynamo.eval_frame"),
+    "no _PyInterpreterFrame": torch("2.5.0", "del evaluator._PyInterpreterFrame"),
+    "no version": torch("2.5.0", "del __version__"),
+}
+
+
+@pytest.mark.parametrize("lacks", NOTHING)
+@pytest.mark.parametrize("mode", ["observe", "auto"])
+def test_a_torch_that_cannot_be_watched_is_a_loss(watched, lacks, mode):
+    trace = watched(NOTHING[lacks], "--torch", mode)
+    cause, = trace.lost
+    assert cause.startswith("torch bridge: ") and "AttributeError" in cause
+
+
+@pytest.mark.xfail(reason="hostile-small.md 1", strict=True)
+def test_off_is_said(watched):
+    assert watched(torch("2.13.0"), "--torch", "off").torch == ("2.13.0", "off", None)
+
+
+@pytest.mark.xfail(reason="hostile-small.md 2", strict=True)
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_without_set_eval_frame_nothing_is_watched(watched, mode):
+    trace = watched(torch("2.13.0", "del evaluator.set_eval_frame"), "--torch", mode)
+    assert trace.torch[1] not in ("shim", "observe") or trace.lost
+
+
+@pytest.mark.xfail(reason="hostile-small.md 3", strict=True)
+def test_the_loss_says_what_is_missing(watched):
+    trace = watched(torch("2.5.0", "del evaluator._debug_get_cache_entry_list"), "--torch", "observe")
+    assert "SystemError" not in "".join(trace.lost)
+
+
+# ---- the canary, and who might see it ----
+
+ODD = """
+    import sys
+    real, calls = sys._getframe, 0
+    def odd(depth=0):
+        global calls
+        frame = real(depth + 1)
+        if frame.f_code.co_filename == "<dyntrace>":
+            calls += 1
+            DO
+        return frame
+    sys._getframe = odd
+"""
+
+
+def test_a_canary_that_fails(watched):
+    trace = watched(torch("2.13.0"), "--torch", "shim", before=ODD.replace("DO", "if calls == 1: return None"))
+    assert trace.torch[1] == "observe" and "the stack is 0 deep" in trace.torch[2]
+    assert trace.ours == ["dyntrace: " + trace.torch[2]] and not trace.lost
+
+
+@pytest.mark.xfail(reason="hostile-program-patched-before-us.md", strict=True)
+@pytest.mark.parametrize("what", ["RuntimeError('not today')", "SystemExit(3)", "KeyboardInterrupt"])
+def test_a_canary_that_raises(watched, what):
+    trace = watched(torch("2.13.0"), "--torch", "shim", before=ODD.replace("DO", f"raise {what}"))
+    assert trace.torch[1] == "observe" and what[:11] in trace.torch[2]
+
+
+WATCHERS = {
+    "settrace": "sys.settrace(lambda frame, event, arg: see(frame.f_code))",
+    "setprofile": "sys.setprofile(lambda frame, event, arg: see(frame.f_code))",
+    "gc": "import gc; gc.disable(); gc.callbacks.append(lambda phase, info: print(phase))",
+    "threads": "sys.setswitchinterval(1e-6)",
+    "recursion": "sys.setrecursionlimit(120)",
+}
+
+
+@pytest.mark.parametrize("watcher", WATCHERS)
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_attaching_is_not_seen(watched, watcher, mode):
+    before = """
+        import sys
+        def see(code):
+            if "dyntrace" in code.co_filename:
+                print("saw", code.co_name)
+    """
+    trace = watched(torch("2.13.0"), "--torch", mode, before=textwrap.dedent(before) + WATCHERS[watcher] + "\n")
+    assert trace.torch[1] == mode and not trace.lost
+
+
+@pytest.mark.xfail(reason="hostile-small.md 6", strict=True)
+def test_monitoring_does_not_see_it(watched, python):
+    before = """
+        import sys
+        if not hasattr(sys, "monitoring"):
+            sys.monitoring = None
+            sys.exit(99)
+        m = sys.monitoring
+        m.use_tool_id(3, "hostile")
+        m.set_events(3, m.events.PY_START)
+        m.register_callback(3, m.events.PY_START, lambda code, at: print(code.co_name) if "dyntrace" in code.co_filename else None)
+    """
+    if watched(torch("2.13.0"), "--torch", "shim", before=before).status == 99:
+        pytest.xfail("CPython 3.12 has it first")

@@ -1,0 +1,695 @@
+"""`why`, `show` and `report` on recordings of torch programs, with rows as real recordings have them.
+
+No torch is needed: the traces are made by sqlite3 from schemas/*.sql. What real programs leave is in
+tests/with_torch/test_answers.py."""
+import contextlib
+import json
+import re
+import sqlite3
+
+import pytest
+
+from test_why import EVIL, MS, Plant, run  # noqa: F401 (run is a fixture)
+
+PRINT = """Failed to trace builtin operator
+  Explanation: Dynamo does not know how to trace builtin operator `print` with argument types ['str'] (has_kwargs False)
+  Hint: Avoid calling builtin `print` with argument types ['str'].
+  Hint: Please report an issue to PyTorch.
+
+  Developer debug context: builtin print [<class 'ConstantVariable'>] False
+"""
+
+
+class Torch(Plant):
+    """A trace of a torch program whose function f() has the plants."""
+
+    def __init__(self, path, version="2.13.0+cpu", mode="shim", note=None, qualname="f", **rest):
+        super().__init__(path, qualname=qualname, **rest)
+        self.db.execute("UPDATE process SET torch_version = ?, torch_mode = ?, torch_note = ?", (version, mode, note))
+        self.observe = mode == "observe"
+
+    def turned_away(self, reason, outcome="skipped", sticky=1, mark=True, calls=0):
+        """A compile that made nothing, and calls that then ran eagerly."""
+        self.compile(outcome="declined", reason=reason)
+        self.db.execute("UPDATE compile SET outcome = ?, sticky = ?, label = '' WHERE compile_id = ?",
+                        (outcome, sticky, self.ids["compile"]))
+        if mark:
+            self.insert("code_mark", code_id=1, at_ns=self.now, action="skip" if outcome == "skipped" else "run_only",
+                        recursive_action="default" if outcome == "skipped" else "run_only", reason=reason)
+        for _ in range(calls):
+            self.call("skip" if outcome == "skipped" else "limit")
+
+    def sizes(self, *sizes, source="L['x'].size()[0]", **rest):
+        self.sequence("TENSOR_MATCH", source, sizes, signatures="x: Tensor float32[%d, 4] cpu", **rest)
+
+    def limit(self, reason="recompile_limit (8) reached", calls=5):
+        """No entry fits, and no more may be made."""
+        self.turned_away(reason, outcome="limit")
+        self.db.execute("UPDATE lookup SET outcome = 5 WHERE lookup_id = ?", (self.ids["lookup"],))
+        for i in range(calls):
+            self.call("limit", signature=f"x: Tensor float32[{i + 90}, 4] cpu")
+
+    def breaks(self, reason=PRINT, line=14, times=1, stack='File "/src/app.py", line 14, in f', compile_id=1, calls=6, compiles=2):
+        """With the function for the rest, of which torch makes two code objects and runs one."""
+        rest = f"torch_dynamo_resume_in_f_at_{line}"
+        base = 100 + 10 * line
+        for code_id, kind in ((base, "resume"), (base + 1, "function")):
+            self.insert("code", code_id=code_id, process_id=1, filename="/src/app.py", qualname=rest, first_line=line, kind=kind)
+        self.insert("code_total", code_id=base + 1, calls=calls, total_ns=9, self_ns=9, raised=0)
+        for i in range(compiles):
+            self.insert("compile", compile_id=base + i, code_id=base + 1, label=f"1/{i}", start_ns=MS, end_ns=3 * MS,
+                        outcome="compiled", cache_entry_id=base + i)
+        for i in range(times):
+            self.insert("graph_break", compile_id=compile_id, code_id=1, line=line, offset=30, reason=reason, user_stack=stack,
+                        resume_code_id=base)
+
+
+@pytest.fixture
+def torch(tmp_path):
+    count = 0
+
+    def torch(*argv, **rest):
+        nonlocal count
+        count += 1
+        return Torch(tmp_path / f"t{count}.db", *argv, **rest)
+    return torch
+
+
+@pytest.fixture
+def why(run):  # noqa: F811
+    """why(trace) -> (page, what --json says)"""
+    def why(path, name="f"):
+        done = run("why", name, path)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout, json.loads(run("why", name, path, "--json").stdout)
+    return why
+
+
+# ---- causes ----------------------------------------------------------------
+
+CAUSES = [  # kind, source, values, torch's sentence, case, words of the remedy
+    ("TENSOR_MATCH", "L['x'].size()[0]", [16, 18, 20], None, "dynamic dimension",
+     ["torch._dynamo.mark_dynamic(x, 0)", "maybe_mark_dynamic", "dynamic=True", "16, 18, 20"]),
+    ("TENSOR_MATCH", "L['self'].cache.size()[2]", [4, 5], None, "dynamic dimension", ["mark_dynamic(self.cache, 2)"]),
+    ("TENSOR_MATCH", "L['x'].size()[1]", [1, 7], None, "dynamic dimension", ["Sizes 0 and 1 are compiled apart"]),
+    ("TENSOR_MATCH", "L['x'].size()[1]", [1, 0], None, "sizes 0 and 1", ["to 2 at least"]),
+    ("TENSOR_MATCH", "L['self']._modules['fc']._parameters['weight'].size()[0]", [4, 8], None, "dynamic parameter",
+     ["force_parameter_static_shapes = False"]),
+    ("TENSOR_MATCH", "L['x'].dtype", ["torch.float32", "torch.float64"], None, "one dtype", ["torch.float32, torch.float64"]),
+    ("TENSOR_MATCH", "L['x'].device", ["cpu", "cuda:0"], None, "one device", []),
+    ("TENSOR_MATCH", "L['x'].requires_grad", ["True", "False"], None, "requires_grad", ["detach()"]),
+    ("TENSOR_MATCH", "L['x'].ndim", [1, 2], None, "one rank", []),
+    ("TENSOR_MATCH", "L['x'].stride()[0]", [4, 1], None, "dynamic stride", [".contiguous()"]),
+    ("TENSOR_MATCH", "type(L['x'])", ["torch.Tensor", "app.Sub"], None, "one type", []),
+    ("TENSOR_MATCH", "torch._C._dispatch_keys(L['x'])", ["not AutocastCPU", "AutocastCPU"], None, "modes", ["autocast"]),
+    ("LAMBDA_GUARD", "L['x'].size()[0]", ["2 <= L['x'].size()[0] <= 4", "L['x'].size()[0] = 8"], None, "shape relation",
+     ["holds only while", "it was 8"]),
+    ("LAMBDA_GUARD", "L['a'], L['b']", ["the same object", "different objects"], None, "aliasing", ["clone()"]),
+    ("NO_TENSOR_ALIASING", "L['b']", ["its own tensor", "the same tensor as L['a']"], None, "aliasing", []),
+    ("DIMENSION_DYNAMIC_MARKING_GUARD", "L['x']._dynamo_dynamic_indices", ["missing", "{0}"], None, "marking", ["mark_static"]),
+    ("EQUALS_MATCH", "L['self'].n", [0, 1, 2], "L['self'].n == 0 (HINT: ... torch._dynamo.config.allow_unspec_int_on_nn_module = True)",
+     "module integer", ["allow_unspec_int_on_nn_module = True", "register_buffer"]),
+    ("EQUALS_MATCH", "L['self'].scale", [1.0, 2.5], None, "move into a tensor", ["in a tensor"]),
+    ("EQUALS_MATCH", "L['n']", [2, 3], None, "move into a tensor", ["torch.tensor(n)"]),
+    ("EQUALS_MATCH", "G['step']", [2, 3], None, "move into a tensor", ["Set the global"]),
+    ("EQUALS_MATCH", "G['o'].param_groups[0]['lr']", [0.1, 0.2], None, "learning rate", ["lr=torch.tensor(...)"]),
+    ("EQUALS_MATCH", "L['mode']", ["'train'", "'eval'"], None, "one value", ["'train', 'eval'"]),
+    ("TRUE_MATCH", "L['self']._modules['drop'].training", ["True", "False"], None, "training flag", ["train() and eval()"]),
+    ("GLOBAL_STATE", "grad_mode", ["True", "False"], None, "grad mode", ["no_grad()"]),
+    ("GLOBAL_STATE", "autocast(cpu)_enabled", ["False", "True"], None, "autocast", ["autocast"]),
+    ("GLOBAL_STATE", "deterministic_algorithms", ["False", "True"], None, "global state", ["deterministic_algorithms once"]),
+    ("GLOBAL_STATE", "global state", ["True", "False"], "GLOBAL_STATE changed: grad_mode", "grad mode", ["one grad mode"]),
+    ("TORCH_FUNCTION_MODE_STACK", "torch function modes", ["[]", "[Mode]"], None, "function modes", []),
+    ("DEFAULT_DEVICE", "torch.utils._device.CURRENT_DEVICE", ["None", "cuda"], None, "default device", ["set_default_device"]),
+    ("ID_MATCH", "L['fn']", ["function f.<locals>.<lambda> at 0x1", "function f.<locals>.<lambda> at 0x2"], None, "define once", []),
+    ("ID_MATCH", "L['cfg']", ["Config object at 0x1", "Config object at 0x2"], None, "one object", []),
+    ("ID_MATCH", "G['cfg']", ["Config object at 0x1", "Config object at 0x2"], None, "one object", ["Set the global"]),
+    ("LENGTH_CHECK", "L['items']", [1, 2], None, "one length", ["stack its items"]),
+    ("TUPLE_ITERATOR_LEN", "L['it']", [1, 2], None, "one length", []),
+    ("DICT_CONTAINS", "L['d']", ["has 'a'", "lacks 'a'"], None, "one set of keys", []),
+    ("DICT_LENGTH", "L['m']._forward_hooks", [0, 1], None, "hooks", ["Register hooks"]),
+    ("HASATTR", "L['m'].mask", ["present", "missing"], None, "attribute", ["in __init__"]),
+    ("NONE_MATCH", "L['mask']", ["None", "Tensor float32[3] cpu"], None, "one value", ["always or never"]),
+    ("TYPE_MATCH", "L['x']", ["int", "float"], None, "one type", []),
+    ("SOMETHING_NEW", "L['x']", ["a", "b"], None, "one value", ["SOMETHING_NEW wants it"]),
+]
+
+
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("kind, source, values, text, name, words", CAUSES, ids=[f"{c[0]} {c[1]}" for c in CAUSES])
+def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, values, text, name, words):
+    p = torch(mode=mode)
+    for i, value in enumerate(values):
+        p.compile([dict(entry=j, kind=kind, source=source, expected=str(older), actual=str(value), text=text)
+                   for j, older in enumerate(values[:i])], guards=((kind, source, "?"),))
+    if p.observe:
+        p.db.execute("UPDATE recompile_cause SET how = 're-checked'")
+    page, found = why(p.done())
+    assert found["remedies"][0]["name"] == name, found["remedies"]
+    assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
+    assert "{" not in found["remedies"][0]["text"].replace("{0}", "") and "as Python" not in page
+    assert all(cause["decided"] for cause in found["causes"]) and found["histories"][0]["recompiles"] == len(values) - 1
+    assert ("as asking again tells" in page) == p.observe and ("re-checked" in page) == p.observe
+
+
+def test_only_the_first_thing_found_wanting_decides(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(kind="TENSOR_MATCH", source="L['x'].dtype", expected="torch.float32", actual="torch.float64"),
+               dict(kind="TENSOR_MATCH", source="L['x'].requires_grad", expected="True", actual="False"),
+               dict(kind="TRUE_MATCH", source="L['flag']", expected="True", actual="False", how="re-checked")])
+    p.db.execute("UPDATE recompile_cause SET ordinal = (how = 're-checked')")  # as the recorder has it: 0, 0, 1
+    page, found = why(p.done())
+    assert [cause["decided"] for cause in found["causes"]] == [True, False, False]
+    assert "         L['x'].dtype was torch.float64; 0/0 wanted torch.float32  [TENSOR_MATCH, observed]" in page
+    assert "         also L['x'].requires_grad was False" in page and [h["source"] for h in found["histories"]] == ["L['x'].dtype"]
+
+
+def test_a_shape_guard_is_told_by_its_value(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(kind="LAMBDA_GUARD", source="L['x'].size()[0]", expected="2 <= L['x'].size()[0] <= 4", actual="L['x'].size()[0] = 8")])
+    page, found = why(p.done())
+    assert "L['x'].size()[0] was 8; 0/0 wanted 2 <= L['x'].size()[0] <= 4" in page
+    assert found["histories"][0]["values"] == ["8"]  # a range is no value that it had
+
+
+def test_a_global_flag_is_named(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(kind="GLOBAL_STATE", source="global state", expected="True", actual="False", text="GLOBAL_STATE changed: grad_mode")])
+    page, _ = why(p.done())
+    assert "grad_mode was False; 0/0 wanted True" in page
+
+
+def test_causes_without_a_guard(torch, why):
+    p = torch()
+    p.compile(backend="one")
+    p.compile([dict(kind="BACKEND_MATCH", guard=None, text="the entry was compiled for another backend")], backend="two")
+    page, found = why(p.done())
+    assert "0/0 was compiled by another backend, one, than now, two" in page
+    assert found["remedies"][0]["name"] == "backend" and "isolate_recompiles=True" in found["remedies"][0]["text"]
+
+    p = torch()
+    for region in (0, 1, None):
+        entry = p.compile()
+        p.db.execute("UPDATE cache_entry SET region_id = ? WHERE cache_entry_id = ?", (region, entry))
+    page, found = why(p.done())
+    assert "0/0 belongs to region 0 and is not seen by others (isolate_recompiles)" in page and "eager  region 1  1 guard" in page
+    assert [entry["region_id"] for entry in found["entries"]] == [0, 1, None]
+
+    p = torch()
+    p.compile()
+    p.die(1, "Cache line invalidated because L['kind'] got deallocated")
+    p.compile()
+    page, found = why(p.done())
+    assert "0/0 had died at 2 ms: Cache line invalidated because L['kind'] got deallocated" in page
+    assert found["remedies"][0]["text"].startswith("Keep L['kind'] alive between calls (1 entry died with it)")
+
+    p = torch()
+    for _ in range(2):
+        p.die(p.compile(), "reset")
+    p.compile()
+    assert "torch.compiler.reset() while f is in use (2 entries died of it)" in why(p.done())[0]
+
+    p = torch(mode="observe")
+    p.compile(guards=())
+    p.compile([dict(guard=None, text="which guard did not hold was not seen", how="re-checked")])
+    page, found = why(p.done())
+    assert "0/0: which guard did not hold was not seen" in page and found["remedies"][0]["name"] == "see the guard"
+
+
+# ---- outcomes --------------------------------------------------------------
+
+SKIPS = [  # reason, kind of code, case, words
+    ("frame is in the Dynamo skipfiles list", "function", "compile a caller", []),
+    ("no tensor-related objects found in frame", "function", "nothing to compile", []),
+    ("Dynamo decided to skip the frame while tracing: No ops traced for the FX graph.\nFrame info", "function", "nothing to compile", []),
+    ("non-infra torch dispatch mode present, this is not supported today in torch.compile", "function", "first call outside",
+     ["FlopCounterMode", "torch.compiler.reset()"]),
+    ("an error was suppressed during compilation", "generator", "no generator", ["calls the generator f"]),
+    ("an error was suppressed during compilation: Unsupported: " + PRINT, "function", "hoist the print",
+     ["reorderable_logging_functions.add(print)"]),
+    ("an error was suppressed during compilation: Unsupported: graph break in loop", "function", "give up less", ["out of the loop"]),
+    ("a reason that nobody knows", "function", "look again", ["a reason that nobody knows"]),
+    (None, "function", "look again", ["TORCH_LOGS"]),
+]
+
+
+@pytest.mark.parametrize("reason, kind, name, words", SKIPS, ids=[(s[0] or "none")[:40] + " " + s[1] for s in SKIPS])
+def test_skips_tell_why_and_since_when(torch, why, reason, kind, name, words):
+    p = torch()
+    p.db.execute("UPDATE code SET kind = ? WHERE code_id = 1", (kind,))
+    p.turned_away(reason, calls=3)
+    page, found = why(p.done())
+    assert "3  75.0 %  skip            torch skips it: ran eagerly; first at 2 ms, last at 4 ms" in page
+    assert "skipped, for good: " + (reason or "torch did not say why").split("\n")[0][:130] in page
+    assert "since 1 ms: never compiled, runs eagerly: " + (reason or "torch did not say why").split("\n")[0][:130] in page
+    assert found["remedies"][0]["name"] == name and all(word in found["remedies"][0]["text"] for word in words), found["remedies"]
+    assert found["compiles"][0]["sticky"] == 1 and found["recompiles"] == 0 and "1 without code" in page
+
+
+def test_skipped_for_one_call_and_skipped_because_somebody_asked(torch, why):
+    p = torch()
+    p.turned_away("tracing is non-recursively disabled for this frame", sticky=0, mark=False)
+    page, found = why(p.done())
+    assert "skipped, for this call: tracing is non-recursively disabled" in page and found["remedies"][0]["name"] == "enable"
+    p = torch()
+    p.insert("code_mark", code_id=1, at_ns=5 * MS, action="skip", recursive_action="skip", region_id=3)
+    p.call("skip")
+    page, found = why(p.done())
+    assert "since 5 ms, in region 3: never compiled, runs eagerly, and so do the calls that it makes: it was asked to" in page
+    assert found["remedies"][0]["name"] == "asked for"
+
+
+def test_the_limit(torch, why, run):  # noqa: F811
+    p = torch()
+    p.sizes(16, 18, 20)
+    p.limit()
+    path = p.done()
+    page, found = why(path)
+    assert "recompile_limit (8) reached at 4 ms with 3 compiles; since then 6 calls ran eagerly, the last at 9 ms" in page
+    assert "3 compiles (2 recompiles), 1 without code" in page and "limit, for good: recompile_limit (8) reached" in page
+    assert "nothing new is compiled, nor for the calls that it makes: recompile_limit (8) reached" in page
+    names = [remedy["name"] for remedy in found["remedies"]]
+    assert names == ["dynamic dimension", "raise the limit"]  # what makes it needless comes first
+    row, = json.loads(run("sql", path, "limit-reached", "--json").stdout)
+    assert (row["reason"], row["entries"], row["eager_calls"], row["calls"]) == ("recompile_limit (8) reached", 3, 6, 9)
+
+
+def test_calls_that_fail(torch, why):
+    for reason, name, words in [
+            ("RuntimeError: Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: 'a.py'", "warm up", ["set_stance"]),
+            ("FailOnRecompileLimitHit: Hard failure due to fullgraph=True", "raise the limit", ["recompile_limit", "fullgraph=True"]),
+            ("Unsupported: Data-dependent branching", "allow the break", ["leave out fullgraph=True"]),
+            ("Unsupported: Unsupported Tensor.item() call with capture_scalar_outputs=False", "allow the break", []),
+            ("BackendCompilerFailed: backend='mine' raised: ValueError: broken", "mend the backend", ["aot_eager"]),
+            ("BackendCompilerFailed: backend='mine' raised:\nValueError: broken\n\nSet TORCHDYNAMO_VERBOSE=1", "mend the backend",
+             ["raised: ValueError: broken)"]),
+            ("Unsupported: " + PRINT, "hoist the print", ["Hoist the print out of f", "reorderable_logging_functions"]),
+            ("TorchRuntimeError: RuntimeError when making fake tensor call", "mend the call", ["does not fit its inputs"]),
+            ("KeyError: 3", "mend the compiler", ["KeyError: 3"])]:
+        p = torch()
+        p.compile(outcome="error", reason=reason)
+        page, found = why(p.done())
+        assert "torch raised while compiling: the call failed" in page and "error: " + reason.partition("\n")[0][:100] in page
+        mine = [remedy for remedy in found["remedies"] if remedy["name"] == name]
+        assert mine and all(word in mine[0]["text"] for word in words), found["remedies"]
+    p = torch()
+    entry = p.compile(guards=(("EQUALS_MATCH", "L['x']", "L['x'] == 3"),))
+    p.call("guard_error", failed=[(entry, 1, "error")])
+    page, found = why(p.done())
+    assert "a guard raised: the call failed" in page and "raised 1 time: 0/0 EQUALS_MATCH L['x']" in page
+    assert found["remedies"][0]["name"] == "mend the guard"
+
+
+def test_run_only_and_disabled(torch, why):
+    p = torch()
+    entry = p.compile(signature="x: int 1")
+    p.call("run_only", failed=[(entry, 1)], signature="x: str")
+    p.call("disabled")
+    page, found = why(p.done())
+    assert "compiling was forbidden (a stance, or a caller at its limit): ran eagerly" in page and "inputs of 1 call: x: str" in page
+    assert "the compiler was off (force_eager, disable): ran eagerly" in page
+    texts = " ".join(remedy["text"] for remedy in found["remedies"])
+    assert 'set_stance("eager_on_recompile")' in texts and 'set_stance("force_eager")' in texts
+
+
+# ---- graph breaks ----------------------------------------------------------
+
+BREAKS = [  # reason, torch, case, words
+    (PRINT, "2.13.0", "hoist the print", ["Hoist the print at line 14 out of f", "reorderable_logging_functions.add(print)"]),
+    ("builtin: print [<class 'torch._dynamo.variables.constant.ConstantVariable'>] False", "2.6.0", "hoist the print", []),
+    ("Unsupported Tensor.item() call with capture_scalar_outputs=False", "2.13.0", "capture scalars", ["capture_scalar_outputs = True"]),
+    ("Tensor.item", "2.6.0", "capture scalars", ["capture_scalar_outputs = True"]),
+    ("Dynamic shape operator\n  Explanation: Operator `aten.nonzero.default`'s output", "2.13.0", "capture shapes",
+     ["capture_dynamic_output_shape_ops = True"]),
+    ("dynamic shape operator: aten.nonzero.default; to enable, set ...", "2.6.0", "capture shapes", []),
+    ("Dynamic shape operator (no meta kernel)", "2.13.0", "another operator", []),
+    ("generic_jump TensorVariable()\nData-dependent branching\n  Explanation: Detected", "2.13.0", "no branch", ["torch.where or torch.cond"]),
+    ("generic_jump TensorVariable()", "2.6.0", "no branch", []),
+    ("Skip calling `torch.compiler.disable()`d function\n  Explanation: Skip calling function `<function loud at 0x7f8f538a5800>`",
+     "2.13.0", "enable", ["Take torch.compiler.disable off loud"]),
+    ("call torch._dynamo.disable() wrapped function <function loud at 0x7f01>", "2.6.0", "enable", ["off loud"]),
+    ("Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted", "2.13.0", "remove graph_break", []),
+    ("'skip function graph_break in file /x/decorators.py'", "2.6.0", "remove graph_break", []),
+    ("logging.Logger method not supported for non-export cases", "2.13.0", "hoist the logging", ["ignore_logging_functions"]),
+    ("Logger not supported for non-export cases. To avoid", "2.6.0", "hoist the logging", ["ignore_logger_methods"]),
+    ("Unsupported Tensor.backward() call", "2.13.0", "call backward outside", []),
+    ("Attempted to wrap RNN, GRU, or LSTM", "2.13.0", "allow RNNs", ["allow_rnn = True"]),
+    ("Attempted to call function marked as skipped\n  Explanation: x", "2.13.0", "allow in graph", ["allow_in_graph", "custom_op"]),
+    ("Graph break under GenericContextWrappingVariable", "2.13.0", "break outside of with", []),
+    ("Something new\n  Explanation: It is new\n  Hint: Please report an issue to PyTorch.\n  Hint: Do it in another way.", "2.13.0",
+     "as torch says", ["Do it in another way", "line 14 (Something new)"]),
+    ("Something new", "2.13.0", "move it", ["Something new"]),
+]
+
+
+@pytest.mark.parametrize("reason, version, name, words", BREAKS, ids=[f"{b[0][:40]} {b[1]}" for b in BREAKS])
+def test_graph_breaks_and_how_to_mend_them(torch, why, reason, version, name, words):
+    p = torch(version=version)
+    p.compile()
+    p.breaks(reason)
+    page, found = why(p.done())
+    assert found["remedies"][0]["name"] == name and all(word in found["remedies"][0]["text"] for word in words), found["remedies"]
+    assert "line 14, 1 time: " in page and "generic_jump" not in page or version == "2.6.0"
+
+
+def test_what_a_break_costs(torch, why, run):  # noqa: F811
+    p = torch()
+    p.compile()
+    p.breaks(times=2, stack='File "/src/app.py", line 14, in f\nFile "/src/lib.py", line 3, in helper', compiles=3)
+    p.breaks(PRINT.replace("print", "input").replace("0x1", "0x2"), line=20)
+    for _ in range(2):
+        p.insert("lookup", lookup_id=1000 + _, code_id=100 + 140 + 1, start_ns=1, duration_ns=7000, outcome=1)
+    p.insert("lookup", lookup_id=1002, code_id=100 + 140 + 1, start_ns=1, duration_ns=9, outcome=5)
+    path = p.done()
+    page, found = why(path)
+    assert "line 14, 2 times: Failed to trace builtin operator" in page and "line 3, in helper" in page
+    assert ("goes on in the rest of f after line 14 (torch_dynamo_resume_in_f_at_14): 6 calls, 1 of them eagerly, "
+            "3 compiles (2 recompiles) took 6 ms, lookups 14 us; see `dyntrace why f@14`") in page
+    first = found["graph_breaks"][0]
+    assert (first["line"], first["times"], first["rest_calls"], first["rest_recompiles"], first["rest_lookup_ns"]) == (14, 2, 6, 2, 14000)
+    row = json.loads(run("sql", path, "graph-breaks", "--json").stdout)[0]
+    assert (row["times"], row["rest_calls"], row["rest_compiles"], row["rest_compile_ms"]) == (2, 6, 3, 6.0)
+    assert row["reason"] == "Failed to trace builtin operator"
+    rests = json.loads(run("sql", path, "resume-functions", "--json").stdout)
+    assert [(r["after_line"], r["calls"], r["recompiles"]) for r in rests] == [(14, 6, 2), (20, 6, 1)]
+    # the rest is one function, whatever its code objects are called, and has a short name
+    page, found = why(path, "f@14")
+    assert page.startswith("torch_dynamo_resume_in_f_at_14  src/app.py:14  the rest of f after line 14, 2 code objects")
+    assert found["function"]["kind"] == "resume"
+
+
+def test_alike_but_for_addresses_is_one_break(torch, why):
+    p = torch()
+    p.compile()
+    for address in ("0x7f1", "0x7f2abc"):
+        p.insert("graph_break", compile_id=1, code_id=1, line=14, reason=f"no <function g at {address}> here")
+    p.insert("graph_break", compile_id=1, code_id=1, line=14, reason="no <function h at 0x7f1> here")
+    _, found = why(p.done())
+    assert sorted(row["times"] for row in found["graph_breaks"]) == [1, 2]
+
+
+@pytest.mark.parametrize("name, told", [
+    ("torch_dynamo_resume_in_f_at_12", "the rest of f after line 12"),
+    ("Net.torch_dynamo_resume_in_forward_at_12", "the rest of Net.forward after line 12"),
+    ("f.<locals>.torch_dynamo_resume_in_<lambda>_at_3", "the rest of f.<locals>.<lambda> after line 3"),
+    ("torch_dynamo_resume_in_f_at_", None), ("torch_dynamo_resume_in_f", None), ("torch_dynamo_resume_in__at_5", None),
+    ("xtorch_dynamo_resume_in_f_at_5", None), ("torch_dynamo_resume_in_f_at_99999999999999999999", None),
+])
+def test_names_of_resume_functions(torch, run, name, told):  # noqa: F811
+    p = torch(qualname=name)
+    p.compile()
+    path = p.done()
+    head = run("why", "/src/app.py:10", path).stdout.splitlines()[0]
+    assert head.endswith(told) if told else "the rest of" not in head, head
+    if told:
+        short = re.sub(r"torch_dynamo_resume_in_(.*)_at_(\d+)", r"\1@\2", name)
+        assert run("why", short, path).stdout.splitlines()[0] == head
+
+
+# ---- phases ----------------------------------------------------------------
+
+def test_where_compile_time_went(torch, why, run):  # noqa: F811
+    p = torch()
+    p.compile()
+    p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=70, kind="function")
+    p.insert("compile", compile_id=9, code_id=7, label="9/0", start_ns=0, end_ns=1, outcome="compiled")
+    ms = MS
+    for compile_id, name, start, end, label in [
+            (1, "dynamo", 0, 100 * ms, "0/0"), (1, "compile_attempt_0", 10 * ms, 30 * ms, "0/0"),
+            (1, "compile_attempt_1", 30 * ms, 80 * ms, "0/0"),
+            (1, "bytecode_tracing", 30 * ms, 50 * ms, "0/0"), (1, "backend_compile", 60 * ms, 75 * ms, "0/0"),
+            (None, "entire_backward_compile", 500 * ms, 540 * ms, "0/0"), (None, "inductor_compile", 510 * ms, 530 * ms, "0/0"),
+            (9, "dynamo", 0, 900 * ms, "9/0"), (None, "entire_backward_compile", 600 * ms, 800 * ms, "9/0"),
+            (None, "compile_file", 0, 99 * ms, None)]:
+        p.insert("compile_phase", compile_id=compile_id, name=name, start_ns=start, end_ns=end, label=label)
+    path = p.done()
+    page, found = why(path)
+    own = {(phase["name"], phase["late"]): (phase["times"], phase["total_ns"] // ms, phase["self_ns"] // ms) for phase in found["phases"]}
+    assert own == {("dynamo", False): (1, 100, 30), ("compile_attempt", False): (2, 70, 35),
+                   ("bytecode_tracing", False): (1, 20, 20), ("backend_compile", False): (1, 15, 15),
+                   ("entire_backward_compile", True): (1, 40, 20), ("inductor_compile", True): (1, 20, 20)}
+    assert "bytecode_tracing: following the bytecode" in page and "40 ms  28.6 %  of it later and on their own" in page
+    shown = run("show", "f", path).stdout
+    assert "100 ms  dynamo" in shown and "20 ms      bytecode_tracing" in shown  # indented below what it lies in
+    assert {row["phase"]: row["times"] for row in json.loads(run("sql", path, "compile-phases", "--json").stdout)}["compile_attempt"] == 2
+    assert [phase["name"] for phase in json.loads(run("show", "f", path, "--json").stdout)["compiles"][0]["phases"]][0] == "dynamo"
+
+
+def test_a_label_of_two_functions_is_nobodys(torch, why):
+    """After a reset labels are given again: a backward with such a label may belong to either."""
+    p = torch()
+    p.compile()
+    p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=70, kind="function")
+    p.insert("compile", compile_id=9, code_id=7, label="0/0", start_ns=0, end_ns=1, outcome="compiled")
+    p.insert("compile_phase", name="entire_backward_compile", start_ns=1, end_ns=MS, label="0/0")
+    assert why(p.done())[1]["phases"] == []
+
+
+# ---- versions --------------------------------------------------------------
+
+def remedies_of(torch, why, version):
+    """Everything that depends on the version, in one text."""
+    p = torch(version=version)
+    p.sequence("EQUALS_MATCH", "L['self'].n", [0, 1])
+    p.db.execute("UPDATE recompile_cause SET text = 'n == 0 (HINT: torch._dynamo.config.allow_unspec_int_on_nn_module)'")
+    p.compile([dict(kind="BACKEND_MATCH", guard=None, text="another backend")], backend="two")
+    p.limit("cache_size_limit (8) reached" if version.startswith("2.6") else "recompile_limit (8) reached")
+    p.breaks("logging.Logger method not supported for non-export cases")
+    return " ".join(remedy["text"] for remedy in why(p.done())[1]["remedies"])
+
+
+@pytest.mark.parametrize("version, has, lacks", [
+    ("2.6.0+debian", ["cache_size_limit", "ignore_logger_methods"],
+     [" recompile_limit", "config.recompile_limit", "isolate_recompiles", "allow_unspec_int", "ignore_logging_functions"]),
+    ("2.7.1", ["config.recompile_limit", "allow_unspec_int_on_nn_module", "ignore_logger_methods"],
+     ["cache_size_limit", "isolate_recompiles", "(..., recompile_limit", "ignore_logging_functions"]),
+    ("2.12.0", ["config.recompile_limit", "allow_unspec_int_on_nn_module"], ["isolate_recompiles", "(..., recompile_limit"]),
+    ("2.13.0+cpu", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "ignore_logging_functions"], ["cache_size_limit"]),
+    ("2.14.1+debian", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "allow_unspec_int_on_nn_module"], ["cache_size"]),
+])
+def test_a_remedy_names_what_that_torch_has(torch, why, version, has, lacks):
+    text = remedies_of(torch, why, version)
+    assert all(word in text for word in has) and not any(word in text for word in lacks), text
+
+
+def test_the_accumulated_limit(torch, why):
+    for version, name in (("2.6.0", "accumulated_cache_size_limit"), ("2.13.0", "accumulated_recompile_limit")):
+        p = torch(version=version)
+        p.sizes(1, 2)
+        p.limit(f"{name} (256) reached")
+        assert f"Raise torch._dynamo.config.{name}, which counts" in why(p.done())[0]
+
+
+def test_the_oldest_torch_of_several_counts(torch, why):
+    p = torch(version="2.14.0")
+    p.sizes(2, 3)
+    p.limit()
+    p.insert("process", process_id=2, pid=9, torch_version="2.6.0", torch_mode="observe", torch_note="why not")
+    p.insert("code", code_id=20, process_id=2, filename="/src/app.py", qualname="f", first_line=10, kind="function")
+    page, found = why(p.done())
+    assert "torch 2.6.0 and others, watched in different ways in different processes\nwhy not\n" in page
+    assert found["torch"] == {"version": "2.6.0", "mode": "observe", "note": "why not"} and "config.recompile_limit" not in page
+    for version in ("git", "", "2", "2.x", "-1.5", "99999999999.1"):  # what is no version is no torch
+        p = torch(version=version)
+        p.sizes(2, 3)
+        assert "torch " not in why(p.done())[0].splitlines()[2]
+
+
+# ---- both modes ------------------------------------------------------------
+
+def test_observe_says_what_it_could_not_see(torch, why):
+    note = "torch 2.20 is observed, not run on dyntrace's evaluator: its evaluator has functions that dyntrace does not know (x)"
+    p = torch(mode="observe", version="2.20.0", note=note)
+    p.sizes(2, 3)
+    p.db.execute("UPDATE recompile_cause SET how = 're-checked'")
+    p.call("hit", 2)
+    p.db.execute("DELETE FROM guard_check WHERE result <> 'pass'")
+    p.db.execute("UPDATE guard_check SET duration_ns = NULL")
+    p.db.execute("UPDATE lookup SET entries_checked = NULL")
+    p.call("plain")
+    page, found = why(p.done())
+    assert "ran eagerly; whether torch was asked was not seen" in page
+    assert "torch 2.20.0, observe: not seen are the entries that were tried in vain" in page and note in page
+    assert "tried " not in page.partition("Cache entries")[2] and "checks took" not in page
+    assert "  0/0  eager  1 guard, never hit\n  0/1  eager  1 guard, hit 1, last at 3 ms\n" in page
+    assert found["remedies"][0]["name"] == "dynamic dimension" and found["histories"][0]["values"] == ["2", "3"]
+
+
+def test_shim_saw_everything(torch, why):
+    p = torch()
+    p.sizes(2, 3)
+    p.call("hit", 2)
+    page, found = why(p.done())
+    assert "torch 2.13.0+cpu, shim: every guard check was seen" in page and "  0/1  eager  1 guard, tried 1 time, hit 1" in page
+    assert found["torch"]["mode"] == "shim" and "2 checks took 200 ns" in page
+
+
+def test_ranks_that_compile_differently(torch, why, run):  # noqa: F811
+    p = torch()
+    p.db.execute("UPDATE process SET rank = 0, local_rank = 0")
+    p.compile()
+    p.insert("process", process_id=2, pid=9, rank=1, local_rank=0, torch_version="2.13.0+cpu", torch_mode="shim")
+    p.insert("code", code_id=20, process_id=2, filename="/src/app.py", qualname="f", first_line=10, kind="function")
+    for i in range(2):
+        p.insert("compile", compile_id=20 + i, code_id=20, label=f"0/{i}", start_ns=i, end_ns=i + 1, outcome="compiled",
+                 cache_entry_id=20 + i)
+    path = p.done()
+    page, found = why(path)
+    assert "ranks 0: 1 compile, 1: 2 compiles; they differ" in page and "  0/1   rank 1, at 1 ns" in page
+    assert [row["rank"] for row in found["compiles"]] == [0, 1, 1]
+    text = run("report", path).stdout
+    assert "pid\tended\tran\tthreads\tpython\trank\ttorch\tcommand" in text and "1 (0 here)\tshim" in text
+    rows = json.loads(run("sql", path, "torch-processes", "--json").stdout)
+    assert [(row["rank"], row["compiles"], row["recompiles"]) for row in rows] == [(0, 1, 0), (1, 2, 1)]
+
+
+# ---- report and show -------------------------------------------------------
+
+def test_report_tells_of_torch_and_of_compiles(torch, run):  # noqa: F811
+    p = torch(note="why it was not shim", mode="observe")
+    p.sizes(2, 3, 4)
+    p.limit(calls=2)
+    p.compile(outcome="error", reason="KeyError: 3")
+    p.breaks()
+    path = p.done()
+    text = run("report", path).stdout
+    assert "torch\t2.13.0+cpu, observe\n\twhy it was not shim\n" in text
+    lines = text.partition("Compiles, most recompiles first\n")[2].splitlines()
+    assert lines[0] == ("5 compiles of 2 code objects, 6.5 ms; 3 recompiles, 1 graph break; 1 reached the limit; 1 failed; "
+                        "1 attempt without code (`dyntrace sql FILE skips`)")
+    assert lines[1:3] == ["compiles\trecompiles\tbreaks\ttime\tended\tfunction\twhere",
+                          "3\t2\t1\t2.5 ms\tat the limit, failed 1 time\tf\tsrc/app.py:10"]
+    found = json.loads(run("report", path, "--json").stdout)
+    assert found["torch"] == [{"torch_version": "2.13.0+cpu", "torch_mode": "observe", "torch_note": "why it was not shim", "processes": 1}]
+    assert (found["compiles"][0]["recompiles"], found["compiles"][0]["limits"], found["processes"][0]["torch_mode"]) == (2, 1, "observe")
+
+
+def test_show_in_torchs_words(torch, run):  # noqa: F811
+    p = torch()
+    p.compile(guards=(("TENSOR_MATCH", "L['x']", "check_tensor(L['x'], Tensor)"),))
+    p.db.execute("UPDATE guard SET user_stack = ?", ('File "/src/lib.py", line 9, in g\nFile "/src/app.py", line 12, in f',))
+    p.sizes(3)
+    p.turned_away("an error was suppressed\n  Explanation: it cannot be\n  Hint: do not", calls=1)
+    p.breaks()
+    p.insert("graph", graph_id=1, compile_id=1, name="__compiled_fn_1", node_count=3)
+    for i, node in enumerate([("placeholder", "l_x_", "L_x_", "()", "{}"), ("call_function", "y", "_operator.add", "(l_x_, 1)", "{}"),
+                              ("output", "output", "output", "((y,),)", "{}")]):
+        p.insert("graph_node", graph_id=1, ordinal=i, **dict(zip(("opcode", "name", "target", "args", "kwargs"), node)))
+    for compile_id in (1, 2):
+        for kind in ("original_bytecode", "modified_bytecode", "guards", "graph"):
+            p.insert("listing", compile_id=compile_id, kind=kind, text=f"{kind.upper()}\n")
+    path = p.done()
+    text = run("show", "f", path).stdout
+    assert "      0  TENSOR_MATCH  L['x']  check_tensor(L['x'], Tensor)  # src/app.py:12 in f\n" in text
+    assert """\
+    opcode         name    target         args       kwargs
+    placeholder    l_x_    L_x_           ()         {}
+    call_function  y       _operator.add  (l_x_, 1)  {}
+    output         output  output         ((y,),)    {}
+""" in text
+    assert "    line 14: Failed to trace builtin operator\n      Dynamo does not know" in text
+    assert "      hint: Avoid calling builtin `print`" in text
+    assert "goes on in the rest of f after line 14 (torch_dynamo_resume_in_f_at_14)" in text
+    assert "skipped, for good: an error was suppressed\n    Explanation: it cannot be\n" in text
+    assert text.count("ORIGINAL_BYTECODE") == 1 and text.count("bytecode before: as of the compile above") == 1
+    assert "GUARDS" not in text and "GRAPH\n" not in text  # torch's own texts of what is above
+    full = run("show", "f", path, "--full").stdout
+    assert "GUARDS" in full and "GRAPH\n" in full and 'File "/src/lib.py", line 9, in g' in full
+    one = json.loads(run("show", "f", path, "--json").stdout)["compiles"]
+    assert one[0]["guards"][0]["user_stack"].endswith("in f") and one[2]["sticky"] == 1
+
+
+def test_new_queries(torch, run):  # noqa: F811
+    p = torch()
+    p.sizes(2, 3)
+    p.turned_away("frame is in the Dynamo skipfiles list\nmore", calls=2)
+    p.insert("code", code_id=9, process_id=1, filename="/src/app.py", qualname="quiet", first_line=40, kind="function")
+    p.insert("code_mark", code_id=9, at_ns=5, action="skip", recursive_action="default")
+    path = p.done()
+
+    def rows(name):
+        return json.loads(run("sql", path, name, "--json").stdout)
+    skips = rows("skips")
+    assert [(row["qualname"], row["how"], row["sticky"], row["reason"]) for row in skips] == [
+        ("f", "skipped", 1, "frame is in the Dynamo skipfiles list"), ("quiet", "asked for", 1, None)]
+    source, = rows("guards-by-source")
+    assert (source["source"], source["guards"], source["entries"], source["failures"], source["recompiles"]) == (
+        "L['x'].size()[0]", 2, 2, 1, 1)
+    cause, = rows("recompile-causes")
+    assert (cause["recompiles"], cause["decided"]) == (1, 1)
+    assert rows("limit-reached") == [] and rows("compiles")[2]["reason"] == "frame is in the Dynamo skipfiles list"
+
+
+# ---- hostile, and old ------------------------------------------------------
+
+def test_hostile_texts(torch, run):  # noqa: F811
+    p = torch(note=EVIL, mode=EVIL, qualname="Evil")
+    p.compile(guards=((EVIL, EVIL, EVIL),), signature="__nested_" + EVIL)
+    p.compile([dict(kind="GLOBAL_STATE", source="global state", expected=EVIL, actual=EVIL, text="GLOBAL_STATE changed: " + EVIL),
+               dict(kind="LAMBDA_GUARD", source=EVIL, expected="2 <= " + EVIL, actual=EVIL + " = " + EVIL)], reason=EVIL)
+    p.turned_away(EVIL + "\n  Explanation:" + EVIL + "\n  Hint:" + EVIL)
+    p.limit("recompile_limit " + EVIL)
+    p.breaks(EVIL + "\n  Explanation: " + EVIL + "\n  Hint: " + EVIL + "<function " + EVIL + " at 0x",
+             stack='File "' + EVIL + '", line 9, in ' + EVIL)
+    p.insert("graph_break", compile_id=1, code_id=1, line=-1 << 62, reason="0x" * 5000, user_stack="\n" * 5000, resume_code_id=1)
+    p.insert("graph_break", compile_id=1, code_id=1, line=None, reason=None)
+    p.die(1, "because " + EVIL + " got deallocated")
+    p.insert("code_mark", code_id=1, at_ns=-5, action=EVIL, recursive_action=EVIL, region_id=1 << 62, reason=EVIL)
+    p.insert("code_mark", code_id=1, at_ns=None, action="run_only", recursive_action="skip", reason=b"\x00\xff\x1b")
+    for name, start, end in ((EVIL, 0, 5), ("dynamo", -1 << 63, (1 << 63) - 1), ("a", (1 << 63) - 1, -5), (None, None, None),
+                             ("compile_attempt_", 5, 9), ("compile_attempt_" + "9" * 500, 0, 1 << 62)):
+        for compile_id in (1, None):
+            p.insert("compile_phase", compile_id=compile_id, name=name, start_ns=start, end_ns=end, label="0/0")
+    p.db.execute("UPDATE guard SET user_stack = ?", ('File "' + EVIL + '", line 1\x1b2, in ' + EVIL + "\nFile \"",))
+    p.db.execute("UPDATE compile SET sticky = 'x' WHERE compile_id = 1")
+    p.db.execute("UPDATE process SET rank = 'zero', local_rank = ?", (EVIL,))
+    p.insert("graph", graph_id=1, compile_id=1, name=EVIL, node_count=1)
+    p.insert("graph_node", graph_id=1, ordinal=0, opcode=EVIL, name=None, target=b"\xff\x00", args="", kwargs=EVIL)
+    path = p.done()
+    for argv in (["why", "Evil"], ["why", "Evil", "--sql"], ["show", "Evil"], ["show", "Evil", "--full"], ["report"], ["why", "f@14"]):
+        done = run(argv[0], *argv[1:2], path, *argv[2:], text=False)
+        assert done.returncode == 0 and done.stderr == b"", (argv, done.stderr)
+        text = done.stdout.decode()
+        assert all(c == "\n" or c == "\t" and argv[0] == "report" or c >= " " for c in text) and not set(text) & set("\x7f\x9b\u202e"), argv
+        assert len(text) < 40000 or "--full" in argv or argv[0] == "report", (argv, len(text))
+    for argv in (["why", "Evil", path, "--json"], ["show", "Evil", path, "--json"], ["report", path, "--json"]):
+        text = run(*argv).stdout
+        json.loads(text)
+        assert "\x1b" not in text and "\u202e" not in text
+
+
+def age(path):
+    """The trace as a recorder without a bridge to torch would have made it."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            db.execute(f"DROP VIEW {name}")
+        for table, newer in (("process", ("torch_mode", "torch_note", "local_rank")), ("compile", ("sticky",)), ("guard", ("user_stack",))):
+            kept = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] not in newer]
+            db.execute(f"CREATE TABLE older AS SELECT {', '.join(kept)} FROM {table}")
+            db.execute(f"DROP TABLE {table}")
+            db.execute(f"ALTER TABLE older RENAME TO {table}")
+        db.execute("DROP TABLE compile_phase")
+        db.execute("DROP TABLE code_mark")
+        db.commit()
+    return path
+
+
+@pytest.mark.parametrize("version", [None, "2.13.0"])
+def test_older_traces_are_read(torch, why, run, version):  # noqa: F811
+    p = torch(version=version, mode=None)
+    p.sizes(2, 3)
+    p.limit()
+    p.db.execute("DELETE FROM code_mark")
+    p.breaks()
+    path = age(p.done())
+    page, found = why(path)
+    assert "L['x'].size()[0] was 3; 0/0 wanted 2" in page and found["phases"] == [] and found["compiles"][0]["sticky"] is None
+    assert ("mark_dynamic(x, 0)" in page) and ("eagerly" in page) == bool(version)
+    for argv in (["show", "f", path], ["show", "f", path, "--full"], ["show", "f", path, "--json"], ["report", path],
+                 ["report", path, "--json"]):
+        done = run(*argv)
+        assert (done.returncode, done.stderr) == (0, ""), argv
+    assert json.loads(run("report", path, "--json").stdout)["processes"][0]["torch_version"] == version

@@ -1,0 +1,617 @@
+"""Programs that are not kind to whoever watches torch: other evaluators, patches, odd objects, signals, fork, sudden death.
+
+Each program runs alone and then recorded in each mode, and prints, ends and fails alike. A torch import takes seconds,
+so a program holds many cases.
+"""
+import contextlib
+import functools
+import os
+import sqlite3
+import subprocess
+import textwrap
+
+import pytest
+
+from conftest import MODES
+from test_programs import lines_of
+
+HEAD = """
+    import os, sys
+    import torch
+    ran, act = [], None
+    def backend(graph, inputs):
+        ran.append(1)
+        if act:
+            act()
+        return graph.forward
+    def C(function, **more):
+        return torch.compile(function, backend=backend, **more)
+    def out(*what):
+        print(*what, flush=True)
+    one = torch.ones(2)
+"""
+
+# An evaluator of somebody else's, who calls what was in the slot before.
+EVALUATOR = """
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_interp.h>
+static _PyFrameEvalFunction before;
+static long seen, depth;
+static PyObject *evaluate(PyThreadState *ts, struct _PyInterpreterFrame *frame, int throwing)
+{
+    PyObject *result;
+    seen++;
+    if (++depth > 100000)
+        Py_FatalError("evaluators call each other in a circle");
+    result = before(ts, frame, throwing);
+    depth--;
+    return result;
+}
+#define INTERPRETER PyInterpreterState_Get()
+static PyObject *install(PyObject *m, PyObject *none)
+{
+    before = _PyInterpreterState_GetEvalFrameFunc(INTERPRETER);
+    _PyInterpreterState_SetEvalFrameFunc(INTERPRETER, evaluate);
+    Py_RETURN_NONE;
+}
+static PyObject *take_out(PyObject *m, PyObject *none)
+{
+    int mine = _PyInterpreterState_GetEvalFrameFunc(INTERPRETER) == evaluate;
+    if (mine)
+        _PyInterpreterState_SetEvalFrameFunc(INTERPRETER, before);
+    return PyBool_FromLong(mine);
+}
+static PyObject *has_seen(PyObject *m, PyObject *none)
+{
+    long count = seen;
+    seen = 0;
+    return PyBool_FromLong(count > 0);
+}
+static PyMethodDef methods[] = {
+    {"install", install, METH_NOARGS, ""}, {"remove", take_out, METH_NOARGS, ""}, {"seen", has_seen, METH_NOARGS, ""}, {0},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "other", 0, -1, methods};
+PyMODINIT_FUNC PyInit_other(void) { return PyModule_Create(&definition); }
+"""
+
+PROGRAMS = {}
+
+
+def program(name, text, head=HEAD):
+    PROGRAMS[name] = textwrap.dedent(head) + textwrap.dedent(text)
+
+
+class Done:
+    def __init__(self, done, path):
+        self.status, self.out, self.err, self.path = done.returncode, done.stdout, done.stderr, path
+        if self.status < 0:
+            self.status = 128 - self.status
+
+    def rows(self, sql, *values):
+        with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as db:
+            return db.execute(sql, values).fetchall()
+
+    def compiles(self, name):
+        return self.rows("SELECT m.outcome FROM compile m JOIN code USING (code_id) WHERE qualname = ? ORDER BY compile_id", name)
+
+    def lost(self):
+        return [cause for cause, in self.rows("SELECT cause FROM loss WHERE cause NOT LIKE 'stall%'")]
+
+
+@pytest.fixture(scope="module")
+def run(dyntrace, python, tmp_path_factory):
+    """run(program, mode or "plain", *options) -> Done. Each once; one after the other."""
+    folder = tmp_path_factory.mktemp("hostile")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "PYTHON"))}
+    environment.update(PYTHONHASHSEED="0", OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+
+    @functools.cache
+    def other():
+        ask = "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('EXT_SUFFIX'))"
+        include, suffix = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+        (folder / "other.c").write_text(EVALUATOR)
+        built = subprocess.run(["gcc", "-O1", "-w", "-shared", "-fPIC", f"-I{include}", "-o", folder / f"other{suffix}",
+                                folder / "other.c"], capture_output=True, text=True)
+        if built.returncode:
+            pytest.skip("no compiler or headers: " + built.stderr[-300:])
+
+    @functools.cache
+    def run(name, mode, *options):
+        if "import other" in PROGRAMS[name]:
+            other()
+        script = folder / f"{name}.py"
+        script.write_text(PROGRAMS[name])
+        path = folder / f"{name}-{mode}-{'-'.join(options)}.db".replace("/", "_").replace("*", "_")
+        command = [python, script]
+        if mode != "plain":
+            command = [dyntrace, "run", "--torch", mode, *(options or ("--frames", "user")), "-o", path, "--python", python, script]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=280, stdin=subprocess.DEVNULL)
+        if mode != "plain":
+            fsck = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
+            assert fsck.returncode == 0, fsck.stdout + fsck.stderr
+        return Done(done, path)
+    return run
+
+
+@pytest.fixture
+def same(run):
+    """same(program, mode) -> the recorded one, which did as alone."""
+    def same(name, mode, *options):
+        alone, traced = run(name, "plain"), run(name, mode, *options)
+        assert alone.out, alone.err
+        assert (traced.status, traced.out) == (alone.status, alone.out), traced.err[-4000:]
+        assert lines_of(traced.err, False) == lines_of(alone.err, False)
+        return traced
+    return same
+
+
+modes = pytest.mark.parametrize("mode", MODES)
+
+
+# ---- others in the slot ----
+
+WORK = """
+    def g(x): return x * 2
+    def f(x): return g(x) + 1
+    def work(what):
+        torch._dynamo.reset()
+        del ran[:]
+        c = C(f)
+        shapes = [tuple(c(torch.ones(n)).shape) for n in (2, 2, 3)]
+        try:
+            C(lambda x: (print("break"), x + 1), fullgraph=True)(one)
+        except Exception as error:
+            shapes.append(type(error).__name__)
+        out(what, shapes, len(ran), other.seen())
+"""
+program("evaluator_before", """
+    import other
+    other.install()
+""" + HEAD + WORK + """
+    work("it lies below")
+    out(other.remove())
+    work("it is gone or still below")
+""", head="import sys; sys.path.insert(0, '.')\n")
+program("evaluator_after", WORK + """
+    sys.path.insert(0, ".")
+    import other, torch._dynamo
+    other.install()
+    work("it lies above")
+    out(other.remove())
+    other.seen()
+    work("it is gone or lies below")
+""")
+
+
+@modes
+def test_an_evaluator_that_was_there_before_torch(same, mode):
+    trace = same("evaluator_before", mode)
+    note, = trace.rows("SELECT torch_mode, torch_note FROM process")
+    assert note[0] == "observe" and (mode == "observe" or note[1])  # the canary has noticed
+
+
+@modes
+def test_an_evaluator_that_comes_after_torch(same, mode):
+    same("evaluator_after", mode)
+
+
+@pytest.mark.parametrize("name", ["evaluator_before", "evaluator_after"])
+def test_what_cannot_be_seen_is_a_loss(same, name):
+    trace = same(name, "observe")
+    assert len(trace.compiles("f")) == 4 or trace.lost()
+
+
+# ---- patches ----
+
+program("patched_before", """
+    module, calls = torch._C._dynamo.eval_frame, []
+    real = module.set_eval_frame
+    def wrapper(callback):
+        calls.append(callback)
+        return real(callback)
+    module.set_eval_frame = wrapper
+    f = C(lambda x: x + 1)
+    out([tuple(f(torch.ones(n)).shape) for n in (2, 2, 3)], len(ran), len(calls))
+""")
+program("patched_after", """
+    import torch._dynamo
+    from torch._dynamo import convert_frame, eval_frame
+    module, calls = torch._C._dynamo.eval_frame, []
+    real, inner, ask = eval_frame.set_eval_frame, module.set_eval_frame, convert_frame.ConvertFrame.__call__
+    def asked(self, frame, *args, **named):
+        calls.append(frame.f_code.co_name)
+        return ask(self, frame, *args, **named)
+    convert_frame.ConvertFrame.__call__ = asked
+    eval_frame.set_eval_frame = lambda callback: (calls.append(1), real(callback))[1]
+    module.set_eval_frame = lambda callback: (calls.append(2), inner(callback))[1]
+    def g(x):
+        print("in g")
+        return x * 2
+    @C
+    def f(x): return g(x) + 1
+    for n in 2, 2, 3:
+        out(f(torch.ones(n)))
+    out(calls, len(ran))
+    # a callback of the program's own
+    def h(x): return x
+    def mine(frame, entry, state):
+        calls.append("mine " + frame.f_code.co_name)
+        return convert_frame.ConvertFrameReturn()
+    old = inner(mine)
+    h(1), h(2)
+    out(inner(old) is mine, calls[-2:])
+    # guards whose text is none, and functions that go away
+    from torch._dynamo import guards
+    wrapper, text = guards.GuardManagerWrapper, guards.GuardManagerWrapper.__str__
+    for odd in (lambda self: "", lambda self: "\\ud800 ()[ +- Tree\\n" * 50, lambda self: 1 / 0, lambda self: None):
+        wrapper.__str__ = odd
+        torch._dynamo.reset()
+        out([tuple(f(torch.ones(n, n)).shape) for n in (2, 2, 3)])
+    wrapper.__str__ = text
+    wrapper.__getattribute__ = lambda self, name: object.__getattribute__(self, name)
+    for name in list(sys.modules):
+        if name.split(".")[0] in ("dyntrace", "_dyntrace"):
+            sys.modules[name] = None
+    for name in "set_guard_error_hook", "_debug_get_cache_entry_list":
+        delattr(module, name)
+    torch._dynamo.reset()
+    del calls[:]
+    out(f(torch.ones(5)), calls)
+""")
+
+
+@modes
+def test_torch_that_was_patched_before(same, mode):
+    same("patched_before", mode)
+
+
+@modes
+def test_torch_that_is_patched_later(same, mode):
+    trace = same("patched_after", mode)
+    assert trace.rows("SELECT torch_mode FROM process") == [(mode,)]
+    assert {outcome for outcome, in trace.compiles("f")} == {"compiled"}
+    assert trace.compiles("h") == [("skipped",)]
+
+
+# ---- objects ----
+
+program("objects", """
+    import gc
+    say = []
+    def note(what, error=None):
+        say.append(what)
+        if error:
+            raise error
+    class Odd:
+        v = 3
+        def __repr__(self): note("repr", RuntimeError())
+        def __eq__(self, other): note("eq", RuntimeError())
+        def __hash__(self): note("hash"); return 1
+        def __len__(self): note("len", RuntimeError())
+        def __bool__(self): note("bool", SystemExit(3))
+        def __iter__(self): note("iter", RuntimeError())
+        def __del__(self): note("del")
+    class OddClass:
+        @property
+        def __class__(self): return int
+    class OddStr(str):
+        def __str__(self): note("str", RuntimeError())
+        __repr__ = __len__ = __eq__ = __str__
+        __hash__ = str.__hash__
+    class OddInt(int):
+        def __repr__(self): note("int repr", SystemExit(3))
+        __str__ = __repr__
+    class OddDict(dict):
+        def __len__(self): note("dict len", RuntimeError())
+        def items(self): note("items", RuntimeError())
+        def __iter__(self): note("dict iter", RuntimeError())
+    class Meta(type):
+        def __repr__(cls): note("meta repr", RuntimeError())
+        def __instancecheck__(cls, o): note("instancecheck"); return True
+        def __getattribute__(cls, name): note("meta " + name); return type.__getattribute__(cls, name)
+    class M(metaclass=Meta):
+        v = 6
+    class Raises(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None): note("tf", RuntimeError("tf"))
+    class Counts(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            note("tf " + getattr(function, "__name__", ""))
+            return super().__torch_function__(function, types, args, kwargs or {})
+    @C
+    def attribute(x, o): return x + o.v
+    @C
+    def item(x, o): return x + o["a"]
+    @C
+    def many(x, *a, **b): return x + 1
+    @C
+    def unused(x, o): return x * 2
+    def t(function, *args, **named):
+        del say[:], ran[:]
+        try:
+            result = tuple(function(*args, **named).shape)
+        except BaseException as error:
+            result = type(error).__name__
+        out(function.__name__, result, len(ran), len(say), say[:50])
+    for n in 2, 3, 4:
+        x = torch.ones(n)
+        t(attribute, x, Odd())
+        t(attribute, x, M())
+        for value in (Odd(), OddClass(), OddStr("a"), OddInt(4), OddDict(a=1), M, Raises(), 10 ** 5000, "x" * 10 ** 6, "\\ud800",
+                      {i: i for i in range(30000)}, [1] * 100000, float("nan"), b"\\xff", range(10 ** 9), sys, iter([]), Odd):
+            t(unused, x, value)
+        t(many, x, *range(300), **{f"a{i}": i for i in range(300)})
+        t(item, x, {"a": 1, "b": Odd()})
+        t(item, x, OddDict(a=1))
+        t(unused, torch.ones(2).as_subclass(Counts), 1)
+        t(unused, torch.ones(2).as_subclass(Raises), 1)
+        gc.collect()
+    class Asked:
+        v = 5
+        def __getattribute__(self, name): note(name); return object.__getattribute__(self, name)
+    class AskedClass:
+        @property
+        def __class__(self): note("class"); return int
+    out("--")
+    t(attribute, one, Asked())
+    t(attribute, one, AskedClass())
+""")
+
+
+@modes
+def test_odd_objects(run, mode):
+    alone, traced = run("objects", "plain"), run("objects", mode)
+    assert traced.status == alone.status == 0
+    assert traced.out.split("--")[0] == alone.out.split("--")[0]
+    assert lines_of(traced.err, False) == lines_of(alone.err, False)
+    assert not traced.lost()
+    assert {outcome for outcome, in traced.compiles("unused")} == {"compiled", "error"}
+
+
+@modes
+def test_nobody_asks_an_object_for_its_class(same, mode):
+    same("objects", mode)
+
+
+# ---- fork, threads, signals, death ----
+
+program("fork", """
+    @C
+    def f(x): return x * 2 + 1
+    @C
+    def h(x):
+        y = x + 1
+        middle()
+        return y * 2
+    here = None
+    def middle():
+        if here:
+            here()
+    def fork():
+        global act, here, role
+        act = here = None
+        role = os.fork()
+        if role:
+            os.waitpid(role, 0)
+    for place in "act", "here":  # in a backend, and between the parts of a function
+        globals()[place] = fork
+        result = h(one).tolist()
+        if not role:
+            out(place, "child", result, h(torch.ones(3)).tolist(), f(one).tolist(), len(ran))
+            os._exit(7)
+        out(place, "parent", result, len(ran))
+    # Sudden death while it compiles.
+    for death in (lambda: os._exit(3)), (lambda: os.kill(os.getpid(), 9)), (lambda: sys.exit(4)):
+        if not os.fork():
+            torch._dynamo.reset()
+            act = death
+            f(one)
+            out("not here")
+        out(os.wait()[1])
+    import atexit
+    def last(x): return x + 9
+    atexit.register(lambda: out("at exit", C(last)(one).tolist()))
+""")
+
+
+@modes
+def test_fork_and_death(same, mode):
+    trace = same("fork", mode)
+    assert not trace.lost()
+    assert trace.rows("SELECT torch_mode FROM process") == [(mode,)] * 6
+    # Of the two compiles that were cut off we know that they began.
+    assert trace.rows("SELECT count(*) FROM compile JOIN code USING (code_id) WHERE qualname = 'f' AND end_ns IS NULL") == [(2,)]
+    assert (3, None) in trace.rows("SELECT exit_code, exit_signal FROM process")
+    assert trace.rows("SELECT m.outcome FROM compile m JOIN code USING (code_id) WHERE qualname = 'last'") == [("compiled",)]
+
+
+program("threads", """
+    import gc, threading
+    def g(x): return x * 2
+    @C
+    def f(x): return g(x) + 1
+    @C
+    def h(x):
+        y = x + 1
+        middle()
+        return y * 2
+    def middle(): print(end="")
+    start, results = threading.Barrier(5), {}
+    def work(i):
+        exec(f"def mine{i}(x): return g(x) + {i}", globals())  # a code object each: their limits are their own
+        c = C(globals()[f"mine{i}"])
+        start.wait()
+        results[i] = [c(torch.ones(n)).tolist() for n in (2, 2, 3)], f(one).tolist(), h(one).tolist()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(5)]
+    sys.setswitchinterval(1e-5)
+    [t.start() for t in threads], [t.join() for t in threads]
+    sys.setswitchinterval(0.005)
+    out(sorted(results.items()))
+    # Those who watch the program in their own way.
+    seen = []
+    def ours(code): return "dyntrace" in code.co_filename
+    def trace(frame, event, arg):
+        if frame.f_code.co_filename == __file__ or ours(frame.f_code):
+            seen.append((event, frame.f_code.co_name, frame.f_lineno))
+        return trace
+    def profile(frame, event, arg):
+        if frame.f_code.co_filename == __file__ or ours(frame.f_code):
+            seen.append((event, frame.f_code.co_name, getattr(arg, "__name__", "") if event[0] == "c" else ""))
+    for begin, watch in (sys.settrace, trace), (sys.setprofile, profile), (threading.settrace, None), (sys.settrace, None):
+        torch._dynamo.reset()
+        begin(watch)
+        f(one), f(one), f(torch.ones(3)), h(one), h(one)
+        begin(None)
+        out(len(seen), seen)
+        del seen[:]
+    gc.disable()
+    torch._dynamo.reset()
+    out(f(one), f(torch.ones(4)), gc.isenabled())
+    gc.enable()
+    out(gc.isenabled(), gc.is_tracked([]))
+""")
+
+
+@modes
+def test_threads_and_trace_functions(same, mode):
+    trace = same("threads", mode)
+    assert not trace.lost()
+    assert trace.rows("SELECT count(DISTINCT thread_id) FROM compile JOIN code USING (code_id) WHERE qualname LIKE 'mine_'") == [(5,)]
+
+
+program("signals", """
+    import signal, time
+    @C
+    def f(x): return x * 2 + 1
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    for n in 2, 3:
+        torch._dynamo.reset()
+        act = interrupt
+        try:
+            f(torch.ones(n))
+            out("not here")
+        except BaseException as error:
+            out(type(error).__name__)
+        act = None
+        out(f(torch.ones(n)), len(ran))
+    seen = []
+    f(torch.ones(4)), f(one)  # from here on there are only hits
+    signal.signal(signal.SIGALRM, lambda *ignored: seen.append(tuple(f(one).shape)))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    while not seen:
+        f(one)
+    def raises(*ignored):
+        raise TimeoutError("now")
+    signal.signal(signal.SIGALRM, raises)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        while True:
+            f(one)
+    except TimeoutError as error:
+        out(repr(error), seen)
+    # Little left of the recursion limit: in a hit it reaches as far as it does alone; a compile fails or does not.
+    def down(n): return f(one) if n <= 0 else down(n - 1)
+    sys.setrecursionlimit(400)
+    deepest = 0
+    for n in range(370, 400):
+        try:
+            down(n)
+            deepest = n
+        except RecursionError:
+            pass
+    out(deepest)
+    for n in range(300, 400, 25):
+        torch._dynamo.reset()
+        try:
+            out(n, down(n))
+        except BaseException as error:
+            out(n, type(error).__name__)
+    sys.setrecursionlimit(1000)
+    torch._dynamo.reset()
+    out(f(one))
+""")
+
+
+@modes
+def test_signals_and_recursion(same, mode):
+    trace = same("signals", mode)
+    assert ("error",) in trace.compiles("f") and ("compiled",) in trace.compiles("f")
+
+
+# ---- options ----
+
+program("plainly", """
+    def g(x): return x * 2
+    @C
+    def f(x): return g(x) + 1
+    for n in 2, 2, 3:
+        out(f(torch.ones(n)).tolist())
+    for n in 2, 3:  # torch has many of that name and place: namedtuple makes its __new__ so
+        out(C(eval("lambda x: x + 1"))(torch.ones(n)).tolist(), len(ran))
+""")
+
+
+@modes
+def test_a_name_that_others_have(same, mode):
+    trace = same("plainly", mode)
+    assert trace.rows("SELECT l.outcome, l.cache_entry_id IS NULL FROM lookup l JOIN code USING (code_id) "
+                      "WHERE filename = '<string>'") == [(2, 0)] * 2
+
+
+@pytest.mark.parametrize("mode, options", [("shim", "--frames user --include */plainly.py"), ("observe", "--max-depth 2 --exclude g"),
+                                           ("shim", "--min-duration 1s --frames user")])
+def test_options(same, mode, options):
+    trace = same("plainly", mode, *options.split())
+    assert trace.compiles("f") == [("compiled",), ("compiled",)] and not trace.lost()
+    outcomes = trace.rows("SELECT outcome FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' ORDER BY lookup_id")
+    assert outcomes == [(2,), (1,), (2,)]
+    if "include" in options:
+        assert trace.rows("SELECT DISTINCT filename LIKE '%/plainly.py' FROM code WHERE kind != 'compiled'") == [(1,)]
+    if "min" in options:
+        assert trace.rows("SELECT count(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'g'") == [(0,)]
+    if "depth" in options:
+        assert trace.rows("SELECT count(*) FROM code WHERE qualname = 'g'") == [(0,)]
+
+
+# ---- record() ----
+
+program("record", """
+    import dyntrace, json
+    def recorded(path):
+        with dyntrace.record(path, force=True):
+            import torch._dynamo
+            f = torch.compile(F, backend="eager")
+            f(one), f(one), f(torch.ones(3))
+            try:
+                with dyntrace.record("x.db"):
+                    pass
+            except RuntimeError as error:
+                out("refused", "already" in str(error))
+        out(f(torch.ones(4)).tolist())
+    def F(x): return x + 1
+    if len(sys.argv) > 1 or os.environ.get("LATE"):
+        import torch._dynamo
+    recorded("r1.db")
+    torch._dynamo.reset()
+    recorded("r2.db")
+""")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_record_from_inside(dyntrace, python, tmp_path, late):
+    library = os.path.join(os.path.dirname(dyntrace), "lib", "python")
+    (tmp_path / "p.py").write_text(PROGRAMS["record"])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TORCH", "PYTHON"))}
+    environment.update(PYTHONPATH=library, LATE="1" if late else "")
+    done = subprocess.run([python, "p.py"], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
+    assert (done.returncode, done.stdout) == (0, "refused True\n[2.0, 2.0, 2.0, 2.0]\n" * 2), done.stderr
+    for path in "r1.db", "r2.db":
+        trace = Done(done, tmp_path / path)
+        (mode, note), = trace.rows("SELECT torch_mode, torch_note FROM process")
+        assert mode == ("observe" if late else "shim") and (not late or "loaded before" in note), path
+        assert trace.compiles("F") == [("compiled",), ("compiled",)] and not trace.lost(), path
