@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge diff sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -106,6 +106,17 @@ _dyntrace()
     merge)
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    diff)
+        if [[ $prev == --fail-on ]]; then
+            COMPREPLY=($(compgen -W "function code outcome entry reason break guard time lookup any" -- "$cur"))
+        elif [[ $prev == --function || $prev == --tolerance || $prev == --rank || $prev == --limit ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--fail-on --function --tolerance --lookups --rank --limit --json --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

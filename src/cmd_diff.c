@@ -44,7 +44,8 @@ enum {
 };
 
 static const char usage[] =
-    "usage: dyntrace diff A B [--fail-on KIND,...] [--function GLOB] [--tolerance P] [--lookups] [--limit N] [--json]\n\n"
+    "usage: dyntrace diff A B [--fail-on KIND,...] [--function GLOB] [--tolerance P] [--lookups] [--rank R[,S]]\n"
+    "                         [--limit N] [--json]\n\n"
     "What is different in trace B: functions are matched by name and file, then line and fingerprint.\n\n"
     "  --fail-on KIND,...  exit 1 when there is a difference of these kinds, or of any:\n"
     "                        function  compiled in one only     code     its bytecode changed\n"
@@ -56,6 +57,8 @@ static const char usage[] =
     "  --tolerance P       times that differ by less are alike (20%)\n"
     "  --lookups           for each thread the first lookup that was decided differently; rank against rank\n"
     "                      when the traces are of two ranks\n"
+    "  --rank R[,S]        only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db\n"
+    "                      --rank 0,1 --lookups` tells where rank 1 began to do something else\n"
     "  --limit N           rows printed (200; 0 is all)\n"
     "  --json              for a program\n\n"
     "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.\n";
@@ -81,6 +84,7 @@ struct code {
 
 struct side {
     struct db *db;              /* owned */
+    int64_t rank;               /* of --rank; -1: every process */
     struct code *codes;         /* owned, by id */
     size_t code_count;
     struct function *functions; /* owned, by key */
@@ -149,16 +153,27 @@ static void function_free(struct function *f)
     free(f->kind);
 }
 
+/* Code of the processes that are meant; ?2 is the rank. */
+#define OF_RANK "(?2 IS NULL OR c.process_id IN (SELECT process_id FROM process WHERE rank = ?2))"
+
+/* --function as parameter FIRST, --rank as the next one; NULL where not given. */
+static void bind(const struct diff *diff, const struct side *side, struct query *query, int first)
+{
+    if (query && diff->glob)
+        query_bind_text(query, first, diff->glob);
+    if (query && side->rank >= 0)
+        query_bind_integer(query, first + 1, side->rank);
+}
+
 static bool codes_read(struct diff *diff, struct side *side)
 {
     struct query *query = db_query(side->db,
         "SELECT c.code_id, c.qualname, c.filename, c.kind, c.first_line, c.fingerprint, n.calls, n.self_ns FROM code c"
         " LEFT JOIN code_total n ON n.code_id = c.code_id WHERE c.kind IS NOT 'compiled' AND (?1 IS NULL OR c.qualname GLOB ?1"
-        " OR c.qualname GLOB '*.' || ?1) ORDER BY c.code_id");
+        " OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " ORDER BY c.code_id");
     size_t room = 0;
 
-    if (query && diff->glob)
-        query_bind_text(query, 1, diff->glob);
+    bind(diff, side, query, 1);
     while (query_step(query)) {
         const char *path = query_text(query, 2, NULL), *slash = strrchr(path, '/');
         if (side->code_count == room) {
@@ -419,13 +434,13 @@ static const char reasons_sql[] =
     "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
     "       COALESCE(r.kind, '?') || ' ' || COALESCE(r.source, substr(r.text, 1, 200), '?') AS what, COUNT(*) "
     "FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id JOIN code c ON c.code_id = m.code_id "
-    "WHERE r.ordinal = 0 AND (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) "
+    "WHERE r.ordinal = 0 AND (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
     "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
 static const char breaks_sql[] =
     "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
     "       COALESCE(substr(b.reason, 1, instr(substr(b.reason, 1, 200) || char(10), char(10)) - 1), '?') AS what, COUNT(*) "
     "FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN code c ON c.code_id = m.code_id "
-    "WHERE ?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1 "
+    "WHERE (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
     "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
 
 /* Order of two rows by their texts in columns 0, 1 and 3, as SQLite's BINARY has it. */
@@ -465,10 +480,8 @@ static bool reasons_compare(struct diff *diff, enum kind kind, const char *sql)
     struct query *a = db_query(diff->a.db, sql), *b = db_query(diff->b.db, sql);
     bool more_a, more_b;
 
-    if (diff->glob) {
-        query_bind_text(a, 1, diff->glob);
-        query_bind_text(b, 1, diff->glob);
-    }
+    bind(diff, &diff->a, a, 1);
+    bind(diff, &diff->b, b, 1);
     more_a = query_step(a);
     more_b = query_step(b);
     while (more_a || more_b) {
@@ -492,7 +505,7 @@ static bool reasons_compare(struct diff *diff, enum kind kind, const char *sql)
 #define THREADS \
     "SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who," \
     "       p.pid, p.rank FROM thread t LEFT JOIN process p ON p.process_id = t.process_id" \
-    " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) ORDER BY who"
+    " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?1 IS NULL OR p.rank = ?1) ORDER BY who"
 #define LOOKUPS \
     "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), c.first_line, l.outcome, e.label," \
     "       l.lookup_id, l.start_ns, s.text FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id" \
@@ -531,10 +544,8 @@ static bool threads_compare(struct diff *diff, struct query *thread_a, struct qu
 
     query_bind_integer(a, 1, query_integer(thread_a, 0));
     query_bind_integer(b, 1, query_integer(thread_b, 0));
-    if (diff->glob) {
-        query_bind_text(a, 2, diff->glob);
-        query_bind_text(b, 2, diff->glob);
-    }
+    bind(diff, &diff->a, a, 2);
+    bind(diff, &diff->b, b, 2);
     while ((more_a = query_step(a)) & (more_b = query_step(b))) {
         if (!text_same(a, b, 0) || !text_same(a, b, 1) || query_integer(a, 3) != query_integer(b, 3) || !text_same(a, b, 4))
             break;
@@ -562,8 +573,14 @@ static bool threads_compare(struct diff *diff, struct query *thread_a, struct qu
 static bool lookups_compare(struct diff *diff)
 {
     struct query *a = db_query(diff->a.db, THREADS), *b = db_query(diff->b.db, THREADS);
-    bool more_a = query_step(a), more_b = query_step(b), ok = true;
+    bool more_a, more_b, ok = true;
 
+    if (diff->a.rank >= 0)
+        query_bind_integer(a, 1, diff->a.rank);
+    if (diff->b.rank >= 0)
+        query_bind_integer(b, 1, diff->b.rank);
+    more_a = query_step(a);
+    more_b = query_step(b);
     while (ok && (more_a || more_b)) {
         int order = !more_a ? 1 : !more_b ? -1 : strcmp(query_text(a, 1, NULL), query_text(b, 1, NULL));
         if (order)
@@ -583,8 +600,9 @@ static bool lookups_compare(struct diff *diff)
 
 static bool side_open(struct side *side, const char *path)
 {
-    struct query *snapshot;
+    struct query *snapshot, *query;
     char *state;
+    bool any;
 
     if (!(side->db = db_open(path)))
         return false;
@@ -593,6 +611,17 @@ static bool side_open(struct side *side, const char *path)
     query_close(snapshot);
     if (!find_tables(side->db))
         return false;
+    query = side->rank < 0 ? NULL : db_query(side->db, "SELECT 1 FROM process WHERE rank = ?1");
+    if (query) {
+        query_bind_integer(query, 1, side->rank);
+        any = query_step(query);
+        if (!query_close(query))
+            return false;
+        if (!any) {
+            say_error("%s: no process of rank %" PRId64, path, side->rank);
+            return false;
+        }
+    }
     state = db_meta(side->db, "state");
     if (state && !strcmp(state, "recording"))
         say_error("%s: is still being recorded, or was interrupted: what is compared is what it has so far", path);
@@ -672,7 +701,7 @@ static bool fail_read(struct diff *diff, const char *list)
 
 static int diff_main(int argc, char **argv)
 {
-    struct diff diff = {.limit = LIMIT, .tolerance = 0.2};
+    struct diff diff = {.limit = LIMIT, .tolerance = 0.2, .a.rank = -1, .b.rank = -1};
     const char *paths[2] = {0}, *value;
     bool options = true;
     int count = 0, status = 2;
@@ -714,6 +743,14 @@ static int diff_main(int argc, char **argv)
             }
             if (end == value || *end || !(diff.tolerance >= 0)) {
                 say_error("diff: --tolerance: needs a share such as 0.2 or 20%%");
+                return 2;
+            }
+        } else if ((value = option_value(argc, argv, &i, "--rank"))) {
+            diff.a.rank = diff.b.rank = strtoll(value, &end, 10);
+            if (end != value && *end == ',')
+                diff.b.rank = strtoll(value = end + 1, &end, 10);
+            if (end == value || *end || diff.a.rank < 0 || diff.b.rank < 0) {
+                say_error("diff: --rank: needs one rank, or two such as 0,1");
                 return 2;
             }
         } else if ((value = option_value(argc, argv, &i, "--limit"))) {
