@@ -79,11 +79,12 @@ struct walked walked_read(struct query *query, int64_t end_ns)
 {
     struct walked w = {
         .id = query_integer(query, 0), .parent_id = query_integer(query, 2), .code_id = query_integer(query, 3),
-        .start_ns = query_integer(query, 4),
-        .end_ns = query_type(query, 5) == QUERY_NULL ? end_ns : query_integer(query, 5),
-        .root = query_type(query, 2) == QUERY_NULL,
+        .start_ns = query_integer(query, 4), .end_ns = query_integer(query, 5),
     };
 
+    w.root = !w.parent_id && query_type(query, 2) == QUERY_NULL; /* asking for the type costs as much as the value */
+    if (!w.end_ns && query_type(query, 5) == QUERY_NULL)
+        w.end_ns = end_ns;
     if (w.end_ns < w.start_ns)
         w.end_ns = w.start_ns;
     return w;
@@ -101,12 +102,18 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 /* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint32_t *head = tree_head(tree, parent, code_id), at = *head;
+    uint32_t *head, at = parent ? tree->nodes[parent].recent : 0;
 
+    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop: no need to hash */
+        return at;
+    head = tree_head(tree, parent, code_id);
+    at = *head;
     while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
         at = tree->nodes[at].next;
-    if (at)
+    if (at) {
+        tree->nodes[parent].recent = at;
         return at;
+    }
     if (tree->count >= STACKS_NODES && parent) {
         tree->cut++;
         return parent;
@@ -120,7 +127,7 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
         tree->room = room;
     }
     at = ++tree->count;
-    tree->nodes[at] = (struct node){code_id, 0, parent, *head};
+    tree->nodes[at] = (struct node){code_id, 0, parent, *head, 0};
     *head = at;
     return at;
 }

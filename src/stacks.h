@@ -63,6 +63,7 @@ struct node {
     int64_t self_ns;
     uint32_t parent; /* 0: a thread's own node */
     uint32_t next;   /* with the same hash */
+    uint32_t recent; /* the node that was last found from here */
 };
 
 struct tree {
