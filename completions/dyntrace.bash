@@ -67,8 +67,10 @@ _dyntrace()
     report)
         if [[ $prev == --limit ]]; then
             return
+        elif [[ $prev == --html ]]; then
+            _dyntrace_files .html
         elif [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--json --limit --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--json --html --force --limit --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

@@ -7,6 +7,6 @@ echo '/* Made by src/page/embed.sh from the files beside it; change those. */'
 for kind in css js; do
     echo "extern const char report_$kind[];"
     echo "const char report_$kind[] ="
-    awk '{ gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); printf "    \"%s\\n\"\n", $0 }' src/page/report.$kind
+    sed 's/[\\"]/\\&/g; s/.*/    "&\\n"/' src/page/report.$kind
     echo "    ;"
 done
