@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge diff sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge import diff sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -103,6 +103,16 @@ _dyntrace()
             COMPREPLY=($(compgen -W "--format -o --force --table --help" -- "$cur"))
         else
             _dyntrace_files .db
+        fi
+        ;;
+    import)
+        if [[ $prev == -o ]]; then
+            _dyntrace_files .db
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
+        else
+            compopt -o dirnames 2>/dev/null
+            COMPREPLY=($(compgen -d -- "$cur"))
         fi
         ;;
     merge)

@@ -44,6 +44,7 @@ struct import {
 /* ---- records into a table -------------------------------------------------- */
 
 static const char tables_sql[] =
+    "PRAGMA cache_size = -8192; PRAGMA temp.cache_size = -8192;"
     "CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEGER, name TEXT, label TEXT, frame TEXT,"
     "                         attempt INTEGER, data TEXT, body TEXT);"
     "CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER);";

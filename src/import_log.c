@@ -80,29 +80,32 @@ struct log *log_open(const char *path)
     return log;
 }
 
-/* The next line without its end into LOG->line. */
+/* The next line without its end into LOG->line. What has a NUL in it is no text. */
 static bool line_next(struct log *log)
 {
-    char piece[1 << 16];
-    bool any = false;
+    char piece[4096];
+    size_t filled = 0;
+    int c = 0;
 
     buffer_clear(&log->line);
-    while (fgets(piece, sizeof piece, log->file)) {
-        size_t bytes = strlen(piece); /* a NUL cuts the line: then its digest or its JSON is wrong */
-        bool end = bytes && piece[bytes - 1] == '\n';
-        any = true;
-        log->place += (int64_t)bytes;
-        if (!buffer_add(log, &log->line, piece, bytes - end))
-            return false;
-        if (end)
+    while ((c = getc_unlocked(log->file)) != EOF) {
+        log->place++;
+        if (c == '\n')
             break;
+        if (filled == sizeof piece) {
+            if (!buffer_add(log, &log->line, piece, filled))
+                return false;
+            filled = 0;
+        }
+        log->line.cut = log->line.cut || !c;
+        piece[filled++] = (char)c;
     }
     if (ferror(log->file)) {
         say_error("%s: %s", log->path, strerror(errno));
         log->failed = true;
         return false;
     }
-    return any;
+    return buffer_add(log, &log->line, piece, filled) && (c != EOF || filled || log->line.size);
 }
 
 /* Digits at *AT, as many as WIDTH (0: at least one), then the character END. */

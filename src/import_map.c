@@ -13,11 +13,17 @@
 #include "import.h"
 #include "writer.h"
 
+/* What torch's stages made of a graph. */
+#define GRAPHS \
+    "'dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph'," \
+    " 'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code'"
+
 static const char *const steps[] = {
     /* Torch's events. What has no begin or no end is no phase. */
     "CREATE TEMP TABLE event AS SELECT id, process_id, COALESCE(label, json_extract(data, '$.args.compile_id')) AS label,"
     "  json_extract(data, '$.name') AS name, json_extract(data, '$.ph') AS ph,"
-    "  CAST(ROUND(json_extract(data, '$.ts') * 1000.0) AS INTEGER) AS unix_ns "
+    "  CAST(json_extract(data, '$.ts') AS INTEGER) * 1000" /* not the product: a double has no room for it */
+    "  + CAST(ROUND((json_extract(data, '$.ts') - CAST(json_extract(data, '$.ts') AS INTEGER)) * 1000) AS INTEGER) AS unix_ns "
     "FROM record WHERE name = 'chromium_event' AND typeof(json_extract(data, '$.ts')) IN ('integer', 'real')"
     "  AND typeof(json_extract(data, '$.name')) = 'text' AND json_extract(data, '$.ts') BETWEEN 1e14 AND 9e15",
 
@@ -139,18 +145,20 @@ static const char *const steps[] = {
     "  WHERE b.ph = 'B' ORDER BY e.unix_ns, b.unix_ns DESC",
 
     /* Texts: of the last attempt of each compile. */
-    "CREATE TEMP TABLE text AS SELECT p.compile_id, r.id, COALESCE(r.attempt, 0) AS attempt, r.body,"
+    "CREATE TEMP TABLE text AS SELECT p.compile_id, r.id, COALESCE(r.attempt, 0) AS attempt,"
     "  CASE WHEN r.name <> 'artifact' THEN r.name ELSE json_extract(r.data, '$.name') END AS name FROM piece p JOIN record r ON r.id = p.id"
-    "  WHERE p.compile_id IS NOT NULL AND r.body IS NOT NULL AND r.name <> 'chromium_event'",
+    "  WHERE p.compile_id IS NOT NULL AND r.body IS NOT NULL AND (r.name IN ('dynamo_cpp_guards_str', " GRAPHS ")"
+    "  OR (r.name = 'artifact' AND (json_extract(r.data, '$.name') IN ('dynamo_graph_break_reason', 'recompile_reasons')"
+    "      OR json_extract(r.data, '$.name') GLOB '*_ORIGINAL_BYTECODE' OR json_extract(r.data, '$.name') GLOB '*_MODIFIED_BYTECODE')))",
+    "CREATE INDEX temp.text_name ON text(compile_id, name, attempt)",
     "DELETE FROM text WHERE name GLOB '*_graph' AND attempt < (SELECT MAX(t.attempt) FROM text t WHERE t.compile_id = text.compile_id"
     "  AND t.name = text.name)",
     "INSERT INTO graph(compile_id, node_count) SELECT compile_id, NULL FROM text WHERE name = 'dynamo_output_graph' ORDER BY id",
-    "INSERT INTO listing SELECT compile_id, CASE name WHEN 'dynamo_output_graph' THEN 'graph' ELSE name END, body FROM text"
-    "  WHERE name IN ('dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph',"
-    "  'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code') ORDER BY id",
-    "INSERT INTO listing SELECT compile_id, kind, body FROM (SELECT compile_id, id, body, CASE WHEN name GLOB '*_ORIGINAL_BYTECODE'"
+    "INSERT INTO listing SELECT t.compile_id, CASE t.name WHEN 'dynamo_output_graph' THEN 'graph' ELSE t.name END, r.body"
+    "  FROM text t CROSS JOIN record r ON r.id = t.id WHERE t.name IN (" GRAPHS ") ORDER BY t.id",
+    "INSERT INTO listing SELECT l.compile_id, l.kind, r.body FROM (SELECT compile_id, MAX(id) AS id, CASE WHEN name GLOB '*_ORIGINAL_BYTECODE'"
     "  THEN 'original_bytecode' WHEN name GLOB '*_MODIFIED_BYTECODE' THEN 'modified_bytecode' WHEN name = 'dynamo_cpp_guards_str' THEN 'guards'"
-    "  END AS kind, MAX(id) FROM text GROUP BY compile_id, 4) WHERE kind IS NOT NULL ORDER BY id",
+    "  END AS kind FROM text GROUP BY compile_id, 3) l CROSS JOIN record r ON r.id = l.id WHERE l.kind IS NOT NULL ORDER BY l.id",
 
     "DROP INDEX temp_code",
 };

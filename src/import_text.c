@@ -35,21 +35,32 @@ static size_t code_length(const char *text)
     return length;
 }
 
-/* 'File "a/b.py", line 4, in f' of the last "# a/b.py:4 in f" of a comment; NULL: there is none. The caller frees it. */
-static char *user_stack(const char *text)
+/* 'File "/x/a/b.py", line 4, in f' of the last "# a/b.py:4 in f" of a comment; NULL: there is none, or it is torch's own code.
+ * Torch shortens paths: FILENAME, the compiled function's, stands for what it ends in. The caller frees it. */
+static char *user_stack(const char *text, const char *filename)
 {
     const char *mark = NULL, *colon, *in;
     char *made = NULL;
+    size_t shown, whole;
 
-    for (const char *next = text; (next = strstr(next, "  # ")); next++)
-        mark = next + 4;
+    for (const char *next = text; (next = strstr(next, "# ")); next++)
+        mark = next + 2;
     if (!mark || !(in = strstr(mark, " in ")))
         return NULL;
     for (colon = in; colon > mark && colon[-1] != ':'; colon--)
         ;
     if (colon <= mark || strspn(colon, "0123456789") != (size_t)(in - colon) || in == colon)
         return NULL;
-    if (asprintf(&made, "File \"%.*s\", line %.*s, in %s", (int)(colon - 1 - mark), mark, (int)(in - colon), colon, in + 4) < 0)
+    shown = (size_t)(colon - 1 - mark);
+    whole = filename ? strlen(filename) : 0;
+    if (!strncmp(mark, "_dynamo/", 8) || !strncmp(mark, "torch/", 6))
+        return NULL;
+    if (shown >= 8 && whole > shown && !strncmp(filename + whole - shown, mark, shown)) {
+        mark = filename;
+        shown = whole;
+    }
+    if (asprintf(&made, "File \"%.*s\", line %.*s, in %.*s", (int)shown, mark, (int)(in - colon), colon,
+                 (int)strcspn(in + 4, " \n"), in + 4) < 0) /* after it there may be a "(HINT: ...)" */
         return NULL;
     return made;
 }
@@ -63,11 +74,13 @@ static char *manager_source(const char *text)
         return NULL;
     text += 7;
     end = strstr(text, ", accessed_by=");
+    if (!end)
+        end = strstr(text, ", type=<class ");
     return strndup(text, end && end - text < MOST_SOURCE ? (size_t)(end - text) : strnlen(text, MOST_SOURCE));
 }
 
 /* What the guards of the whole call look at, as our recorder names it. */
-static const char *kind_source(const char *kind)
+static const char *kind_source(const char *kind, const char *said)
 {
     static const char *const table[][2] = {
         {"GLOBAL_STATE", "global state"}, {"TORCH_FUNCTION_MODE_STACK", "torch function modes"},
@@ -77,18 +90,60 @@ static const char *kind_source(const char *kind)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(kind, table[i][0]))
             return table[i][1];
-    return NULL;
+    return strstr(said, "top_saved_tensors_hooks") ? "saved tensors hooks" : NULL;
 }
 
-/* The guards of TEXT as rows of ENTRY; how many, -1: it cannot be written. */
-static int64_t guards_put(struct insert *insert, int64_t entry, char *text)
-{
-    char *sources[DEPTH] = {0}, *line, *rest = text;
-    int64_t count = 0;
+/* A guard that is being read: torch prints each part of a long one on a line of its own. */
+struct guard {
+    char *kind, *source; /* borrowed */
+    char *said, *stack;  /* owned; SAID NULL: there is none */
+    size_t depth;
+};
 
-    while (count >= 0 && (line = strsep(&rest, "\n"))) {
+/* The guard that was read, as a row. */
+static bool guard_put(struct insert *insert, int64_t entry, struct guard *guard, int64_t *count)
+{
+    bool ok = true;
+
+    if (guard->said) {
+        insert_integer(insert, 1, entry);
+        insert_integer(insert, 2, (*count)++);
+        insert_text(insert, 3, guard->kind);
+        insert_text(insert, 4, guard->source);
+        insert_text(insert, 5, guard->said);
+        insert_text(insert, 6, guard->stack);
+        ok = insert_run(insert);
+    }
+    free(guard->said);
+    free(guard->stack);
+    *guard = (struct guard){0};
+    return ok;
+}
+
+/* Another part of the same guard? Those of LAMBDA_GUARD are guards by themselves, but for the one of all sizes at the end. */
+static bool guard_more(struct guard *guard, const char *kind, size_t depth, const char *said)
+{
+    char *both = NULL;
+
+    if (!guard->said || guard->depth != depth || strcmp(guard->kind, kind) != 0 || (depth && !strcmp(kind, "LAMBDA_GUARD")) ||
+        asprintf(&both, "%s and %s", guard->said, said) < 0)
+        return false;
+    free(guard->said);
+    guard->said = both;
+    return true;
+}
+
+/* The guards of TEXT as rows of ENTRY, for code of FILENAME; how many, -1: it cannot be written. */
+static int64_t guards_put(struct insert *insert, int64_t entry, char *text, const char *filename)
+{
+    char *sources[DEPTH] = {0}, *line, *rest = text, *relation = NULL, *related = NULL;
+    struct guard guard = {0};
+    int64_t count = 0;
+    bool ok = true;
+
+    while (ok && (line = strsep(&rest, "\n"))) {
         size_t depth = 0;
-        char *kind, *colon, *said, *stack;
+        char *kind, *colon, *said;
         while (!strncmp(line, "| ", 2)) {
             depth++;
             line += 2;
@@ -97,12 +152,14 @@ static int64_t guards_put(struct insert *insert, int64_t entry, char *text)
             continue;
         kind = line + 3;
         colon = strstr(kind, ": ");
-        if (!colon) /* "RootGuardManager" */
+        if (!colon && kind[strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")]) /* "RootGuardManager" */
             continue;
-        *colon = 0;
-        said = colon + 2;
-        if (strstr(kind, "GuardManager") || strstr(kind, "Accessor")) {
-            char *source = manager_source(said);
+        said = colon ? colon + 2 : kind + strlen(kind);
+        if (colon)
+            *colon = 0;
+        if (strstr(kind, "Manager") || strstr(kind, "Accessor")) { /* also "KeyManager: GuardManager: source=..." */
+            char *source = manager_source(!strncmp(said, "GuardManager: ", 14) ? said + 14 : said);
+            ok = guard_put(insert, entry, &guard, &count);
             if (source) {
                 free(sources[depth]);
                 sources[depth] = source;
@@ -113,27 +170,33 @@ static int64_t guards_put(struct insert *insert, int64_t entry, char *text)
             }
             continue;
         }
-        stack = user_stack(said);
-        said[code_length(said)] = 0;
-        insert_integer(insert, 1, entry);
-        insert_integer(insert, 2, count++);
-        insert_text(insert, 3, kind);
-        insert_text(insert, 4, depth && sources[depth - 1] ? sources[depth - 1] : kind_source(kind));
-        insert_text(insert, 5, said);
-        insert_text(insert, 6, stack);
-        if (!insert_run(insert))
-            count = -1;
-        free(stack);
+        line = said + code_length(said);
+        if (*line)
+            *line++ = 0;
+        if (guard_more(&guard, kind, depth, said))
+            continue;
+        ok = guard_put(insert, entry, &guard, &count);
+        if (*said && strstr(kind, "ALIASING")) {
+            relation = said;
+            related = kind;
+        } else if (related && !strcmp(related, kind)) { /* between several values: told once */
+            said = relation;
+        }
+        guard = (struct guard){
+            .kind = kind, .said = strdup(said), .stack = user_stack(line, filename), .depth = depth,
+            .source = depth && sources[depth - 1] ? sources[depth - 1] : (char *)kind_source(kind, said),
+        };
     }
+    ok = guard_put(insert, entry, &guard, &count) && ok;
     for (size_t depth = 0; depth < DEPTH; depth++)
         free(sources[depth]);
-    return count;
+    return ok ? count : -1;
 }
 
 static bool all_guards(struct writer *writer)
 {
-    struct insert *lists = writer_insert(writer, "SELECT e.cache_entry_id, l.text FROM cache_entry e JOIN listing l ON l.compile_id = e.compile_id"
-                                                 " AND l.kind = 'guards' ORDER BY e.cache_entry_id");
+    struct insert *lists = writer_insert(writer, "SELECT e.cache_entry_id, l.text, c.filename FROM cache_entry e"
+        " JOIN listing l ON l.compile_id = e.compile_id AND l.kind = 'guards' LEFT JOIN code c ON c.code_id = e.code_id ORDER BY e.cache_entry_id");
     struct insert *insert = writer_insert(writer, "INSERT INTO guard(cache_entry_id, ordinal, kind, source, expression, user_stack)"
                                                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
     struct insert *total = writer_insert(writer, "UPDATE cache_entry SET guard_count = ?2 WHERE cache_entry_id = ?1");
@@ -145,7 +208,7 @@ static bool all_guards(struct writer *writer)
         char *copy = text ? strdup(text) : NULL;
         if (!copy)
             continue;
-        count = guards_put(insert, entry, copy);
+        count = guards_put(insert, entry, copy, insert_get_text(lists, 2));
         free(copy);
         ok = count >= 0;
         if (count > 0) {
@@ -259,27 +322,54 @@ static void said_free(struct said *said)
     free(said->actual);
 }
 
-/* The guard of ENTRY that said it. True: GUARD, KIND and SOURCE are set; the caller frees the texts. */
-static bool guard_find(struct insert *guards, int64_t entry, const struct said *said, int64_t *guard, char **kind, char **source)
+/* TEXT is one of the conditions of ALL, "a and b and c". */
+static bool part_of(const char *all, const char *text)
 {
+    size_t length = strlen(text);
+
+    for (const char *at = all; length && (at = strstr(at, text)); at++)
+        if ((at == all || (at - all >= 5 && !strncmp(at - 5, " and ", 5))) && (!at[length] || !strncmp(at + length, " and ", 5)))
+            return true;
+    return false;
+}
+
+/* The guard of ENTRY that said it. True: GUARD, KIND and SOURCE are set; the caller frees the texts. */
+static bool guard_find(struct insert *guards, int64_t entry, struct said *said, int64_t *guard, char **kind, char **source)
+{
+    static const char flags[] = "GLOBAL_STATE changed: ";
+    const char *flag = strncmp(said->text, flags, sizeof flags - 1) ? NULL : said->text + sizeof flags - 1;
+    char *text = bare(said->text, strlen(said->text));
     bool found = false;
 
     insert_integer(guards, 1, entry);
     while (insert_next(guards)) {
         const char *expression = insert_get_text(guards, 3), *looked = insert_get_text(guards, 2), *name = insert_get_text(guards, 1);
         char *plain;
-        if (found || !expression || !name) /* read to the end, so that it can be asked anew */
+        if (found || !expression || !name || !text) /* read to the end, so that it can be asked anew */
             continue;
+        if (flag) {
+            found = !strcmp(name, "GLOBAL_STATE");
+            if (found) {
+                *guard = insert_get_integer(guards, 0);
+                *kind = strdup(name);
+                *source = strndup(flag, strcspn(flag, " "));
+            }
+            continue;
+        }
         plain = said->tensor ? (looked ? bare(looked, strlen(looked)) : NULL) : bare(expression, strlen(expression));
-        if (plain && (said->tensor ? !strcmp(name, "TENSOR_MATCH") && !strcmp(plain, said->tensor) : !strcmp(plain, said->text))) {
+        if (plain && (said->tensor ? !strcmp(name, "TENSOR_MATCH") && !strcmp(plain, said->tensor)
+                                    : !strcmp(plain, text) || (!strcmp(name, "LAMBDA_GUARD") && part_of(plain, text)))) {
             found = true;
             *guard = insert_get_integer(guards, 0);
             *kind = strdup(name);
-            if (asprintf(source, "%s%s", looked ? looked : "", said->aspect ? said->aspect : "") < 0)
+            if (!strcmp(name, "EQUALS_MATCH") && !said->expected && strstr(said->text, " == "))
+                said->expected = strdup(strstr(said->text, " == ") + 4);
+            if (looked && asprintf(source, "%s%s", looked, said->aspect ? said->aspect : "") < 0)
                 *source = NULL;
         }
         free(plain);
     }
+    free(text);
     return found;
 }
 
@@ -287,8 +377,8 @@ static bool all_causes(struct writer *writer)
 {
     /* One reason is logged as it is, several as an array; older torch logs an array always. */
     struct insert *reasons = writer_insert(writer,
-        "SELECT t.compile_id, j.value, m.code_id FROM text t JOIN compile m ON m.compile_id = t.compile_id,"
-        "  json_each(CASE WHEN json_valid(t.body) AND json_type(t.body) = 'array' THEN t.body ELSE json_array(t.body) END) j"
+        "SELECT t.compile_id, j.value FROM text t JOIN record r ON r.id = t.id,"
+        "  json_each(CASE WHEN json_valid(r.body) AND json_type(r.body) = 'array' THEN r.body ELSE json_array(r.body) END) j"
         "  WHERE t.name = 'recompile_reasons' AND typeof(j.value) = 'text' ORDER BY t.id, j.key");
     /* The entry of that label that was there last: labels are used again after a reset. */
     struct insert *entries = writer_insert(writer,
@@ -341,9 +431,37 @@ static bool all_causes(struct writer *writer)
 /* ---- breaks ---------------------------------------------------------------- */
 
 struct place {
-    char *file, *reason, *stack; /* owned */
+    char *reason, *stack; /* owned */
     int64_t line;                /* 0: not known */
 };
+
+/* The line of the innermost frame of STACK that is code NAME of FILENAME, 0: none is. The rest of f after a break,
+ * torch_dynamo_resume_in_f_at_5, has the name f there. */
+static int64_t line_of(const char *stack, const char *filename, const char *name)
+{
+    static const char resume[] = "torch_dynamo_resume_in_";
+    size_t file = strlen(filename), length = strlen(name);
+    int64_t line = 0;
+
+    if (!strncmp(name, resume, sizeof resume - 1)) {
+        name += sizeof resume - 1;
+        length = strlen(name);
+        while (length && isdigit((unsigned char)name[length - 1]))
+            length--;
+        length -= length >= 4 ? 4 : length; /* "_at_" */
+    }
+    for (const char *at = stack; (at = strstr(at, "File \"")); at++) {
+        const char *rest = at + 6;
+        char *end;
+        int64_t found;
+        if (strncmp(rest, filename, file) != 0 || strncmp(rest + file, "\", line ", 8) != 0)
+            continue;
+        found = strtoll(rest + file + 8, &end, 10);
+        if (!strncmp(end, ", in ", 5) && !strncmp(end + 5, name, length) && (end[5 + length] == '\n' || !end[5 + length]))
+            line = found;
+    }
+    return line;
+}
 
 /* "Graph break in user code at FILE:LINE\nGraph Break Reason: ...\nUser code traceback:\n  File ..." */
 static struct place place_read(const char *text)
@@ -357,10 +475,8 @@ static struct place place_read(const char *text)
         at += sizeof head - 1;
         for (colon = text + first; colon > at && colon[-1] != ':'; colon--)
             ;
-        if (colon > at) {
-            place.file = strndup(at, (size_t)(colon - 1 - at));
+        if (colon > at)
             place.line = strtoll(colon, NULL, 10);
-        }
     }
     reason = strstr(text, "Reason: ");
     reason = reason && (!user || reason < user) ? reason + 8 : text;
@@ -378,12 +494,15 @@ static struct place place_read(const char *text)
 
 static bool all_breaks(struct writer *writer)
 {
-    struct insert *logged = writer_insert(writer, "SELECT t.compile_id, t.body FROM text t WHERE t.name = 'dynamo_graph_break_reason' ORDER BY t.id");
-    /* A break that makes torch start again is met again: it is one. Code is known where it is the function's own file. */
+    struct insert *logged = writer_insert(writer, 
+        "SELECT t.compile_id, r.body, c.filename, c.qualname FROM text t JOIN record r ON r.id = t.id JOIN compile m ON m.compile_id = t.compile_id"
+        "  LEFT JOIN code c ON c.code_id = m.code_id WHERE t.name = 'dynamo_graph_break_reason'"
+        "  AND COALESCE(m.outcome, 'compiled') = 'compiled' ORDER BY t.id");
+    /* When torch gives the function up for a break, that is the compile's reason, and nothing goes on after it. A break that makes torch start again is met again: it is one. It is at a line of the compiled function, which may
+     * be in the middle of calling another one that torch looked into. */
     struct insert *insert = writer_insert(writer,
         "INSERT INTO graph_break(compile_id, code_id, line, reason, user_stack) "
-        "SELECT ?1, (SELECT c.code_id FROM compile m JOIN code c ON c.code_id = m.code_id WHERE m.compile_id = ?1 AND c.filename = ?2),"
-        "  ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = ?1 AND b.line IS ?3 AND b.reason IS ?4)");
+        "SELECT ?1, (SELECT code_id FROM compile WHERE compile_id = ?1), ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = ?1 AND b.line IS ?3 AND b.reason IS ?4)");
     bool ok = logged && insert;
 
     while (ok && insert_next(logged)) {
@@ -392,14 +511,16 @@ static bool all_breaks(struct writer *writer)
         if (!text)
             continue;
         place = place_read(text);
+        if (place.stack && insert_get_text(logged, 2) && insert_get_text(logged, 3)) {
+            int64_t line = line_of(place.stack, insert_get_text(logged, 2), insert_get_text(logged, 3));
+            place.line = line ? line : place.line;
+        }
         insert_integer(insert, 1, insert_get_integer(logged, 0));
-        insert_text(insert, 2, place.file);
         if (place.line > 0)
             insert_integer(insert, 3, place.line);
         insert_text(insert, 4, place.reason);
         insert_text(insert, 5, place.stack);
         ok = insert_run(insert);
-        free(place.file);
         free(place.reason);
         free(place.stack);
     }
