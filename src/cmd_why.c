@@ -34,14 +34,15 @@ enum {
 };
 
 static const char usage[] =
-    "usage: dyntrace why FUNC [FILE] [--sql] [--json]\n\n"
+    "usage: dyntrace why FUNC [FILE] [--sql] [--json] [--what-if]\n\n"
     "What was decided about the calls of a function, and why: hits, compiles and recompiles with the\n"
-    "guard that failed, calls that ran as Python, entries that died, and what would have helped.\n"
+    "guard that failed, calls that ran as Python, entries that died, what would have helped, and how much.\n"
     "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the\n"
     "rest of FUNC after a graph break in that line.\n"
     "FILE is the newest *.db trace here unless given.\n\n"
-    "  --sql   also print the SQL that answers\n"
-    "  --json  the same for a program, times in nanoseconds\n";
+    "  --sql      also print the SQL that answers\n"
+    "  --json     the same for a program, times in nanoseconds\n"
+    "  --what-if  decide the recorded calls again for each remedy, on a long trace too (more than 200,000 lookups)\n";
 
 static const char *value_of(const char *text)
 {
@@ -173,7 +174,9 @@ static void head_print(struct why *why)
         fputs("\ncalls: not known\n", out);
     else
         fprintf(out, "\n%s call%s: ", table_count(human, why->all_calls), plural(why->all_calls));
-    if (why->all_calls > 0 && hits + python + (int64_t)why->compiles.count == 0)
+    if (!why->all_calls && !why->compiles.count)
+        fputs("it is known, but was never called while this was recorded", out);
+    else if (why->all_calls > 0 && hits + python + (int64_t)why->compiles.count == 0)
         fputs("no compiler had to do with them", out);
     else if (why->all_calls > 0) {
         fprintf(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; ",
@@ -243,6 +246,14 @@ static void calls_print(struct why *why)
     if (folded)
         fprintf(out, "%9s %5.1f %%  %-14s  ran compiled code of %" PRId64 " other entries\n", table_count(human, folded),
                 100.0 * (double)folded / (double)why->all_calls, "hit", folded_entries);
+    if (why->disabled_words) {
+        fputs("           called in line ", out);
+        fprintf(out, "%" PRId64 " of ", why->disabled_line);
+        prose_text(out, why->disabled_by, WIDTH);
+        fputs(" after a graph break: ", out);
+        span_print(out, torch_reason_split(why->disabled_words).what, WIDTH * 2);
+        putc('\n', out);
+    }
     if (why->undecided)
         fprintf(out, "%9s %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (frames that tell are not stored, "
                 "or too many to read here)\n", table_count(human, why->undecided),
@@ -404,6 +415,24 @@ static void inputs_print(FILE *out, const char *inputs)
     putc('\n', out);
 }
 
+/* "follows from: f 0/1 (L['x'] size[0] 16 -> 18)" */
+static void parent_print(FILE *out, const struct parent *parent)
+{
+    fputs("         follows from: ", out);
+    prose_text(out, parent->function, WIDTH);
+    if (value_of(parent->label))
+        putc(' ', out), prose_text(out, parent->label, 20);
+    fputs(" (", out);
+    prose_text(out, parent->source, WIDTH);
+    if (parent->wanted && parent->seen) {
+        putc(' ', out);
+        prose_text(out, parent->wanted, WIDTH);
+        fputs(" -> ", out);
+        prose_text(out, parent->seen, WIDTH);
+    }
+    fputs(")\n", out);
+}
+
 static void compile_print(struct why *why, const struct compile *compile)
 {
     FILE *out = why->out;
@@ -433,6 +462,8 @@ static void compile_print(struct why *why, const struct compile *compile)
         prose_text(out, value_of(compile->reason) ? compile->reason : "why is not recorded", WIDTH * 2);
         putc('\n', out);
     }
+    if (compile->parent.compile_id)
+        parent_print(out, &compile->parent);
     if (compile->inputs) {
         fputs("         inputs: ", out);
         inputs_print(out, compile->inputs);
@@ -603,8 +634,19 @@ static void limit_print(struct why *why)
                 made, plural(made), table_count(b, class->calls), plural(class->calls), why_python(why),
                 table_duration(c, class->last_ns));
     }
-    if (why->inputs.count && !why_calls(why, CALL_LIMIT))
+    if ((why->inputs.count || why->forbidders.count) && !why_calls(why, CALL_LIMIT))
         prose_title(out, "Calls that no entry fitted");
+    for (size_t i = 0; i < why->forbidders.count && i < INPUTS_SHOWN; i++) {
+        const struct forbidder *f = &why->forbidders.items[i];
+        fprintf(out, "  %s call%s: within ", table_count(a, f->calls), plural(f->calls));
+        prose_text(out, f->function, WIDTH);
+        fputs(", for whose calls nothing new is compiled", out);
+        if (value_of(f->reason)) {
+            fputs(": ", out);
+            span_print(out, torch_reason_split(f->reason).what, WIDTH * 2);
+        }
+        putc('\n', out);
+    }
     for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
         fprintf(out, "  inputs of %s call%s: ", table_count(a, why->inputs.items[i].calls), plural(why->inputs.items[i].calls));
         inputs_print(out, why->inputs.items[i].text ? why->inputs.items[i].text : "?");
@@ -616,14 +658,27 @@ static void guards_print(struct why *why)
     FILE *out = why->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
 
-    if (!why->timed_checks && !why->guards.count)
+    if (!why->timed_checks && !why->guards.count && !why->guards_slow)
         return;
-    prose_title(out, "Guards");
-    if (why->timed_checks) {
+    prose_title(out, why->guards_slow ? "Guards: slow" : "Guards");
+    if (why->timed_checks)
         fprintf(out, "  %s check%s took %s, %s each", table_count(a, why->timed_checks), plural(why->timed_checks),
                 table_duration(b, why->check_ns), table_duration(c, why->check_ns / why->timed_checks));
-        if (why->total_ns > 0)
-            fprintf(out, ": %.2g %% of the time in the function", 100.0 * (double)why->check_ns / (double)why->total_ns);
+    else if (why->guards_slow)
+        fprintf(out, "  %s lookup%s that ended in a hit took %s", table_count(a, why->guard_calls), plural(why->guard_calls),
+                table_duration(b, why->guard_ns));
+    if (why->timed_checks || why->guards_slow) {
+        if (why_guard_share(why) >= 0)
+            fprintf(out, "; %s a call, %.2g %% of the time in the function%s", table_duration(a, why->guard_ns / why->guard_calls),
+                    why_guard_share(why), why->compiles.count ? ", compiles left aside" : "");
+        putc('\n', out);
+    }
+    for (size_t i = 0; i < why->costs.count && i < GUARDS_SHOWN; i++) {
+        const struct guard_cost *g = &why->costs.items[i];
+        fprintf(out, "  %s guard%s of kind ", table_count(a, g->guards), plural(g->guards));
+        prose_text(out, g->kind, 40);
+        if (why->check_ns > 0)
+            fprintf(out, ": some %s, %.2g %% of that", table_duration(b, g->ns), 100.0 * (double)g->ns / (double)why->check_ns);
         putc('\n', out);
     }
     for (size_t i = 0; i < why->guards.count && i < GUARDS_SHOWN; i++) {
@@ -748,6 +803,54 @@ static void phases_print(struct why *why)
                 100.0 * (double)late / (double)(all + late));
 }
 
+/* TEXT as one word of a shell. */
+static void shell_word(FILE *out, const char *text)
+{
+    char *made = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&made, &bytes);
+
+    for (; to && *text; text++)
+        *text == '\'' ? fputs("'\\''", to) : fputc(*text, to);
+    if (to && !fclose(to) && made) {
+        putc('\'', out);
+        prose_text(out, made, 1000);
+        putc('\'', out);
+    }
+    free(made);
+}
+
+/* What would come of the remedy, or how to ask. */
+static void whatif_print(struct why *why, const struct remedy *r)
+{
+    FILE *out = why->out;
+
+    if (!r->settings || !(r->predicted || why->long_trace))
+        return;
+    fputs("     what-if ", out);
+    if (!r->predicted) {
+        fputs("takes a while on a trace this long: dyntrace replay ", out);
+        shell_word(out, db_path(why->db));
+        fputs(" --what-if ", out);
+        shell_word(out, r->settings);
+        fputs(" --function ", out);
+        shell_word(out, why->code.qualname);
+        fputs(", or why --what-if\n", out);
+        return;
+    }
+    prose_text(out, r->settings, WIDTH * 2);
+    fprintf(out, ": %" PRId64 " compile%s instead of %" PRId64, r->would_compile, plural(r->would_compile), r->compiles);
+    if (r->eager || r->would_eager)
+        fprintf(out, ", %" PRId64 " eager call%s instead of %" PRId64, r->would_eager, plural(r->would_eager), r->eager);
+    if (r->gone)
+        fprintf(out, ", %" PRId64 " call%s not looked up any more", r->gone, plural(r->gone));
+    if (r->unrecorded)
+        fprintf(out, ", at least %" PRId64 " call%s of which the trace has nothing", r->unrecorded, plural(r->unrecorded));
+    if (r->undecided)
+        fprintf(out, "; %" PRId64 " call%s undecided, a guess is counted", r->undecided, plural(r->undecided));
+    putc('\n', out);
+}
+
 static void remedies_print(struct why *why)
 {
     if (!why->remedies.count)
@@ -757,6 +860,7 @@ static void remedies_print(struct why *why)
         fprintf(why->out, "  %zu. ", i + 1);
         prose_text(why->out, why->remedies.items[i].text, 1000);
         putc('\n', why->out);
+        whatif_print(why, &why->remedies.items[i]);
     }
 }
 
@@ -779,10 +883,10 @@ static void tick(void *context)
 
 static int why_main(int argc, char **argv)
 {
-    static const char *const options[] = {"--sql", "--json", NULL};
+    static const char *const options[] = {"--sql", "--json", "--what-if", NULL};
     struct why why = {.out = stdout};
     const char *name, *path;
-    bool set[2] = {false};
+    bool set[3] = {false};
     struct query *snapshot;
     int status = find_arguments(argc, argv, usage, options, set, &name, &path);
 
@@ -790,6 +894,7 @@ static int why_main(int argc, char **argv)
         return status;
     why.sql = set[0];
     why.json = set[1];
+    why.force_whatif = set[2];
     status = 2;
     setlocale(LC_CTYPE, "");
     why.db = db_open(path);
@@ -813,6 +918,8 @@ static int why_main(int argc, char **argv)
         goto out;
     }
     why_gather(&why);
+    if (!why.failed)
+        why_whatif(&why);
     db_on_progress(why.db, NULL, NULL);
     progress_end(&why.progress);
     if (why.failed)

@@ -193,6 +193,9 @@ static const struct outcome_case {
      "Raise torch._dynamo.config.{limit} to {needed}, the number of different inputs seen; {calls} ran eagerly for want of it."},
     {"raise the limit", CALL_LIMIT, NULL, NULL, false, 0, 0, PUT_OFF,
      "Raise torch._dynamo.config.{limit}; {calls} ran eagerly for want of it."},
+    {"mend the caller", CALL_RUN_ONLY, "called from a caller*", NULL, false, 0, 0, CALLS,
+     "Make the recompiles of {source} needless, or raise its limit: since it has reached it, torch compiles nothing new for the "
+     "calls that it makes, {function} among them. Or warm up {function} before that."},
     {"warm up", CALL_RUN_ONLY, NULL, NULL, true, 0, 0, CALLS,
      "Warm up {function} with all {needed} kinds of input before compiling is forbidden: by set_stance(\"eager_on_recompile\"), "
      "or because a caller has reached its limit."},
@@ -227,6 +230,8 @@ static const struct outcome_case {
     {"turn on", CALL_DISABLED, NULL, NULL, false, 0, 0, CALLS,
      "Call {function} where the compiler is on: set_stance(\"force_eager\"), torch.compiler.disable around the call, guards and "
      "backends turn it off."},
+    {"enable", CALL_PLAIN, "*torch.compiler.disable*|*torch._dynamo.disable*", NULL, false, 0, 0, LINE,
+     "Take torch.compiler.disable off {function}, if it need not run eagerly."},
     {"turn on", CALL_PLAIN, NULL, NULL, false, 0, 0, LINE,
      "Call {function} from within torch.compile: torch was not asked about it. Under set_stance(\"force_eager\") and "
      "torch.compiler.disable it never is."},

@@ -229,7 +229,9 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
         return P.hook(ts, frame, 0);
     p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
-    backend = shim_backend_of(compat_local(frame, 0));
+    backend = shim_backend_of((PyObject *)compat_function(frame)); /* the callback is a function, as fail_on_recompile's is */
+    if (backend == (PyObject *)compat_function(frame))             /* or an object that is called */
+        Py_SETREF(backend, shim_backend_of(compat_local(frame, 0)));
     torch_quiet_end(&quiet);
     missed(p, backend);
     decision_ask(&p->decision, p->state);

@@ -164,7 +164,7 @@ static void gather_compiles(struct why *why)
 {
 #define COMPILES(sticky) \
         "SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,\n" \
-        "       substr(m.reason, 1, 2000), " sticky ", p.rank\n" \
+        "       substr(m.reason, 1, 2000), " sticky ", p.rank, m.frame_id, m.thread_id\n" \
         "FROM compile m LEFT JOIN code c ON c.code_id = m.code_id LEFT JOIN process p ON p.process_id = c.process_id\n" \
         "WHERE m.code_id IN ($codes) ORDER BY m.compile_id LIMIT 10000"
     struct query *query = why_ask(why, "its compiles", find_column(why->db, "compile", "sticky") ? COMPILES("m.sticky")
@@ -183,6 +183,8 @@ static void gather_compiles(struct why *why)
         c->outcome = prose_column(query, 6);
         c->reason = prose_column(query, 7);
         c->rank = query_type(query, 9) == QUERY_NULL ? -1 : query_integer(query, 9);
+        c->frame_id = query_integer(query, 10);
+        c->thread_id = query_integer(query, 11);
         c->sticky = query_type(query, 8) == QUERY_NULL ? -1 : query_integer(query, 8) != 0;
         for (struct compile *older = why->compiles.items; older < c && !c->recompile; older++)
             c->recompile = older->code_id == c->code_id && older->entry_id;
@@ -205,7 +207,7 @@ static void gather_causes(struct why *why)
         "SELECT r.compile_id, r.cache_entry_id, e.label, COALESCE(NULLIF(r.kind, ''), g.kind), COALESCE(NULLIF(r.source, ''), g.source),\n"
         "       substr(r.expected, 1, 400), substr(r.actual, 1, 400),\n"
         "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 400), COALESCE(r.how, 'observed') = 'observed',\n"
-        "       COALESCE(r.ordinal, 0)\n"
+        "       COALESCE(r.ordinal, 0), COALESCE(r.guard_id, 0)\n"
         "FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id\n"
         "LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id\n"
         "LEFT JOIN guard g ON g.guard_id = r.guard_id\n"
@@ -224,6 +226,7 @@ static void gather_causes(struct why *why)
         c->actual = prose_column(query, 6);
         c->text = prose_column(query, 7);
         c->observed = query_integer(query, 8);
+        c->guard_id = query_integer(query, 10);
         if (!c->entry && c->entry_id && asprintf(&c->entry, "entry %" PRId64, c->entry_id) < 0)
             c->entry = NULL;
         if (!compile || compile->compile_id != c->compile_id) {
@@ -526,10 +529,10 @@ static void gather_inputs(struct why *why)
         input->calls = query_integer(query, 1);
     }
     why_asked(why, query);
-    query = why_ask(why, "how many different inputs all misses had",
-        "SELECT COUNT(DISTINCT signature_id) FROM lookup\n"
-        "WHERE outcome IN (2, 3, 5) AND signature_id IS NOT NULL AND code_id IN ($codes)");
-    if (query_step(query))
+    query = why_ask(why, "how many different inputs all misses had, and of how many it is not known",
+        "SELECT COUNT(DISTINCT signature_id), COUNT(*) - COUNT(signature_id) FROM lookup\n"
+        "WHERE outcome IN (2, 3, 5) AND code_id IN ($codes)");
+    if (query_step(query) && !query_integer(query, 1))
         why->different_inputs = query_integer(query, 0);
     why_asked(why, query);
 }
@@ -559,6 +562,8 @@ void why_gather(struct why *why)
     gather_checks(why);
     gather_inputs(why);
     why_gather_torch(why);
+    why_gather_parents(why);
+    why_gather_cost(why);
     if (why->failed)
         return;
     if (why->calls.count)
@@ -577,6 +582,7 @@ void why_free(struct why *why)
     for (size_t i = 0; i < why->compiles.count; i++) {
         struct compile *c = &why->compiles.items[i];
         free(c->label), free(c->outcome), free(c->reason), free(c->inputs);
+        free(c->parent.function), free(c->parent.label), free(c->parent.source), free(c->parent.wanted), free(c->parent.seen);
     }
     for (size_t i = 0; i < why->causes.count; i++) {
         struct cause *c = &why->causes.items[i];
@@ -600,7 +606,13 @@ void why_free(struct why *why)
     for (size_t i = 0; i < why->inputs.count; i++)
         free(why->inputs.items[i].text);
     for (size_t i = 0; i < why->remedies.count; i++)
-        free(why->remedies.items[i].text);
+        free(why->remedies.items[i].text), free(why->remedies.items[i].settings);
+    for (size_t i = 0; i < why->forbidders.count; i++)
+        free(why->forbidders.items[i].function), free(why->forbidders.items[i].reason);
+    for (size_t i = 0; i < why->costs.count; i++)
+        free(why->costs.items[i].kind);
+    free(why->disabled_by), free(why->disabled_words);
+    free(why->forbidders.items), free(why->costs.items);
     free(why->asked.items), free(why->calls.items), free(why->entries.items), free(why->compiles.items);
     free(why->causes.items), free(why->histories.items), free(why->guards.items), free(why->breaks.items);
     free(why->inputs.items), free(why->remedies.items), free(why->phases.items), free(why->marks.items), free(why->ranks.items);

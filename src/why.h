@@ -44,8 +44,14 @@ struct entry {
     bool died, in_region;          /* in_region: only calls of that region see it */
 };
 
+struct parent { /* the recompile of a caller, or of what was before the graph break, that a recompile follows from */
+    int64_t compile_id;                              /* 0: none is known */
+    char *function, *label, *source, *wanted, *seen; /* owned; LABEL and values may be NULL */
+};
+
 struct compile {
-    int64_t compile_id, code_id, entry_id, start_ns, end_ns, signature_id;
+    int64_t compile_id, code_id, entry_id, start_ns, end_ns, signature_id, frame_id, thread_id;
+    struct parent parent;
     int64_t rank;                            /* of a distributed job, -1 outside one */
     int sticky;                              /* 1: never asked again, 0: asked again, -1: not known */
     char *label, *outcome, *reason, *inputs; /* owned */
@@ -54,7 +60,7 @@ struct compile {
 };
 
 struct cause {
-    int64_t compile_id, entry_id;
+    int64_t compile_id, entry_id, guard_id;                 /* guard_id 0: not known */
     char *entry, *kind, *source, *expected, *actual, *text; /* owned */
     bool observed; /* seen when it happened, not asked again afterwards */
     bool decided;  /* the first thing found wanting in that entry; others would have failed as well */
@@ -117,8 +123,23 @@ struct input {
 
 struct remedy {
     const char *name;
-    char *text; /* owned */
-    int effort; /* struct remedy_case */
+    char *text;     /* owned */
+    int effort;     /* struct remedy_case */
+    char *settings; /* owned: as `replay --what-if` takes them, or NULL where none fits */
+    bool predicted; /* what follows is what would come of them */
+    int64_t compiles, eager;             /* as recorded */
+    int64_t would_compile, would_eager;
+    int64_t undecided, unrecorded, gone; /* calls: guesses; of which the trace has nothing; not looked up any more */
+};
+
+struct forbidder { /* a caller for whose sake calls are not compiled */
+    char *function, *reason; /* owned; REASON may be NULL */
+    int64_t calls;           /* of those that were looked into */
+};
+
+struct guard_cost { /* of guards of a kind, estimated: each of an entry's guards takes the same */
+    char *kind; /* owned */
+    int64_t guards, ns;
 };
 
 /* A growing array: `items` owned, each of its kind's size. */
@@ -153,6 +174,15 @@ struct why {
     size_t rest_count;
     struct torch_facts torch;
     LIST(struct remedy) remedies;
+    LIST(struct forbidder) forbidders;
+    LIST(struct guard_cost) costs; /* dearest first; of slow guards only */
+    char *disabled_by;         /* owned: the function in which a graph break says that this one is disabled, or NULL */
+    char *disabled_words;      /* owned: what it says */
+    int64_t disabled_line;
+    bool force_whatif;         /* also on a long trace */
+    bool long_trace;           /* what-ifs would take long: not answered */
+    int64_t guard_ns, guard_calls, steady_ns; /* time in guards over that many calls; time in the function but for compiles, -1 unknown */
+    bool guards_slow;
     int64_t all_calls;         /* of the function, looked up or not; -1 unknown */
     int64_t total_ns;          /* time in it, -1 unknown */
     int64_t undecided;         /* calls without a lookup that were not told apart */
@@ -180,6 +210,9 @@ const char *why_outcome(enum outcome_kind outcome);
 
 /* Compiles that made code although older code was there. */
 int64_t why_recompiles(const struct why *why);
+
+/* What guards take of a call, in percent; -1: not known. */
+double why_guard_share(const struct why *why);
 
 /* All of it as JSON. */
 void why_json(struct why *why);
@@ -222,6 +255,15 @@ void why_asked(struct why *why, struct query *query);
 struct compile *why_compile(struct why *why, int64_t compile_id);
 
 void why_gather_torch(struct why *why);
-void why_follow(struct why *why); /* histories and remedies */
+void why_gather_parents(struct why *why); /* of recompiles, and callers that forbid compiling */
+void why_gather_cost(struct why *why);    /* of guards */
+void why_follow(struct why *why);         /* histories and remedies */
+
+/* The settings of a what-if that stand for a remedy, which the caller frees; NULL: none fits. */
+char *why_settings_cause(const struct why *why, const struct history *history);
+char *why_settings_limit(const struct why *why, const struct remedy_facts *facts);
+
+/* What would come of the remedies that have settings. */
+void why_whatif(struct why *why);
 
 #endif

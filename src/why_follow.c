@@ -1,6 +1,7 @@
 /* why_follow.c -- what follows from the facts about a function's calls: what failing sources were, and remedies.
  *
  * Runs in: the viewer. See why.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,21 +199,20 @@ static void histories_make(struct why *why)
 
 enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32 };
 
-/* TEXT is owned from here on. A remedy is told once. */
-static void remedy_add(struct why *why, struct remedy_case found, char *text)
+/* TEXT and SETTINGS are owned from here on. A remedy is told once. */
+static void remedy_add(struct why *why, struct remedy_case found, char *text, char *settings)
 {
     struct remedy *remedy;
+    bool told = !text || why->remedies.count >= KEPT;
 
-    for (size_t i = 0; text && i < why->remedies.count; i++)
-        if (!strcmp(why->remedies.items[i].text, text)) {
-            free(text);
-            return;
-        }
-    if (!text || why->remedies.count >= KEPT || !(remedy = ADD(why, remedies))) {
+    for (size_t i = 0; i < why->remedies.count && !told; i++)
+        told = !strcmp(why->remedies.items[i].text, text);
+    if (told || !(remedy = ADD(why, remedies))) {
         free(text);
+        free(settings);
         return;
     }
-    *remedy = (struct remedy){found.name, text, found.effort};
+    *remedy = (struct remedy){.name = found.name, .text = text, .effort = found.effort, .settings = settings};
 }
 
 bool compile_made(const struct compile *compile)
@@ -293,7 +293,7 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
     more.line = 0;
     text = remedy_for_break(&more, &which);
     if (which.effort < 3) /* it knows something */
-        remedy_add(why, which, text);
+        remedy_add(why, which, text, NULL);
     else
         free(text);
 }
@@ -305,7 +305,7 @@ static void add_for_outcome(struct why *why, enum outcome_kind outcome, const st
 
     if (facts->torch && (outcome == CALL_CALLBACK_ERROR || outcome == CALL_SKIP || outcome == CALL_DECLINED))
         add_for_unsupported(why, facts);
-    remedy_add(why, which, text);
+    remedy_add(why, which, text, outcome == CALL_LIMIT ? why_settings_limit(why, facts) : NULL);
 }
 
 /* What broke calls. */
@@ -343,7 +343,7 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.values = h->values;
         facts.count = h->recompiles + h->refused;
         text = remedy_for_cause(&facts, &which);
-        remedy_add(why, which, text);
+        remedy_add(why, which, text, why_settings_cause(why, h));
         free(about);
     }
 }
@@ -367,7 +367,7 @@ static void add_for_deaths(struct why *why, const struct remedy_facts *base)
         if (!e->died || !e->death || !missed || told)
             continue;
         text = remedy_for_death(&facts, &which);
-        remedy_add(why, which, text);
+        remedy_add(why, which, text, NULL);
     }
 }
 
@@ -382,8 +382,27 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
         facts.line = b->line;
         facts.count = b->times;
         text = remedy_for_break(&facts, &which);
-        remedy_add(why, which, text);
+        remedy_add(why, which, text, NULL);
     }
+}
+
+/* Guards that take a good part of the calls. */
+static void add_for_guards(struct why *why, const struct remedy_facts *base)
+{
+    struct remedy_case which = {"fewer guards", 2};
+    struct remedy_facts facts = *base;
+    char share[32];
+
+    if (!why->guards_slow)
+        return;
+    snprintf(share, sizeof share, "%.2g %%", why_guard_share(why));
+    facts.values = share;
+    remedy_add(why, which, remedy_sentence(base->torch ?
+        "Guards take {values} of the calls of {function}: pass fewer and simpler inputs and read fewer globals and attributes "
+        "in it, or compile a larger function around it. Once all kinds of input have been seen, "
+        "torch.compiler.set_stance(skip_guard_eval_unsafe=True) checks only what tells the entries apart." :
+        "Guards take {values} of the calls of {function}: make fewer and cheaper guards, or compile a larger function around it.",
+        &facts, -1), NULL);
 }
 
 /* Stable, because what comes first weighs more. */
@@ -419,15 +438,23 @@ static void remedies_make(struct why *why)
     for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
         if (!(facts.count = why_calls(why, late[i])))
             continue;
-        facts.needed = late[i] == CALL_RUN_ONLY ? why->different_inputs : 0;
+        facts.needed = late[i] == CALL_RUN_ONLY && why->different_inputs > (int64_t)why->entries.count ? why->different_inputs : 0;
         facts.text = reasons.declined;
+        if (late[i] == CALL_RUN_ONLY && why->forbidders.count) {
+            facts.text = "called from a caller that forbids it";
+            facts.source = why->forbidders.items[0].function;
+        }
         add_for_outcome(why, late[i], &facts);
+        facts.source = NULL;
     }
     if (why_calls(why, CALL_PLAIN) && why_calls(why, CALL_PLAIN) == why->all_calls) {
         facts.count = why->all_calls;
+        facts.needed = 0;
+        facts.text = why->disabled_words;
         add_for_outcome(why, CALL_PLAIN, &facts);
     }
     add_for_breaks(why, &base);
+    add_for_guards(why, &base);
     if (base.torch)
         sort_by_effort(why);
     while (why->remedies.count > told)

@@ -2,6 +2,7 @@
  *
  * Runs in: the viewer. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db.h"
@@ -89,9 +90,85 @@ static void json_maybe(FILE *out, const char *text)
         fputs("null", out);
 }
 
-static void json_members(struct why *why)
+/* What a recompile follows from, as a cell. */
+static void parent_cell(struct table *table, const struct parent *parent)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = parent->compile_id ? open_memstream(&text, &bytes) : NULL;
+
+    if (out) {
+        fprintf(out, "{\"compile_id\": %" PRId64 ", \"function\": ", parent->compile_id);
+        json_maybe(out, parent->function);
+        fputs(", \"label\": ", out);
+        json_maybe(out, parent->label);
+        fputs(", \"source\": ", out);
+        json_maybe(out, parent->source);
+        fputs(", \"expected\": ", out);
+        json_maybe(out, parent->wanted);
+        fputs(", \"actual\": ", out);
+        json_maybe(out, parent->seen);
+        fputs("}", out);
+        fclose(out);
+    }
+    table_json(table, text ? text : "null");
+    free(text);
+}
+
+static void remedies_member(struct why *why)
+{
+    struct table *t = member(why, "remedies", 10, (const char *[]){"name", "text", "what_if", "compiles", "predicted_compiles",
+                             "eager", "predicted_eager", "undecided", "unrecorded", "gone"});
+
+    for (size_t i = 0; t && i < why->remedies.count; i++) {
+        const struct remedy *r = &why->remedies.items[i];
+        table_string(t, r->name);
+        table_string(t, r->text);
+        table_string(t, r->settings);
+        maybe_integer(t, r->predicted, r->compiles);
+        maybe_integer(t, r->predicted, r->would_compile);
+        maybe_integer(t, r->predicted, r->eager);
+        maybe_integer(t, r->predicted, r->would_eager);
+        maybe_integer(t, r->predicted, r->undecided);
+        maybe_integer(t, r->predicted, r->unrecorded);
+        maybe_integer(t, r->predicted, r->gone);
+    }
+    table_close(t);
+}
+
+/* What guards take, callers that forbid compiling, and who says that the function is disabled. */
+static void guards_member(struct why *why)
 {
     FILE *out = why->out;
+    struct table *t;
+
+    fprintf(out, ",\n\"guards\": {\"checks\": %" PRId64 ", \"check_ns\": %" PRId64 ", \"calls\": %" PRId64 ", \"ns\": %" PRId64,
+            why->checks, why->check_ns, why->guard_calls, why->guard_ns);
+    if (why_guard_share(why) >= 0)
+        fprintf(out, ", \"share_percent\": %.3g", why_guard_share(why));
+    else
+        fputs(", \"share_percent\": null", out);
+    fprintf(out, ", \"slow\": %s}", why->guards_slow ? "true" : "false");
+    t = member(why, "guard_costs", 3, (const char *[]){"kind", "guards", "estimated_ns"});
+    for (size_t i = 0; t && i < why->costs.count; i++) {
+        table_string(t, why->costs.items[i].kind);
+        table_integer(t, why->costs.items[i].guards);
+        table_integer(t, why->costs.items[i].ns);
+    }
+    table_close(t);
+    t = member(why, "forbidden_by", 3, (const char *[]){"function", "reason", "calls"});
+    for (size_t i = 0; t && i < why->forbidders.count; i++) {
+        table_string(t, why->forbidders.items[i].function);
+        table_string(t, why->forbidders.items[i].reason);
+        table_integer(t, why->forbidders.items[i].calls);
+    }
+    table_close(t);
+    fputs(",\n\"disabled\": ", out);
+    json_maybe(out, why->disabled_words);
+}
+
+static void json_members(struct why *why)
+{
     struct table *t;
 
     t = member(why, "calls", 7, (const char *[]){"outcome", "cache_entry_id", "entry", "calls", "first_ns", "last_ns", "lookup_ns"});
@@ -106,8 +183,8 @@ static void json_members(struct why *why)
         table_integer(t, c->lookup_ns);
     }
     table_close(t);
-    t = member(why, "compiles", 11, (const char *[]){"compile_id", "code_id", "rank", "label", "start_ns", "end_ns", "outcome",
-               "cache_entry_id", "reason", "sticky", "inputs"});
+    t = member(why, "compiles", 12, (const char *[]){"compile_id", "code_id", "rank", "label", "start_ns", "end_ns", "outcome",
+               "cache_entry_id", "reason", "sticky", "inputs", "follows_from"});
     for (size_t i = 0; t && i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
         table_integer(t, c->compile_id);
@@ -121,6 +198,7 @@ static void json_members(struct why *why)
         table_string(t, c->reason);
         maybe_integer(t, c->sticky >= 0, c->sticky);
         table_string(t, c->inputs);
+        parent_cell(t, &c->parent);
     }
     table_close(t);
     t = member(why, "causes", 10, (const char *[]){"compile_id", "cache_entry_id", "older_entry", "kind", "source", "expected",
@@ -190,12 +268,7 @@ static void json_members(struct why *why)
     table_close(t);
     breaks_member(why);
     phases_member(why);
-    t = member(why, "remedies", 2, (const char *[]){"name", "text"});
-    for (size_t i = 0; t && i < why->remedies.count; i++) {
-        table_string(t, why->remedies.items[i].name);
-        table_string(t, why->remedies.items[i].text);
-    }
-    table_close(t);
+    remedies_member(why);
     if (why->sql) {
         t = member(why, "sql", 2, (const char *[]){"title", "sql"});
         for (size_t i = 0; t && i < why->asked.count; i++) {
@@ -204,7 +277,7 @@ static void json_members(struct why *why)
         }
         table_close(t);
     }
-    fprintf(out, ",\n\"guards\": {\"checks\": %" PRId64 ", \"check_ns\": %" PRId64 "}", why->checks, why->check_ns);
+    guards_member(why);
 }
 
 void why_json(struct why *why)
