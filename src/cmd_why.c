@@ -820,12 +820,24 @@ static void shell_word(FILE *out, const char *text)
     free(made);
 }
 
+/* "4 compiles instead of 9" */
+static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
+{
+    fprintf(out, would == is ? "still %" PRId64 " %s%s" : "%" PRId64 " %s%s", would, what, plural(would));
+    if (would != is)
+        fprintf(out, " instead of %" PRId64, is);
+}
+
 /* What would come of the remedy, or how to ask. */
 static void whatif_print(struct why *why, const struct remedy *r)
 {
     FILE *out = why->out;
+    bool drops = r->cause && r->settings && !strncmp(r->settings, "drop_guard=", 11);
 
     if (!r->settings || !(r->predicted || why->long_trace))
+        return;
+    /* Without that guard alone others would not hold: no figure for the remedy, which mends what they all look at. */
+    if (drops && r->predicted && r->would_compile == r->compiles && r->would_eager == r->eager && !r->undecided)
         return;
     fputs("     what-if ", out);
     if (!r->predicted) {
@@ -839,9 +851,19 @@ static void whatif_print(struct why *why, const struct remedy *r)
         return;
     }
     prose_text(out, r->settings, WIDTH * 2);
-    fprintf(out, ": %" PRId64 " compile%s instead of %" PRId64, r->would_compile, plural(r->would_compile), r->compiles);
-    if (r->eager || r->would_eager)
-        fprintf(out, ", %" PRId64 " eager call%s instead of %" PRId64, r->would_eager, plural(r->would_eager), r->eager);
+    if (drops && r->cause->kind) {
+        fputs(" (", out);
+        prose_text(out, r->cause->kind, 40);
+        putc(' ', out);
+        prose_text(out, value_of(r->cause->source) ? r->cause->source : "", WIDTH);
+        fputs(" not checked)", out);
+    }
+    fputs(": ", out);
+    instead_print(out, "compile", r->would_compile, r->compiles);
+    if (r->eager || r->would_eager) {
+        fputs(", ", out);
+        instead_print(out, "eager call", r->would_eager, r->eager);
+    }
     if (r->gone)
         fprintf(out, ", %" PRId64 " call%s not looked up any more", r->gone, plural(r->gone));
     if (r->unrecorded)

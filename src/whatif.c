@@ -62,6 +62,7 @@ struct whatif {
     const struct whatif_knobs *knobs; /* borrowed, while it runs */
     uint8_t *base;           /* owned: outcomes without a change, as in a result */
     int64_t *limits;         /* owned, by code: the limit in force, as far as the trace shows; 0 not known */
+    bool *accumulated;       /* owned, by code: that is the limit of all entries ever */
     int64_t *compile_ns;     /* owned, by class: how long its compile took, -1 not known */
     int64_t *mean_compile_ns; /* owned, by code */
     int64_t *check_ns;       /* owned, by entry and then by code: of a check that fails, of one that passes */
@@ -95,6 +96,7 @@ static bool learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
     struct replay_state state = {0};
+    struct query *query;
 
     for (size_t i = 0; i < r->lookup_count; i++) {
         const struct replay_lookup *l = &r->lookups[r->order[i]];
@@ -110,7 +112,13 @@ static bool learn_limits(struct whatif *w)
             w->limits[code] = -1; /* not by that: the trace begins later */
     }
     replay_state_free(&state);
-    return true;
+    query = db_query(w->db, "SELECT DISTINCT code_id FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%'");
+    while (query_step(query)) {
+        uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
+        if (code != REPLAY_NONE)
+            w->accumulated[code] = true;
+    }
+    return query_close(query);
 }
 
 static bool learn_times(struct whatif *w)
@@ -201,13 +209,14 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
     w->db = db;
     w->r = r;
     w->limits = calloc(r->code_count + 1, sizeof *w->limits);
+    w->accumulated = calloc(r->code_count + 1, sizeof *w->accumulated);
     w->compile_ns = malloc((r->entry_count + 1) * sizeof *w->compile_ns);
     w->mean_compile_ns = calloc(r->code_count + 1, sizeof *w->mean_compile_ns);
     w->check_ns = calloc((r->entry_count + r->code_count + 1) * 2, sizeof *w->check_ns);
     w->resumes = calloc(r->code_count + 1, sizeof *w->resumes);
     w->several = calloc(r->code_count + 1, sizeof *w->several);
     w->by_fork = malloc((r->cache_count + 1) * sizeof *w->by_fork);
-    if (!w->limits || !w->compile_ns || !w->mean_compile_ns || !w->check_ns || !w->resumes || !w->several ||
+    if (!w->limits || !w->accumulated || !w->compile_ns || !w->mean_compile_ns || !w->check_ns || !w->resumes || !w->several ||
         !w->by_fork) {
         say_error("out of memory");
         goto out;
@@ -248,6 +257,7 @@ void whatif_free(struct whatif *w)
     likeness_free(w->like);
     free(w->base);
     free(w->limits);
+    free(w->accumulated);
     free(w->compile_ns);
     free(w->mean_compile_ns);
     free(w->check_ns);
@@ -503,13 +513,21 @@ static int64_t limit_of(struct whatif *w, const struct call *c)
 {
     if (w->knobs->recompile_limit)
         return w->knobs->recompile_limit;
-    return w->limits[c->code] > 0 ? w->limits[c->code] : -1;
+    return w->limits[c->code] > 0 && !w->accumulated[c->code] ? w->limits[c->code] : -1;
+}
+
+/* Of all entries ever; 0: not known. */
+static int64_t accumulated_limit_of(const struct whatif *w, const struct call *c)
+{
+    if (w->knobs->accumulated_limit)
+        return w->knobs->accumulated_limit;
+    return w->accumulated[c->code] && w->limits[c->code] > 0 ? w->limits[c->code] : 0;
 }
 
 /* What becomes of a miss: CALL_COMPILED, CALL_LIMIT. */
 static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    int64_t maybe, count = counted(w, s, c, &maybe), limit = limit_of(w, c);
+    int64_t maybe, count = counted(w, s, c, &maybe), limit = limit_of(w, c), all = accumulated_limit_of(w, c);
     bool guess = false, over;
 
     if (c->torch && group_limited(s, c->group, &guess)) {
@@ -525,7 +543,7 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
     }
     over = count >= limit;
     *unsure = *unsure || (over && count - maybe < limit);
-    if (w->knobs->accumulated_limit && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= w->knobs->accumulated_limit) {
+    if (all && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= all) {
         *unsure = *unsure || s->unsure_made;
         over = true;
     }

@@ -529,8 +529,8 @@ static void gather_inputs(struct why *why)
         input->calls = query_integer(query, 1);
     }
     why_asked(why, query);
-    query = why_ask(why, "how many different inputs all misses had, and of how many it is not known",
-        "SELECT COUNT(DISTINCT signature_id), COUNT(*) - COUNT(signature_id) FROM lookup\n"
+    query = why_ask(why, "how many different inputs all misses had, and of how many of those that ran as Python it is not known",
+        "SELECT COUNT(DISTINCT signature_id), SUM(outcome <> 2 AND signature_id IS NULL) FROM lookup\n"
         "WHERE outcome IN (2, 3, 5) AND code_id IN ($codes)");
     if (query_step(query) && !query_integer(query, 1))
         why->different_inputs = query_integer(query, 0);

@@ -126,6 +126,7 @@ struct remedy {
     char *text;     /* owned */
     int effort;     /* struct remedy_case */
     char *settings; /* owned: as `replay --what-if` takes them, or NULL where none fits */
+    const struct cause *cause; /* borrowed: which they stand for, or NULL */
     bool predicted; /* what follows is what would come of them */
     int64_t compiles, eager;             /* as recorded */
     int64_t would_compile, would_eager;

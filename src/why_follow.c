@@ -344,6 +344,8 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.count = h->recompiles + h->refused;
         text = remedy_for_cause(&facts, &which);
         remedy_add(why, which, text, why_settings_cause(why, h));
+        if (why->remedies.count && text == why->remedies.items[why->remedies.count - 1].text)
+            why->remedies.items[why->remedies.count - 1].cause = h->cause;
         free(about);
     }
 }

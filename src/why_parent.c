@@ -131,11 +131,12 @@ static void gather_forbidders(struct why *why)
         "    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = 3 AND code_id IN ($codes) LIMIT 100)\n"
         "    UNION ALL SELECT call, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id\n"
         "    WHERE depth < 200 AND f.parent_id < f.frame_id)\n"
-        "SELECT c.qualname, substr(k.reason, 1, 2000), COUNT(DISTINCT up.call)\n"
+        "SELECT c.qualname, substr(COALESCE((SELECT m.reason FROM compile m WHERE m.code_id = k.code_id AND m.outcome = 'limit'),\n"
+        "                                   k.reason), 1, 2000) AS why, COUNT(DISTINCT up.call)\n"
         "FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id CROSS JOIN code_mark k ON k.code_id = f.code_id\n"
         "JOIN code c ON c.code_id = f.code_id\n"
         "WHERE up.depth > 0 AND k.recursive_action = 'run_only' AND k.at_ns <= f.start_ns + (f.end_ns - f.start_ns)\n"
-        "GROUP BY c.qualname, k.reason ORDER BY COUNT(*) DESC, c.qualname LIMIT 10");
+        "GROUP BY c.qualname, why ORDER BY COUNT(*) DESC, c.qualname LIMIT 10");
     while (query_step(query) && (forbidder = ADD(why, forbidders))) {
         forbidder->function = prose_column(query, 0);
         forbidder->reason = prose_column(query, 1);
