@@ -17,34 +17,37 @@
 #include "prose.h"
 #include "why.h"
 
-enum { RECOMPILES = 500 }; /* that are looked into */
-
-/* What comes of either search: m is the compile, c its code, r a cause. */
-#define COLUMNS "m.compile_id, c.qualname, m.label, substr(COALESCE(NULLIF(r.kind, ''), g.kind), 1, 200)," \
-                " substr(COALESCE(NULLIF(r.source, ''), g.source), 1, 400), substr(r.expected, 1, 400), substr(r.actual, 1, 400)"
-#define CAUSES " JOIN recompile_cause r ON r.compile_id = m.compile_id LEFT JOIN guard g ON g.guard_id = r.guard_id" \
-               " LEFT JOIN code c ON c.code_id = m.code_id"
-#define FIRST "COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid"
-#define UP(start) "WITH RECURSIVE up(frame_id, depth) AS (" start \
-                  " UNION ALL SELECT f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id" \
-                  " WHERE depth < 200 AND f.parent_id < f.frame_id) "
+/* What comes of either search: of which compile it is, then m, the compile around it, its code c, and a cause r. */
+#define FOUND "SELECT of.compile_id, m.compile_id, c.qualname, m.label, substr(COALESCE(NULLIF(r.kind, ''), g.kind), 1, 200),\n" \
+              "       substr(COALESCE(NULLIF(r.source, ''), g.source), 1, 400), substr(r.expected, 1, 400), substr(r.actual, 1, 400)\n"
+#define CAUSES "JOIN recompile_cause r ON r.compile_id = m.compile_id LEFT JOIN guard g ON g.guard_id = r.guard_id\n" \
+               "LEFT JOIN code c ON c.code_id = m.code_id\n"
+#define FIRST "COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000"
+#define RECOMPILES "SELECT * FROM compile WHERE code_id IN ($codes) AND compile_id IN (SELECT compile_id FROM recompile_cause)\n" \
+                   "    ORDER BY compile_id LIMIT 500"
 
 static const char by_frames[] =
-    UP("SELECT parent_id, 1 FROM frame WHERE frame_id = ?1 AND parent_id < frame_id")
-    "SELECT " COLUMNS " FROM up CROSS JOIN compile m ON m.frame_id = up.frame_id" CAUSES
-    " WHERE m.code_id <> ?2 AND m.compile_id < ?3 ORDER BY up.depth DESC, m.compile_id, " FIRST " LIMIT 1000";
+    "WITH RECURSIVE up(compile_id, code_id, frame_id, depth) AS (\n"
+    "    SELECT o.compile_id, o.code_id, f.parent_id, 1 FROM (" RECOMPILES ") o\n"
+    "    CROSS JOIN frame f ON f.frame_id = o.frame_id WHERE f.parent_id < f.frame_id\n"
+    "    UNION ALL SELECT compile_id, up.code_id, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id\n"
+    "    WHERE depth < 200 AND f.parent_id < f.frame_id)\n"
+    FOUND "FROM up of CROSS JOIN compile m ON m.frame_id = of.frame_id " CAUSES
+    "WHERE m.code_id <> of.code_id AND m.compile_id < of.compile_id ORDER BY of.compile_id, of.depth DESC, m.compile_id, " FIRST;
 static const char by_origin[] =
-    "SELECT " COLUMNS " FROM code o CROSS JOIN compile m ON m.code_id = o.origin_code_id" CAUSES
-    " WHERE o.code_id = ?2 AND m.thread_id = ?1 AND m.compile_id < ?3 AND m.end_ns <= ?4"
-    " AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.code_id = m.code_id AND l.thread_id = m.thread_id AND l.start_ns > m.end_ns"
-    "                 AND l.start_ns < ?4)"
-    " ORDER BY m.compile_id DESC, " FIRST " LIMIT 1000";
+    FOUND "FROM (" RECOMPILES ") of CROSS JOIN code o ON o.code_id = of.code_id\n"
+    "CROSS JOIN compile m ON m.code_id = o.origin_code_id " CAUSES
+    "WHERE m.compile_id = (SELECT MAX(p.compile_id) FROM compile p WHERE p.code_id = o.origin_code_id\n"
+    "                      AND p.thread_id = of.thread_id AND p.end_ns <= of.start_ns)\n"
+    "AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.code_id = m.code_id AND l.thread_id = m.thread_id\n"
+    "                AND l.start_ns > m.end_ns AND l.start_ns < of.start_ns)\n"
+    "ORDER BY of.compile_id, " FIRST;
 
 /* The cause in the current row; the caller frees what it holds. */
 static struct cause cause_read(struct query *query)
 {
-    return (struct cause){.kind = prose_column(query, 3), .source = prose_column(query, 4), .expected = prose_column(query, 5),
-                          .actual = prose_column(query, 6)};
+    return (struct cause){.kind = prose_column(query, 4), .source = prose_column(query, 5), .expected = prose_column(query, 6),
+                          .actual = prose_column(query, 7)};
 }
 
 static void cause_free(struct cause *cause)
@@ -66,56 +69,41 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
     return false;
 }
 
-static void follow(struct why *why, struct compile *compile, struct query *query)
+/* The first that QUERY finds for each recompile. */
+static void follow(struct why *why, struct query *query)
 {
-    while (!compile->parent.compile_id && query_step(query)) {
-        struct cause cause = cause_read(query);
+    while (query_step(query)) {
+        struct compile *compile = why_compile(why, query_integer(query, 0));
+        struct cause cause;
+        if (!compile || compile->parent.compile_id)
+            continue;
+        cause = cause_read(query);
         if (is_same_change(why, compile, &cause)) {
             char *about = cause_about(&cause), *aspect = cause_aspect(&cause), *source = NULL;
             const char *wanted = cause_wanted(&cause), *seen = cause_seen(&cause);
             if (asprintf(&source, "%s%s%s", about ? about : "?", aspect ? " " : "", aspect ? aspect : "") < 0)
                 source = NULL;
             compile->parent = (struct parent){
-                .compile_id = query_integer(query, 0), .function = prose_column(query, 1), .label = prose_column(query, 2),
+                .compile_id = query_integer(query, 1), .function = prose_column(query, 2), .label = prose_column(query, 3),
                 .source = source, .wanted = wanted ? strdup(wanted) : NULL, .seen = seen ? strdup(seen) : NULL};
             free(about), free(aspect);
         }
         cause_free(&cause);
     }
+    why_asked(why, query);
 }
 
 static void gather_recompiles(struct why *why)
 {
-    struct query *frames = NULL, *origins = NULL;
-    int looked = 0;
+    bool settled = db_meta_integer(why->db, "frame_count", 0) > 0;
 
-    for (size_t i = 0; i < why->compiles.count && looked < RECOMPILES; i++) {
-        struct compile *c = &why->compiles.items[i];
-        if (!c->recompile || !c->causes)
-            continue;
-        looked++;
-        if (!frames)
-            frames = db_query(why->db, by_frames);
-        query_bind_integer(frames, 1, c->frame_id);
-        query_bind_integer(frames, 2, c->code_id);
-        query_bind_integer(frames, 3, c->compile_id);
-        follow(why, c, frames);
-        query_reset(frames);
-        if (c->parent.compile_id)
-            continue;
-        if (!origins)
-            origins = db_query(why->db, by_origin);
-        query_bind_integer(origins, 1, c->thread_id);
-        query_bind_integer(origins, 2, c->code_id);
-        query_bind_integer(origins, 3, c->compile_id);
-        query_bind_integer(origins, 4, c->start_ns);
-        follow(why, c, origins);
-        query_reset(origins);
-    }
-    if (frames)
-        why_asked(why, frames);
-    if (origins)
-        why_asked(why, origins);
+    if (!why->causes.count)
+        return;
+    /* While a trace is recorded it has neither frames nor that index. */
+    settled = settled || !db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')");
+    follow(why, why_ask(why, "the same change in calls around a recompile", by_frames));
+    if (!settled)
+        follow(why, why_ask(why, "the same change before the graph break", by_origin));
 }
 
 /* Callers that have reached their limit, of calls that were not compiled. */

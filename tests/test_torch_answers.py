@@ -46,8 +46,11 @@ class Torch(Plant):
         """No entry fits, and no more may be made."""
         self.turned_away(reason, outcome="limit")
         self.db.execute("UPDATE lookup SET outcome = 5 WHERE lookup_id = ?", (self.ids["lookup"],))
+        first = self.ids["lookup"]
         for i in range(calls):
             self.call("limit", signature=f"x: Tensor float32[{i + 90}, 4] cpu")
+        self.db.execute("UPDATE lookup SET signature_id = (SELECT signature_id FROM lookup WHERE lookup_id = ?) WHERE lookup_id = ?",
+                        (first + 1, first))
 
     def breaks(self, reason=PRINT, line=14, times=1, stack='File "/src/app.py", line 14, in f', compile_id=1, calls=6, compiles=2):
         """With the function for the rest, of which torch makes two code objects and runs one."""

@@ -99,7 +99,8 @@ class Plant:
         for i, value in enumerate(values):
             self.compile([dict(entry=j, kind=kind, source=source, expected=template % older, actual=template % value)
                           for j, older in enumerate(values[:i])],
-                         guards=((kind, source, f"{source} is {value}"),), signature=signatures and signatures % value)
+                         guards=((kind, source, f"{source}: float32, size ({value}, 4)" if kind == "TENSOR_MATCH" and signatures else
+                                  f"{source} is {value}"),), signature=signatures and signatures % value)
 
     def die(self, entry, cause):
         self.now += MS
