@@ -77,7 +77,7 @@ _dyntrace()
         ;;
     why | show)
         if [[ $cur == -* && ${COMP_WORDS[1]} == why ]]; then
-            COMPREPLY=($(compgen -W "--sql --json --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--sql --json --what-if --help" -- "$cur"))
         elif [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "--full --json --help" -- "$cur"))
         else

@@ -449,7 +449,7 @@ static void remedies_make(struct why *why)
         add_for_outcome(why, late[i], &facts);
         facts.source = NULL;
     }
-    if (why_calls(why, CALL_PLAIN) && why_calls(why, CALL_PLAIN) == why->all_calls) {
+    if (why->disabled_words || (why_calls(why, CALL_PLAIN) && why_calls(why, CALL_PLAIN) == why->all_calls)) {
         facts.count = why->all_calls;
         facts.needed = 0;
         facts.text = why->disabled_words;

@@ -140,7 +140,7 @@ static void gather_disabled(struct why *why)
 {
     struct query *query;
 
-    if (!why->torch.version || !why_calls(why, CALL_PLAIN) || why_calls(why, CALL_PLAIN) != why->all_calls)
+    if (!why->torch.version || why->all_calls <= 0 || why_calls(why, CALL_PLAIN) + why->undecided != why->all_calls)
         return;
     query = why_ask(why, "graph breaks that speak of it",
         "SELECT c.qualname, b.line, substr(b.reason, 1, 400) FROM graph_break b\n"

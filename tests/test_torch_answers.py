@@ -696,3 +696,57 @@ def test_older_traces_are_read(torch, why, run, version):  # noqa: F811
         done = run(*argv)
         assert (done.returncode, done.stderr) == (0, ""), argv
     assert json.loads(run("report", path, "--json").stdout)["processes"][0]["torch_version"] == version
+
+
+def remedies(found):
+    return " ".join(one["text"] for one in found["remedies"])
+
+
+def test_slow_lookups_where_guards_were_not_timed(torch, why):
+    p = torch(mode="observe")
+    p.compile()
+    for i in range(20):
+        p.call("hit", 1)
+    path = p.done()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE guard_check SET duration_ns = NULL")
+        db.execute("UPDATE lookup SET duration_ns = 5000")
+        db.execute("UPDATE code_total SET total_ns = (SELECT end_ns - start_ns FROM compile) + 400000 WHERE code_id = 1")
+    page, found = why(path)
+    assert "\nGuards: slow\n  20 lookups that ended in a hit took 100 us; 5 us a call, 25 % of the time in the function" in page
+    assert "skip_guard_eval_unsafe=True" in remedies(found) and found["guards"]["slow"]
+
+
+def test_a_caller_at_its_limit(torch, why):
+    p = torch()
+    p.compile()
+    for caller, action in ((2, "run_only"), (3, "default")):
+        if caller == 3:
+            p.insert("code", code_id=3, process_id=1, filename="/src/app.py", qualname="innocent", first_line=50, kind="function")
+        p.insert("code_mark", code_id=caller, at_ns=1, action="run_only", recursive_action=action, reason="a strategy")
+    p.insert("compile", compile_id=90, code_id=2, thread_id=1, start_ns=1, end_ns=2, outcome="limit", reason="recompile_limit (2) reached")
+    for i in range(2):
+        p.call("run_only")
+        lookup = p.ids["lookup"]
+        p.db.execute("UPDATE lookup SET frame_id = ? WHERE lookup_id = ?", (10 * lookup + 2, lookup))
+        for place, code in enumerate((2, 3, 1)):
+            p.insert("frame", frame_id=10 * lookup + place, parent_id=10 * lookup + place - 1 if place else None, thread_id=1, code_id=code,
+                     start_ns=p.now, end_ns=p.now + 5, kind=0, outcome=0)
+    page, found = why(p.done())
+    assert found["forbidden_by"] == [{"function": "main", "reason": "recompile_limit (2) reached", "calls": 2}]
+    assert "  2 calls: within main, for whose calls nothing new is compiled: recompile_limit (2) reached\n" in page
+    assert "Make the recompiles of main needless, or raise its limit" in remedies(found)
+
+
+def test_a_disabled_function(torch, why):
+    p = torch()
+    p.insert("compile", compile_id=90, code_id=2, thread_id=1, start_ns=1, end_ns=2, outcome="compiled", cache_entry_id=90)
+    p.insert("graph_break", graph_break_id=1, compile_id=90, code_id=2, line=93, reason=DISABLED % "other")
+    p.insert("graph_break", graph_break_id=2, compile_id=90, code_id=2, line=95, reason=DISABLED % "f")
+    page, found = why(p.done(more=3))
+    assert "called in line 95 of main after a graph break: Skip calling `torch.compiler.disable()`d function\n" in page
+    assert "Take torch.compiler.disable off f, if it need not run eagerly." == remedies(found)
+
+
+DISABLED = """Skip calling `torch.compiler.disable()`d function
+  Explanation: Skip calling function `<function %s at 0x7fcdd9574360>` since it was wrapped with `torch.compiler.disable`"""

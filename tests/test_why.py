@@ -555,6 +555,169 @@ def test_a_long_history_stays_on_one_screen(run, plant):
     assert run("show", "f", path, "--full").stdout.count("\ncompile ") == 100
 
 
+# ---- what would come of a remedy -------------------------------------------
+
+def remedy(found, key):
+    return next(one for one in found["remedies"] if (one["what_if"] or "").startswith(key))
+
+
+def test_what_if_of_remedies(run, plant):
+    p = plant()
+    size_changes(p)
+    path = p.done()
+    page = run("why", "f", path).stdout
+    assert "     what-if dynamic=L['x'][0]: 1 compile instead of 4, 0 eager calls instead of 7\n" in page
+    assert "     what-if recompile_limit=5: 5 compiles instead of 4, 0 eager calls instead of 7\n" in page
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    for key in ("dynamic", "recompile_limit"): # replay says the same
+        one = remedy(found, key)
+        asked = json.loads(run("replay", path, "--what-if", one["what_if"], "--function", "f", "--json").stdout)["functions"][0]
+        assert (one["compiles"], one["eager"]) == (asked["recorded"]["compiles"], asked["recorded"]["eager"]) == (4, 7)
+        assert (one["predicted_compiles"], one["predicted_eager"]) == (asked["predicted"]["compiles"], asked["predicted"]["eager"])
+
+
+def test_what_if_is_of_that_function_only(run, plant):
+    """Another function has the same source, and no figure of it is told."""
+    p = plant()
+    size_changes(p)
+    p.insert("code", code_id=3, process_id=1, filename="/src/app.py", qualname="g", first_line=50, kind="function")
+    p.insert("compile", compile_id=50, code_id=3, thread_id=1, label="1/0", start_ns=p.now, end_ns=p.now + 1, outcome="compiled",
+             cache_entry_id=50)
+    p.insert("cache_entry", cache_entry_id=50, code_id=3, compile_id=50, label="1/0", guard_count=0, born_ns=p.now)
+    p.insert("lookup", lookup_id=90, thread_id=1, code_id=3, start_ns=p.now + MS, duration_ns=5, outcome=2, cache_entry_id=50)
+    found = json.loads(run("why", "f", p.done(), "--json").stdout)
+    assert (remedy(found, "dynamic")["compiles"], remedy(found, "dynamic")["predicted_compiles"]) == (4, 1)
+
+
+def test_what_if_of_a_guard(run, plant):
+    p = plant()
+    p.sequence("EQUALS_MATCH", "L['n']", [1, 2, 3], signatures="n: int %d")
+    path = p.done()
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    guard = p.entries[1][2][0]
+    assert f"     what-if drop_guard={guard} (EQUALS_MATCH L['n'] not checked): 1 compile instead of 3\n" in page
+    assert remedy(found, "drop_guard")["predicted_compiles"] == 1
+
+
+def test_calls_that_cannot_be_decided_are_said(run, plant):
+    p = plant()
+    p.sequence("EQUALS_MATCH", "L['n']", [1, 2]) # nothing is known of the inputs
+    for i in range(3):
+        p.call("limit")
+    page = run("why", "f", p.done()).stdout
+    assert "what-if recompile_limit=" in page and "undecided, a guess is counted" in page
+
+
+def test_a_long_trace_is_left_to_replay(run, plant):
+    p = plant()
+    size_changes(p)
+    p.db.execute("UPDATE lookup SET lookup_id = lookup_id + 300000")
+    p.db.execute("UPDATE guard_check SET lookup_id = lookup_id + 300000")
+    path = p.done()
+    page = run("why", "f", path).stdout
+    line, = [line for line in page.splitlines() if "'dynamic=" in line]
+    command = line.partition("long: dyntrace ")[2].partition(", or why --what-if")[0]
+    asked = subprocess.run(["sh", "-c", f'"$0" {command}', os.environ.get("DYNTRACE") or str(ROOT / "build/dyntrace")],
+                           capture_output=True, text=True, timeout=60)
+    assert (asked.returncode, asked.stderr) == (0, "") and "What if dynamic=L['x'][0]?" in asked.stdout
+    assert remedy(json.loads(run("why", "f", path, "--json").stdout), "dynamic")["predicted_compiles"] is None
+    assert "1 compile instead of 4" in run("why", "f", path, "--what-if").stdout
+
+
+# ---- what a recompile follows from -----------------------------------------
+
+def cascade(p, frames=True, same=True, origin=1):
+    """f is called three times and compiled for 16, 18 and 20; each time it calls rest(), as does main, without f."""
+    p.insert("code", code_id=3, process_id=1, filename="/src/app.py", qualname="rest", first_line=14, kind="resume", origin_code_id=origin)
+    p.sequence("TENSOR_MATCH", "L['x']", [16, 18, 20], "size[0] = %d")
+    p.db.execute("DELETE FROM compile WHERE compile_id > 3")
+    for i in range(3):
+        start, value = (i + 1) * 2 * MS, [16, 18, 20][i]
+        if frames:
+            p.insert("frame", frame_id=10 * i + 1, thread_id=1, code_id=2, start_ns=start, end_ns=start + MS, kind=0, outcome=0)
+            p.insert("frame", frame_id=10 * i + 2, thread_id=1, parent_id=10 * i + 1, code_id=1, start_ns=start, end_ns=start + MS, kind=0, outcome=2)
+            p.insert("frame", frame_id=10 * i + 3, thread_id=1, parent_id=10 * i + 2, code_id=3, start_ns=start + 9, end_ns=start + MS, kind=0, outcome=2)
+        p.db.execute("UPDATE compile SET frame_id = ?, start_ns = ?, end_ns = ? WHERE compile_id = ?", (10 * i + 2, start, start + 5, i + 1))
+        p.db.execute("UPDATE lookup SET start_ns = ? WHERE lookup_id = ?", (start, i + 1))
+        p.insert("compile", compile_id=11 + i, frame_id=10 * i + 3, code_id=3, thread_id=1, label=f"1/{i}", start_ns=start + 9,
+                 end_ns=start + 20, outcome="compiled", cache_entry_id=11 + i)
+        p.insert("cache_entry", cache_entry_id=11 + i, code_id=3, compile_id=11 + i, label=f"1/{i}", born_ns=start + 20, guard_count=1)
+        if i:
+            was = [16, 18][i - 1]
+            p.insert("recompile_cause", compile_id=11 + i, cache_entry_id=10 + i, ordinal=0, kind="TENSOR_MATCH", source="L['y']",
+                     expected=f"size[0] = {was if same else 7}", actual=f"size[0] = {value if same else 9}", how="observed")
+    return p
+
+
+def follows(run, path):
+    page, found = run("why", "rest", path).stdout, json.loads(run("why", "rest", path, "--json").stdout)
+    told = [one["follows_from"] for one in found["compiles"]]
+    assert page.count("follows from") == sum(one is not None for one in told)
+    return page, told
+
+
+@pytest.mark.parametrize("frames", [True, False])
+def test_a_recompile_that_follows_from_another(run, plant, frames):
+    page, told = follows(run, cascade(plant(), frames).done())
+    assert told[0] is None
+    assert told[2] == {"compile_id": 3, "function": "f", "label": "0/2", "source": "L['x'] size[0]", "expected": "18", "actual": "20"}
+    assert "         follows from: f 0/1 (L['x'] size[0] 16 -> 18)\n" in page
+
+
+@pytest.mark.parametrize("frames", [True, False])
+def test_another_change_is_no_parent(run, plant, frames):
+    assert follows(run, cascade(plant(), frames, same=False).done())[1] == [None] * 3
+
+
+def test_a_recompile_of_another_call_is_no_parent(run, plant):
+    p = cascade(plant())
+    p.db.execute("UPDATE frame SET parent_id = frame_id - 2 WHERE code_id = 3") # main calls it itself
+    assert follows(run, p.done())[1] == [None] * 3
+    p = cascade(plant(), frames=False)
+    p.insert("lookup", lookup_id=70, thread_id=1, code_id=1, start_ns=4 * MS + 7, duration_ns=1, outcome=1) # f was called again
+    assert [one and one["label"] for one in follows(run, p.done())[1]] == [None, None, "0/2"]
+
+
+# ---- slow guards, functions without calls ----------------------------------
+
+def guarded(p, calls=20, check_ns=5000, call_ns=20000):
+    p.compile(guards=(("TENSOR_MATCH", "L['x']", "x"), ("TENSOR_MATCH", "L['y']", "y"), ("GLOBAL_STATE", "", "state")))
+    for i in range(calls):
+        p.call("hit", 1)
+    path = p.done()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE guard_check SET duration_ns = ?", (check_ns,))
+        db.execute("UPDATE lookup SET duration_ns = ?", (check_ns,))
+        db.execute("UPDATE code_total SET total_ns = (SELECT end_ns - start_ns FROM compile) + ? WHERE code_id = 1", (calls * call_ns,))
+    return path
+
+
+def test_slow_guards(run, plant):
+    path = guarded(plant())
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    assert "\nGuards: slow\n  20 checks took 100 us, 5 us each; 4.76 us a call, 25 % of the time in the function, compiles left aside\n" in page
+    assert "  2 guards of kind TENSOR_MATCH: some 66.7 us, 67 % of that\n  1 guard of kind GLOBAL_STATE: some 33.3 us, 33 % of that\n" in page
+    assert (found["guards"]["slow"], found["guards"]["share_percent"], found["guards"]["calls"]) == (True, 25, 21)
+    assert [(one["kind"], one["guards"]) for one in found["guard_costs"]] == [("TENSOR_MATCH", 2), ("GLOBAL_STATE", 1)]
+    one, = found["remedies"]
+    assert one["name"] == "fewer guards" and one["text"].startswith("Guards take 25 % of the calls of f: ")
+
+
+@pytest.mark.parametrize("less", [{"calls": 5}, {"check_ns": 900, "call_ns": 2000}, {"call_ns": 60000}])
+def test_guards_that_are_not_slow(run, plant, less):
+    path = guarded(plant(), **less)
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert found["guards"]["slow"] is False and found["remedies"] == [] and found["guard_costs"] == []
+    assert "\nGuards\n" in run("why", "f", path).stdout
+
+
+def test_a_function_that_was_never_called(run, plant):
+    path = plant().done()
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    assert page.splitlines()[1] == "0 calls: it is known, but was never called while this was recorded"
+    assert (found["call_count"], found["calls"], found["remedies"]) == (0, [], [])
+
+
 def test_losses_are_said_first(run, plant):
     p = plant()
     p.insert("loss", process_id=1, at_ns=1, events=5, cause="ring full")
