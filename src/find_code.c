@@ -264,13 +264,33 @@ static void near_add(struct near nearest[NEAREST], const char *name, int distanc
     nearest[at] = (struct near){strdup(name), distance};
 }
 
+/* A function whose compiled code has taken NAME in, so that no call of it is ever seen: the guards that it needed say
+ * so. The caller frees it; NULL: none is known. */
+static char *taker_of(struct db *db, const char *name)
+{
+    const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+    struct query *query;
+    char *taker = NULL;
+
+    if (!*last || !find_column(db, "guard", "user_stack") || !find_column(db, "cache_entry", "code_id"))
+        return NULL;
+    query = db_query(db, "SELECT c.qualname FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+                         " JOIN code c ON c.code_id = e.code_id"
+                         " WHERE instr(substr(g.user_stack, 1, 10000) || char(10), ', in ' || ?1 || char(10)) LIMIT 1");
+    query_bind_text(query, 1, last);
+    if (query_step(query))
+        taker = prose_column(query, 0);
+    query_close(query);
+    return taker;
+}
+
 /* Say that NAME is not there, and what comes nearest to it. */
 static void none_say(struct db *db, const char *name)
 {
     struct query *query = db_query(db, "SELECT qualname FROM code WHERE kind IS NOT 'compiled' AND qualname IS NOT NULL LIMIT ?1");
     struct near nearest[NEAREST + 1] = {{0}};
     const char *colon = strrchr(name, ':');
-    char *list = NULL, *wanted = strndup(name, NAME_MAX_);
+    char *list = NULL, *taker, *wanted = strndup(name, NAME_MAX_);
     size_t room = 0;
     FILE *out = open_memstream(&list, &room);
     int worst = (int)strnlen(name, NAME_MAX_); /* half of its letters are others */
@@ -289,11 +309,16 @@ static void none_say(struct db *db, const char *name)
         fprintf(out, "%s%s", i ? ", " : "; nearest: ", nearest[i].name);
     if (out)
         fclose(out);
-    say_error("%.200s: no such function in %s%s", name, db_path(db),
-              list && *list ? list : colon ? "; FILE:LINE names one by its line" : "");
+    taker = taker_of(db, name);
+    if (taker)
+        say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name, db_path(db), taker);
+    else
+        say_error("%.200s: no such function in %s%s", name, db_path(db),
+                  list && *list ? list : colon ? "; FILE:LINE names one by its line" : "");
     for (int i = 0; i < NEAREST; i++)
         free(nearest[i].name);
     free(list);
+    free(taker);
     free(wanted);
 }
 

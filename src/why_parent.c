@@ -123,7 +123,7 @@ static void gather_forbidders(struct why *why)
         "                                   k.reason), 1, 2000) AS why, COUNT(DISTINCT up.call)\n"
         "FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id CROSS JOIN code_mark k ON k.code_id = f.code_id\n"
         "JOIN code c ON c.code_id = f.code_id\n"
-        "WHERE up.depth > 0 AND k.recursive_action = 'run_only' AND k.at_ns <= f.start_ns + (f.end_ns - f.start_ns)\n"
+        "WHERE up.depth > 0 AND k.recursive_action = 'run_only' AND k.at_ns <= COALESCE(f.end_ns, k.at_ns)\n"
         "GROUP BY c.qualname, why ORDER BY COUNT(*) DESC, c.qualname LIMIT 10");
     while (query_step(query) && (forbidder = ADD(why, forbidders))) {
         forbidder->function = prose_column(query, 0);

@@ -209,3 +209,7 @@ def test_never_seen(traces, dyntrace, mode):
     done = subprocess.run([dyntrace, "why", "size_g", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     assert re.fullmatch(r"dyntrace: size_g: no such function in .*; nearest: .*size_f.*\n", done.stderr)
+    done = subprocess.run([dyntrace, "why", "inner_f", traces[mode]], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert re.fullmatch(r"dyntrace: inner_f: no call of it is in .*: torch has taken it into the code of taken_in.<locals>.outer_f, see there\n",
+                        done.stderr)

@@ -399,6 +399,17 @@ def never_compiled():
 
 
 @program
+def taken_in():
+    """Never seen: torch takes it into the code of its caller."""
+    def inner_f(x, n):
+        return x * n if n > 2 else x + 1
+
+    def outer_f(x, n):
+        return inner_f(x, n) + 1
+    static(outer_f)(torch.ones(3), 4)
+
+
+@program
 def full_graph():
     def full_f(x):
         print(end="")
