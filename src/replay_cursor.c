@@ -23,6 +23,8 @@ static bool say(const char *what, const char *why)
     return false;
 }
 
+enum { FRAMES_NEAR = 256 }; /* ids, between which no bisection is needed */
+
 /* ---- finding the next event ------------------------------------------------ */
 
 uint32_t cursor_code(const struct replay *r, const struct replay_event *e)
@@ -117,9 +119,14 @@ void cursor_end(struct cursor *c)
 
 void cursor_to_event(struct cursor *c, size_t event)
 {
+    uint32_t thread = event < c->r->event_count ? cursor_thread(c->r, &c->r->events[event]) : REPLAY_NONE;
+
     c->at = event;
     c->gap = event >= c->r->event_count;
     c->frame_id = 0;
+    c->frame_ns = c->r->last_ns;
+    if (thread != REPLAY_NONE)
+        c->frame_thread = c->r->threads[thread].id;
 }
 
 void cursor_to_time(struct cursor *c, int64_t at_ns)
@@ -127,6 +134,7 @@ void cursor_to_time(struct cursor *c, int64_t at_ns)
     c->at = replay_seek(c->r, at_ns);
     c->gap = true;
     c->frame_id = 0;
+    c->frame_ns = at_ns;
 }
 
 const struct replay_event *cursor_event(const struct cursor *c)
@@ -136,7 +144,9 @@ const struct replay_event *cursor_event(const struct cursor *c)
 
 int64_t cursor_ns(const struct cursor *c)
 {
-    return c->frame_id ? c->frame_ns : c->at < c->r->event_count ? c->r->events[c->at].at_ns : c->r->last_ns;
+    if (c->gap)
+        return c->frame_ns;
+    return c->at < c->r->event_count ? c->r->events[c->at].at_ns : c->r->last_ns;
 }
 
 int64_t cursor_frame(const struct cursor *c)
@@ -167,32 +177,57 @@ static void to_frame(struct cursor *c, struct query *row)
     c->gap = true;
 }
 
+/* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow the start. */
+static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
+{
+    int64_t low = db_integer(c->db, 0, "SELECT MIN(frame_id) FROM frame");
+    int64_t high = db_integer(c->db, 0, "SELECT MAX(frame_id) FROM frame");
+    struct query *query = db_query(c->db, "SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2"
+                                          " AND thread_id = ?3 ORDER BY frame_id LIMIT 1");
+
+    while (low < high && (uint64_t)high - (uint64_t)low > FRAMES_NEAR) {
+        int64_t middle = low + (int64_t)(((uint64_t)high - (uint64_t)low) / 2);
+        query_reset(query);
+        query_bind_integer(query, 1, middle);
+        query_bind_integer(query, 2, high);
+        query_bind_integer(query, 3, thread);
+        if (query_step(query) && query_integer(query, 1) < at_ns)
+            low = query_integer(query, 0) + 1;
+        else
+            high = middle;
+        if (query_failed(query))
+            break;
+    }
+    query_close(query);
+    return low;
+}
+
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    const struct replay_event *e = cursor_event(c);
+    int64_t from = cursor_frame(c);
     struct query *query;
-    int64_t from = cursor_frame(c), thread = c->frame_thread;
     bool found;
 
-    if (e && cursor_thread(c->r, e) != REPLAY_NONE)
-        thread = c->r->threads[cursor_thread(c->r, e)].id;
-    if (!from)
-        query = db_query(
-            c->db,
-            direction > 0
-                ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE start_ns >= ?1 ORDER BY frame_id LIMIT 1"
-                : "SELECT frame_id, start_ns, thread_id FROM frame WHERE start_ns < ?1 ORDER BY frame_id DESC LIMIT 1");
-    else
-        query = db_query(c->db,
-                         direction > 0
-                             ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1 AND thread_id = ?2"
-                               " ORDER BY frame_id LIMIT 1"
-                             : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1 AND thread_id = ?2"
-                               " ORDER BY frame_id DESC LIMIT 1");
-    query_bind_integer(query, 1, from ? from : cursor_ns(c));
     if (from)
-        query_bind_integer(query, 2, thread);
+        query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1"
+                                                " AND thread_id = ?2 ORDER BY frame_id LIMIT 1"
+                                              : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
+                                                " AND thread_id = ?2 ORDER BY frame_id DESC LIMIT 1");
+    else
+        query = db_query(c->db, direction > 0
+                                    ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1"
+                                      " AND thread_id = ?2 AND start_ns >= ?3 ORDER BY frame_id LIMIT 1"
+                                    : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
+                                      " AND thread_id = ?2 AND start_ns < ?3 ORDER BY frame_id DESC LIMIT 1");
+    query_bind_integer(query, 2, c->frame_thread);
+    if (from) {
+        query_bind_integer(query, 1, from);
+    } else {
+        int64_t near = frame_near(c, c->frame_thread, cursor_ns(c));
+        query_bind_integer(query, 1, direction > 0 || near > INT64_MAX - 2 * FRAMES_NEAR ? near : near + 2 * FRAMES_NEAR);
+        query_bind_integer(query, 3, cursor_ns(c));
+    }
     found = query_step(query);
     if (found)
         to_frame(c, query);

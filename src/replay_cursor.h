@@ -58,7 +58,8 @@ struct cursor {
     size_t at;        /* the event that it is on, or before which it is */
     bool gap;
     int64_t frame_id; /* after a step over frames: that frame; else 0 */
-    int64_t frame_thread, frame_ns;
+    int64_t frame_thread; /* row id: whose frames are stepped over */
+    int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
     /* The filter; NULL: all. By index of codes, threads, lookups. */
     bool *codes, *threads, *lookups;
     bool outcomes[CALL_KINDS + 1], by_outcome;
