@@ -29,7 +29,7 @@
 #include "say.h"
 #include "whatif_like.h"
 
-enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, TICK = 1 << 12 };
+enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, LIMIT_VARIES = -1, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
 
 struct made { /* a predicted entry */
     uint32_t class_;
@@ -103,28 +103,53 @@ static int by_fork_time(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-/* What the trace shows of limits: how many entries there were when the first call met one. */
+/* Entries that count towards the limit for lookup LOOKUP, as recorded. -1: no memory. */
+static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct replay_state *state)
+{
+    const struct replay_lookup *l = &r->lookups[lookup];
+    const struct replay_cache *cache = &r->caches[l->cache];
+    bool torch = cache->process != REPLAY_NONE && r->processes[cache->process].torch;
+    int64_t region = l->entry != REPLAY_NONE ? r->entries[l->entry].region : -1, count = 0;
+
+    for (uint32_t i = 0; i < l->check_count && region < 0; i++)
+        if (r->checks[l->checks + i].entry != REPLAY_CHECK_NONE)
+            region = r->entries[r->checks[l->checks + i].entry].region;
+    if (!replay_state_at(r, lookup, state))
+        return -1;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct replay_entry *e = &r->entries[state->slots[i].entry];
+        count += (!torch || e->region == region) && (!state->slots[i].dead || (torch && !e->reset));
+    }
+    return count;
+}
+
+/* What the trace shows of limits: a call that met one, with how many entries; and none that compiled with as many. */
 static bool learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
     struct replay_state state = {0};
+    int64_t *least = calloc(r->code_count + 1, sizeof *least); /* by code: the limit must be this at least */
+    bool ok = least != NULL;
 
-    for (size_t i = 0; i < r->lookup_count; i++) {
+    for (size_t i = 0; i < r->lookup_count && ok; i++) {
         const struct replay_lookup *l = &r->lookups[r->order[i]];
         uint32_t code = r->caches[l->cache].code;
-        if (l->outcome != CALL_LIMIT || w->limits[code])
+        int64_t count;
+        if (l->outcome != CALL_COMPILED && (l->outcome != CALL_LIMIT || w->limits[code]))
             continue;
-        if (!replay_state_at(r, r->order[i], &state))
-            return false;
-        for (size_t k = 0; k < state.count; k++)
-            w->limits[code] += !state.slots[k].dead || (r->caches[l->cache].process != REPLAY_NONE &&
-                                                        r->processes[r->caches[l->cache].process].torch &&
-                                                        !r->entries[state.slots[k].entry].reset);
-        if (!w->limits[code])
-            w->limits[code] = -1; /* not by that: the trace begins later */
+        count = counted_recorded(r, r->order[i], &state);
+        ok = count >= 0;
+        if (l->outcome == CALL_LIMIT)
+            w->limits[code] = count ? count : LIMIT_VARIES;
+        else if (count >= least[code])
+            least[code] = count + 1;
     }
+    for (size_t i = 0; ok && i < r->code_count; i++)
+        if (w->limits[i] && w->limits[i] < least[i])
+            w->limits[i] = LIMIT_VARIES;
+    free(least);
     replay_state_free(&state);
-    return true;
+    return ok;
 }
 
 static bool learn_times(struct whatif *w)
@@ -528,11 +553,12 @@ static int64_t counted(const struct whatif *w, const struct sim *s, const struct
     return count;
 }
 
+/* LIMIT_VARIES: another one at times, or not one of entries. */
 static int64_t limit_of(struct whatif *w, const struct call *c)
 {
     if (w->knobs->recompile_limit)
         return w->knobs->recompile_limit;
-    return w->limits[c->code] > 0 ? w->limits[c->code] : -1;
+    return w->limits[c->code] ? w->limits[c->code] : LIMIT_UNKNOWN;
 }
 
 /* What becomes of a miss: CALL_COMPILED, CALL_LIMIT. */
@@ -545,7 +571,11 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
         *unsure = *unsure || guess;
         return CALL_LIMIT;
     }
-    if (limit < 0) { /* never met: at least as many as there were */
+    if (limit == LIMIT_VARIES) { /* as it was recorded, if it was */
+        *unsure = *unsure || c->l->outcome == CALL_HIT;
+        return c->l->outcome == CALL_LIMIT ? CALL_LIMIT : CALL_COMPILED;
+    }
+    if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
         if (count >= limit) {
             *unsure = true;
@@ -725,7 +755,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->recorded)
         count_recorded(w, &c, &f->recorded);
-    if (untouched(c.l) || (c.torch && c.l->outcome == CALL_LIMIT && w->limits[c.code] < 0)) {
+    if (untouched(c.l)) {
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
         return;
