@@ -765,9 +765,10 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    if (w->base && w->knobs->isolate && c.torch && !w->several[c.code] && c.region < 0 && c.cache->count > 1 &&
-        (recorded == CALL_HIT || recorded == CALL_LIMIT)) {
-        found |= WHATIF_UNDECIDED; /* of which torch.compile() was it? */
+    if (w->base && (recorded == CALL_HIT || recorded == CALL_LIMIT) && c.cache->count > 1 && c.region < 0 &&
+        ((w->knobs->isolate && c.torch && !w->several[c.code]) ||
+         ((w->knobs->isolate || w->knobs->backends_apart) && likeness_namesakes(w->like, c.code)))) {
+        found |= WHATIF_UNDECIDED; /* of which torch.compile(), of which backend was it? */
         w->groups_guessed = true;
     }
     outcomes[lookup] = found;
@@ -865,9 +866,8 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
             note(result,
                  "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.");
     if (w->groups_guessed)
-        ok = ok && note(result, "A trace does not tell of which torch.compile() a call was, unless their backends "
-                                "differ: calls of one backend are taken"
-                                " for one.");
+        ok = ok && note(result, "A trace does not tell of which torch.compile() a call was, or of which of two backends with one"
+                        " name: calls of one backend's name are taken for one.");
     for (size_t i = 0; i < w->r->process_count; i++)
         torch = torch || w->r->processes[i].torch;
     if (torch && k->dynamic_count && !k->dynamic_all)

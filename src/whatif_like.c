@@ -85,6 +85,7 @@ struct likeness {
     size_t backend_count;
     bool *lambdas; /* by code: guards of it are functions */
     bool *varied;  /* by code: something that is not in signatures made recompiles */
+    bool *namesakes; /* by code: two of its backends have one name */
     struct drop {
         uint32_t code;
         char *kind, *source;
@@ -705,6 +706,11 @@ uint32_t likeness_classes(const struct likeness *l)
     return l->class_count;
 }
 
+bool likeness_namesakes(const struct likeness *l, uint32_t code)
+{
+    return l->namesakes[code];
+}
+
 uint32_t likeness_backend(const struct likeness *l, uint32_t class_)
 {
     return l->class_backend[class_];
@@ -904,6 +910,8 @@ static bool learn(struct likeness *l)
             const struct replay_check *check = &r->checks[k->checks + c];
             if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
                 continue;
+            if (check->result == CHECK_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
+                l->namesakes[r->caches[k->cache].code] = true;
             if (check->result == CHECK_MISMATCH)
                 pair_add(l, check->entry, l->classes[i], SEEN_MISMATCH);
             else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
@@ -932,7 +940,8 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
     l->founder = malloc((r->entry_count + 1) * sizeof *l->founder);
     l->lambdas = calloc(r->code_count + 1, sizeof *l->lambdas);
     l->varied = calloc(r->code_count + 1, sizeof *l->varied);
-    if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied ||
+    l->namesakes = calloc(r->code_count + 1, sizeof *l->namesakes);
+    if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied || !l->namesakes ||
         !classes_room(l, (uint32_t)r->entry_count + 1))
         goto out;
     l->class_count = (uint32_t)r->entry_count;
@@ -976,6 +985,7 @@ void likeness_free(struct likeness *l)
     free(l->backends);
     free(l->lambdas);
     free(l->varied);
+    free(l->namesakes);
     free(l->classes);
     free(l->founded);
     free(l->founder);

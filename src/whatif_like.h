@@ -28,6 +28,9 @@ uint32_t likeness_classes(const struct likeness *l);
 /* The number of a backend's name; of a class: the one its calls came with, or REPLAY_NONE. */
 uint32_t likeness_backend(const struct likeness *l, uint32_t class_);
 
+/* Did calls of CODE pass over entries of another backend that has the same name? Then names do not tell them apart. */
+bool likeness_namesakes(const struct likeness *l, uint32_t code);
+
 /* Another set of knobs: what was said about them before is forgotten. KNOBS is borrowed until the next. */
 void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs);
 
