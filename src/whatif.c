@@ -118,6 +118,8 @@ static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct 
         return -1;
     for (size_t i = 0; i < state->count; i++) {
         const struct replay_entry *e = &r->entries[state->slots[i].entry];
+        if (l->outcome == CALL_COMPILED && state->slots[i].entry == l->entry)
+            continue; /* observed lookups are timed apart from what they make */
         count += (!torch || e->region == region) && (!state->slots[i].dead || (torch && !e->reset));
     }
     return count;
@@ -866,8 +868,10 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
             note(result,
                  "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.");
     if (w->groups_guessed)
-        ok = ok && note(result, "A trace does not tell of which torch.compile() a call was, or of which of two backends with one"
-                        " name: calls of one backend's name are taken for one.");
+        ok =
+            ok && note(result,
+                       "A trace does not tell of which torch.compile() a call was, or of which of two backends with one"
+                       " name: calls of one backend's name are taken for one.");
     for (size_t i = 0; i < w->r->process_count; i++)
         torch = torch || w->r->processes[i].torch;
     if (torch && k->dynamic_count && !k->dynamic_all)

@@ -83,8 +83,8 @@ struct likeness {
     size_t name_count;
     char **backends;
     size_t backend_count;
-    bool *lambdas; /* by code: guards of it are functions */
-    bool *varied;  /* by code: something that is not in signatures made recompiles */
+    bool *lambdas;   /* by code: guards of it are functions */
+    bool *varied;    /* by code: something that is not in signatures made recompiles */
     bool *namesakes; /* by code: two of its backends have one name */
     struct drop {
         uint32_t code;
@@ -886,6 +886,19 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
     return *at - 1;
 }
 
+/* A call that was seen from outside and found nothing: the entries that were there did not fit. */
+static void learn_unseen(struct likeness *l, uint32_t lookup)
+{
+    const struct replay_lookup *k = &l->r->lookups[lookup];
+    const struct replay_cache *cache = &l->r->caches[k->cache];
+
+    for (uint32_t i = 0; i < cache->entry_count && l->r->entries[cache->entries[i]].born_ns < k->start_ns; i++) {
+        uint32_t entry = cache->entries[i];
+        if (l->r->entries[entry].died_ns > k->end_ns && l->r->entries[entry].region < 0 && entry != l->classes[lookup])
+            pair_add(l, entry, l->classes[lookup], FIRST_FAIL);
+    }
+}
+
 static bool learn(struct likeness *l)
 {
     const struct replay *r = l->r;
@@ -906,6 +919,8 @@ static bool learn(struct likeness *l)
         if (l->classes[i] == REPLAY_NONE)
             break;
         first = !ran || k->outcome == CALL_COMPILED;
+        if (k->observed && first)
+            learn_unseen(l, (uint32_t)i);
         for (uint32_t c = 0; c < k->check_count; c++) {
             const struct replay_check *check = &r->checks[k->checks + c];
             if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
