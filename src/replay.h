@@ -71,7 +71,7 @@ struct replay_entry {
     bool insertion;         /* see replay_process */
 };
 
-struct replay_code { int64_t id, marked_ns; }; /* marked_ns: since when it is not to be compiled again, or REPLAY_NEVER */
+struct replay_code { int64_t id, marked_ns; }; /* marked_ns: since when it is not compiled again, or REPLAY_NEVER */
 
 struct replay_thread { int64_t id; uint32_t process; };
 

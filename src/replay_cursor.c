@@ -177,7 +177,7 @@ static void to_frame(struct cursor *c, struct query *row)
     c->gap = true;
 }
 
-/* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow the start. */
+/* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow time. */
 static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
 {
     int64_t low = db_integer(c->db, 0, "SELECT MIN(frame_id) FROM frame");
@@ -225,7 +225,9 @@ static enum cursor_result frame_step(struct cursor *c, int direction)
         query_bind_integer(query, 1, from);
     } else {
         int64_t near = frame_near(c, c->frame_thread, cursor_ns(c));
-        query_bind_integer(query, 1, direction > 0 || near > INT64_MAX - 2 * FRAMES_NEAR ? near : near + 2 * FRAMES_NEAR);
+        if (direction < 0 && near < INT64_MAX - 2 * FRAMES_NEAR)
+            near += 2 * FRAMES_NEAR;
+        query_bind_integer(query, 1, near);
         query_bind_integer(query, 3, cursor_ns(c));
     }
     found = query_step(query);
