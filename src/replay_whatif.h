@@ -13,8 +13,8 @@ enum { WHATIF_SETTINGS = 32 };
 struct replay_whatif {
     const char *settings[WHATIF_SETTINGS]; /* borrowed: as they were typed */
     int count;
-    bool json, calls;      /* calls: a row for each call */
-    const char *function;  /* borrowed: only this one is told, and weaker guards are its; or NULL */
+    bool json, calls;     /* calls: a row for each call */
+    const char *function; /* borrowed: only this one is told, and weaker guards are its; or NULL */
 };
 
 /* The exit status. */
