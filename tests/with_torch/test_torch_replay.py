@@ -4,7 +4,9 @@ import subprocess
 
 import pytest
 
-PROGRAMS = ["batch_limit", "dynamic", "exceptions", "kv_generate", "regions", "reset_reload", "shared_forward", "stances", "threads", "tokenizer"]
+QUICK = ["batch_limit", "dynamic", "shared_forward", "stances", "tokenizer"]
+SLOW = ["exceptions", "kv_generate", "regions", "reset_reload", "threads"]
+PROGRAMS = QUICK + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
