@@ -18,7 +18,7 @@ from conftest import MODES, PROGRAMS, ROOT, torch_python
 CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
 # The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
-QUICK = {"batch_limit", "dynamic", "no_torch", "shared_forward", "stances", "tokenizer", "transformer", "uncaught"}
+QUICK = {"batch_limit", "no_torch", "stances", "tokenizer", "transformer", "uncaught"}
 
 
 def programs(but=()):
