@@ -32,7 +32,7 @@ TESTS   ?= tests --ignore=tests/with_torch
 # ---- the program -----------------------------------------------------------
 
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
-LIBS     := -lsqlite3 -ledit -lpthread
+LIBS     := -lsqlite3 -ledit -lncursesw -lpthread
 
 SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o
