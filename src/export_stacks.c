@@ -2,15 +2,10 @@
  *
  * Runs in: the viewer.
  *
- * Both walk the frames in order of id with one stack of open frames per thread:
- *
- *     a frame comes:  pop until its parent is on top (those have ended),
- *                     then push it
+ * Both walk the frames in order of id, as stacks.h tells.
  *
  * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for
- *             flamegraph.pl, inferno and speedscope. Stacks are counted in a
- *             tree of (caller's node, code), at most NODES of them; what does
- *             not fit is counted for its caller, and said.
+ *             flamegraph.pl, inferno and speedscope.
  * speedscope  an evented profile for each thread. A thread's events must stand
  *             together, so a pass over the frames spreads them over temporary
  *             files, FILES threads at a time. */
@@ -22,190 +17,19 @@
 #include "export.h"
 #include "json.h"
 #include "say.h"
+#include "stacks.h"
 
 enum {
-    NODES = 2000000,
     FILES = 200,
 };
 
-/* ---- a stack per thread ---------------------------------------------------- */
-
-struct open_frame {
-    int64_t id, end_ns;
-    uint32_t what; /* folded: node; speedscope: index of the frame's name */
-};
-
-struct track {
-    int64_t thread_id;
-    struct open_frame *stack; /* owned */
-    size_t depth, room;
-    uint32_t root;            /* folded: the thread's node */
-    FILE *events;             /* speedscope: owned */
-    int64_t first_ns, last_ns, count;
-};
-
-struct tracks {
-    struct track *at; /* owned, by thread_id */
-    size_t count;
-};
-
-static bool tracks_read(struct export *export, struct tracks *tracks)
-{
-    struct query *query = db_query(export->db, "SELECT thread_id FROM thread ORDER BY thread_id");
-    size_t room = 0;
-
-    while (query_step(query)) {
-        if (tracks->count == room) {
-            struct track *more = realloc(tracks->at, (room = room ? room * 2 : 64) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(export->db));
-                query_close(query);
-                return false;
-            }
-            tracks->at = more;
-        }
-        tracks->at[tracks->count++] = (struct track){.thread_id = query_integer(query, 0)};
-    }
-    return query_close(query);
-}
-
-static struct track *track_find(struct tracks *tracks, int64_t id)
-{
-    size_t low = 0, high = tracks->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tracks->at[middle].thread_id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < tracks->count && tracks->at[low].thread_id == id ? &tracks->at[low] : NULL;
-}
-
-static void tracks_free(struct tracks *tracks)
-{
-    for (size_t i = 0; i < tracks->count; i++) {
-        free(tracks->at[i].stack);
-        if (tracks->at[i].events)
-            fclose(tracks->at[i].events);
-    }
-    free(tracks->at);
-}
-
-static bool track_push(struct track *track, struct open_frame frame)
-{
-    if (track->depth == track->room) {
-        size_t room = track->room ? track->room * 2 : 64;
-        struct open_frame *more = realloc(track->stack, room * sizeof *more);
-        if (!more) {
-            say_error("out of memory");
-            return false;
-        }
-        track->stack = more;
-        track->room = room;
-    }
-    track->stack[track->depth++] = frame;
-    return true;
-}
-
-/* Frames in order, with what both formats need. */
-static const char frames_sql[] = "SELECT frame_id, thread_id, parent_id, code_id, start_ns, end_ns FROM frame ORDER BY frame_id";
-
-struct walked {
-    int64_t id, parent_id, code_id, start_ns, end_ns;
-    bool root;
-};
-
-static struct walked walked_read(struct export *export, struct query *query)
-{
-    struct walked w = {
-        .id = query_integer(query, 0), .parent_id = query_integer(query, 2), .code_id = query_integer(query, 3),
-        .start_ns = query_integer(query, 4),
-        .end_ns = query_type(query, 5) == QUERY_NULL ? export->end_ns : query_integer(query, 5),
-        .root = query_type(query, 2) == QUERY_NULL,
-    };
-
-    if (w.end_ns < w.start_ns)
-        w.end_ns = w.start_ns;
-    return w;
-}
-
 /* ---- folded ---------------------------------------------------------------- */
 
-struct node {
-    int64_t code_id, self_ns;
-    uint32_t parent, next; /* next: with the same hash */
-};
-
-struct tree {
-    struct node *nodes;    /* owned; node 0 is not used */
-    uint32_t *heads;       /* owned: by hash */
-    uint32_t count, room, cut;
-};
-
-enum { HEADS = 1 << 19 };
-
-static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
+static bool folded_tick(void *context, int64_t id)
 {
-    uint64_t h = ((uint64_t)code_id * 0x9E3779B97F4A7C15u) ^ ((uint64_t)parent * 0xC2B2AE3D27D4EB4Fu);
+    struct export *export = context;
 
-    return &tree->heads[(h ^ h >> 32) % HEADS];
-}
-
-/* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
-static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
-{
-    uint32_t *head = tree_head(tree, parent, code_id), at = *head;
-
-    while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
-        at = tree->nodes[at].next;
-    if (at)
-        return at;
-    if (tree->count >= NODES && parent) {
-        tree->cut++;
-        return parent;
-    }
-    if (tree->count + 1 >= tree->room) {
-        uint32_t room = tree->room ? tree->room * 2 : 4096;
-        struct node *more = realloc(tree->nodes, room * sizeof *more);
-        if (!more)
-            return 0;
-        tree->nodes = more;
-        tree->room = room;
-    }
-    at = ++tree->count;
-    tree->nodes[at] = (struct node){code_id, 0, parent, *head};
-    *head = at;
-    return at;
-}
-
-static bool folded_walk(struct export *export, struct tree *tree, struct tracks *tracks)
-{
-    struct query *query = db_query(export->db, frames_sql);
-    int64_t rows = 0;
-    bool ok = true;
-
-    while (ok && query_step(query)) {
-        struct walked w = walked_read(export, query);
-        struct track *track = track_find(tracks, query_integer(query, 1));
-        uint32_t caller, node;
-        if (!(++rows % EXPORT_TICK) && !export_tick(export, w.id, export->last_frame))
-            break;
-        if (!track)
-            continue;
-        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-            track->depth--;
-        caller = track->depth ? track->stack[track->depth - 1].what : track->root;
-        node = tree_node(tree, caller, w.code_id);
-        ok = node && track_push(track, (struct open_frame){w.id, w.end_ns, node});
-        if (!ok)
-            continue;
-        tree->nodes[node].self_ns += w.end_ns - w.start_ns;
-        if (track->depth > 1)
-            tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
-    }
-    return query_close(query) && ok;
+    return export_tick(export, id, export->last_frame);
 }
 
 /* A name within a line: no ';', which parts, and nothing that could end the line. */
@@ -252,7 +76,8 @@ bool export_folded(struct export *export)
 {
     FILE *out = export->out->file;
     struct tracks tracks = {0};
-    struct tree tree = {.heads = calloc(HEADS, sizeof *tree.heads)};
+    struct tree tree = {0};
+    struct fold fold = {.context = export, .tick = folded_tick};
     struct query *names = db_query(export->db, "SELECT COALESCE(NULLIF(qualname, ''), '?') || ' (' || COALESCE(replace(filename,"
         " rtrim(filename, replace(filename, '/', '')), ''), '?') || ':' || COALESCE(first_line, '?') || ')' FROM code WHERE code_id = ?1");
     struct query *roots = db_query(export->db,
@@ -260,37 +85,31 @@ bool export_folded(struct export *export)
         "       ELSE COALESCE(p.argv, '?') END || ' [' || COALESCE(p.pid, '?') || ']',"
         "       COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') "
         "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
-    uint32_t *path = malloc((NODES + 2) * sizeof *path);
+    uint32_t *path = malloc((STACKS_NODES + 2) * sizeof *path);
     bool ok = false;
 
     export->progress.what = "folding stacks";
-    if (!tree.heads || !path) {
+    if (!path) {
         say_error("%s: out of memory", db_path(export->db));
         goto out;
     }
-    if (!names || !roots || !tracks_read(export, &tracks))
-        goto out;
-    for (size_t i = 0; i < tracks.count; i++)
-        if (!(tracks.at[i].root = tree_node(&tree, 0, tracks.at[i].thread_id)))
-            goto out;
-    if (!folded_walk(export, &tree, &tracks))
+    if (!names || !roots || !stacks_fold(export->db, &tree, &tracks, export->end_ns, -1, &fold))
         goto out;
     for (uint32_t node = 1; node <= tree.count; node++) {
         if (tree.nodes[node].parent && tree.nodes[node].self_ns > 0)
-            folded_line(out, &tree, node, names, roots, path, NODES + 2);
+            folded_line(out, &tree, node, names, roots, path, STACKS_NODES + 2);
         if (!(node % EXPORT_TICK) && !export_tick(export, 0, 0))
             break;
     }
     ok = !query_failed(names) && !query_failed(roots);
     if (tree.cut)
         say_error("%s: more than %d different stacks: %" PRIu32 " frames are counted for their callers", db_path(export->db),
-                  NODES, tree.cut);
+                  STACKS_NODES, tree.cut);
 out:
     query_close(names);
     query_close(roots);
     tracks_free(&tracks);
-    free(tree.nodes);
-    free(tree.heads);
+    tree_free(&tree);
     free(path);
     return ok;
 }
@@ -369,12 +188,12 @@ static void track_pop(struct track *track)
 /* Spread the events of tracks FROM to TO over their files. */
 static bool events_walk(struct export *export, struct tracks *tracks, size_t from, size_t to, const struct names *names)
 {
-    struct query *query = db_query(export->db, frames_sql);
+    struct query *query = db_query(export->db, stacks_sql);
     int64_t rows = 0;
     bool ok = true;
 
     while (ok && query_step(query)) {
-        struct walked w = walked_read(export, query);
+        struct walked w = walked_read(query, export->end_ns);
         struct track *track = track_find(tracks, query_integer(query, 1));
         uint32_t name;
         if (!(++rows % EXPORT_TICK)) {
@@ -438,7 +257,7 @@ bool export_speedscope(struct export *export)
     fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n\"exporter\":\"dyntrace\",\"name\":", out);
     json_string(out, db_path(export->db), strlen(db_path(export->db)));
     fputs(",\n", out);
-    if (!about || !names_put(export, &names) || !tracks_read(export, &tracks))
+    if (!about || !names_put(export, &names) || !tracks_read(export->db, &tracks))
         goto out;
     export->progress.what = "exporting frames";
     fputs(",\n\"profiles\":[\n", out);

@@ -114,7 +114,7 @@ struct view {
 
 extern const struct view_ops view_overview, view_functions, view_function, view_entries, view_entry, view_recompiles, view_causes,
     view_compiles, view_compile, view_breaks, view_break, view_ledger, view_call, view_guards, view_checks, view_processes,
-    view_losses, view_sql, view_help;
+    view_losses, view_sql, view_help, view_flame, view_timeline;
 
 /* ---- what the loop does for views ------------------------------------------ */
 

@@ -1,0 +1,178 @@
+/* stacks.c -- frames in order of id, and the stacks that they make.
+ *
+ * Runs in: the viewer. See stacks.h. */
+#include "stacks.h"
+
+#include <stdlib.h>
+
+#include "db.h"
+#include "say.h"
+
+enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
+
+/* ---- a stack per thread ---------------------------------------------------- */
+
+bool tracks_read(struct db *db, struct tracks *tracks)
+{
+    struct query *query = db_query(db, "SELECT thread_id FROM thread ORDER BY thread_id");
+    size_t room = 0;
+
+    while (query_step(query)) {
+        if (tracks->count == room) {
+            struct track *more = realloc(tracks->at, (room = room ? room * 2 : 64) * sizeof *more);
+            if (!more) {
+                say_error("%s: out of memory", db_path(db));
+                query_close(query);
+                return false;
+            }
+            tracks->at = more;
+        }
+        tracks->at[tracks->count++] = (struct track){.thread_id = query_integer(query, 0)};
+    }
+    return query_close(query);
+}
+
+struct track *track_find(struct tracks *tracks, int64_t id)
+{
+    size_t low = 0, high = tracks->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tracks->at[middle].thread_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < tracks->count && tracks->at[low].thread_id == id ? &tracks->at[low] : NULL;
+}
+
+void tracks_free(struct tracks *tracks)
+{
+    for (size_t i = 0; i < tracks->count; i++) {
+        free(tracks->at[i].stack);
+        if (tracks->at[i].events)
+            fclose(tracks->at[i].events);
+    }
+    free(tracks->at);
+}
+
+bool track_push(struct track *track, struct open_frame frame)
+{
+    if (track->depth == track->room) {
+        size_t room = track->room ? track->room * 2 : 64;
+        struct open_frame *more = realloc(track->stack, room * sizeof *more);
+        if (!more) {
+            say_error("out of memory");
+            return false;
+        }
+        track->stack = more;
+        track->room = room;
+    }
+    track->stack[track->depth++] = frame;
+    return true;
+}
+
+const char stacks_sql[] =
+    "SELECT frame_id, thread_id, parent_id, code_id, start_ns, end_ns FROM frame ORDER BY frame_id";
+
+struct walked walked_read(struct query *query, int64_t end_ns)
+{
+    struct walked w = {
+        .id = query_integer(query, 0), .parent_id = query_integer(query, 2), .code_id = query_integer(query, 3),
+        .start_ns = query_integer(query, 4), .end_ns = query_integer(query, 5),
+    };
+
+    w.root = !w.parent_id && query_type(query, 2) == QUERY_NULL; /* asking for the type costs as much as the value */
+    if (!w.end_ns && query_type(query, 5) == QUERY_NULL)
+        w.end_ns = end_ns;
+    if (w.end_ns < w.start_ns)
+        w.end_ns = w.start_ns;
+    return w;
+}
+
+/* ---- the tree -------------------------------------------------------------- */
+
+static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
+{
+    uint64_t h = ((uint64_t)code_id * 0x9E3779B97F4A7C15u) ^ ((uint64_t)parent * 0xC2B2AE3D27D4EB4Fu);
+
+    return &tree->heads[(h ^ h >> 32) % HEADS];
+}
+
+/* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
+static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
+{
+    uint32_t *head, at = parent ? tree->nodes[parent].recent : 0;
+
+    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop: no need to hash */
+        return at;
+    head = tree_head(tree, parent, code_id);
+    at = *head;
+    while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
+        at = tree->nodes[at].next;
+    if (at) {
+        tree->nodes[parent].recent = at;
+        return at;
+    }
+    if (tree->count >= STACKS_NODES && parent) {
+        tree->cut++;
+        return parent;
+    }
+    if (tree->count + 1 >= tree->room) {
+        uint32_t room = tree->room ? tree->room * 2 : 4096;
+        struct node *more = realloc(tree->nodes, room * sizeof *more);
+        if (!more)
+            return 0;
+        tree->nodes = more;
+        tree->room = room;
+    }
+    at = ++tree->count;
+    tree->nodes[at] = (struct node){code_id, 0, parent, *head, 0};
+    *head = at;
+    return at;
+}
+
+bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold)
+{
+    struct query *query = NULL;
+    int64_t rows = 0;
+    bool ok = false;
+
+    tree->heads = calloc(HEADS, sizeof *tree->heads);
+    if (!tree->heads)
+        say_error("%s: out of memory", db_path(db));
+    if (!tree->heads || !tracks_read(db, tracks) || !(query = db_query(db, stacks_sql)))
+        return false;
+    ok = true;
+    for (size_t i = 0; ok && i < tracks->count; i++)
+        ok = (tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id)) != 0;
+    while (ok && query_step(query)) {
+        struct walked w = walked_read(query, end_ns);
+        struct track *track;
+        uint32_t caller, node;
+        if ((last >= 0 && w.id > last) || (!(++rows % TICK_ROWS) && !fold->tick(fold->context, w.id)))
+            break;
+        track = track_find(tracks, query_integer(query, 1));
+        if (!track)
+            continue;
+        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
+            track->depth--;
+        caller = track->depth ? track->stack[track->depth - 1].what : track->root;
+        node = tree_node(tree, caller, w.code_id);
+        ok = node && track_push(track, (struct open_frame){w.id, w.end_ns, node});
+        if (!ok)
+            continue;
+        tree->nodes[node].self_ns += w.end_ns - w.start_ns;
+        if (track->depth > 1)
+            tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
+        if (fold->each)
+            fold->each(fold->context, track, &w);
+    }
+    return query_close(query) && ok;
+}
+
+void tree_free(struct tree *tree)
+{
+    free(tree->nodes);
+    free(tree->heads);
+}
