@@ -134,7 +134,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_COMPILES] = &view_compiles, [VIEW_COMPILE] = &view_compile, [VIEW_BREAKS] = &view_breaks, [VIEW_BREAK] = &view_break,
     [VIEW_LEDGER] = &view_ledger, [VIEW_CALL] = &view_call, [VIEW_GUARDS] = &view_guards, [VIEW_CHECKS] = &view_checks,
     [VIEW_PROCESSES] = &view_processes, [VIEW_LOSSES] = &view_losses, [VIEW_SQL] = &view_sql, [VIEW_HELP] = &view_help,
-    [VIEW_FLAME] = &view_flame,
+    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline,
 };
 
 const struct view_ops *tui_view(int kind)

@@ -73,7 +73,7 @@ static void remedy_put(struct doc *doc, const char *reason, const char *function
 
     if (remedy) {
         doc_part(doc, "What would have helped");
-        doc_line(doc, "  %s", doc_safe(doc, remedy, 800));
+        doc_wrap(doc, "", 2, remedy, 800);
     }
     free(remedy);
 }
@@ -141,7 +141,7 @@ static void break_build(struct doc *doc, struct db *db)
     free(function);
 }
 
-static const struct text_spec break_spec = {.build = break_build};
+static const struct text_spec break_spec = {.build = break_build, .wide = true};
 
 static bool break_open(struct view *view)
 {

@@ -208,8 +208,9 @@ static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const ch
         values = NULL;
     facts.values = values;
     if ((remedy = remedy_for_cause(&facts, NULL))) {
-        doc_line(doc, "    " MARK "gwould help: " MARK "n%s", doc_safe(doc, remedy, 600));
-        doc_leads(doc, VIEW_WHATIF, doc->target.id, NULL, NULL);
+        doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
+        doc_leads(doc, VIEW_WHATIF, code_id, NULL, NULL);
+        doc_wrap(doc, "", 4, remedy, 800);
     }
     free(remedy);
     free(values);
@@ -336,11 +337,11 @@ static void compile_build(struct doc *doc, struct db *db)
                 doc_part(doc, "Reason");
                 doc_text(doc, text, 2, 60);
             } else {
-                doc_line(doc, "reason     %s", doc_safe(doc, text, 600));
+                doc_wrap(doc, "reason     ", 0, text, 600);
             }
         }
         if (query_type(query, 12) != QUERY_NULL) {
-            doc_line(doc, "inputs     %s", doc_column(doc, query, 12, 600));
+            doc_wrap(doc, "inputs     ", 0, query_text(query, 12, NULL), 600);
             doc_leads(doc, VIEW_CALL, query_integer(query, 11), NULL, NULL);
         }
         doc->subject = target_make(VIEW_COMPILE, doc->target.id, NULL, NULL);
@@ -354,7 +355,7 @@ static void compile_build(struct doc *doc, struct db *db)
     phases_put(doc, db);
 }
 
-static const struct text_spec compile_spec = {.build = compile_build};
+static const struct text_spec compile_spec = {.build = compile_build, .wide = true};
 
 static bool compile_open(struct view *view)
 {

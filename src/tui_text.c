@@ -264,6 +264,36 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
         doc_line(doc, "%*s" MARK "d(more: dyntrace show prints all)", indent, "");
 }
 
+void doc_wrap(struct doc *doc, const char *before, int indent, const char *text, size_t most)
+{
+    int width = doc->columns - indent - 2;
+    const char *at = doc_safe(doc, text, most);
+
+    if (width < 20)
+        width = 20;
+    for (bool first = true; *at; first = false) {
+        size_t room = 0, cut = 0;
+        int columns = 0;
+        /* As many whole words as fit; a word that is longer than the line is cut. */
+        while (at[room] && columns < width) {
+            size_t size = 1;
+            while ((at[room + size] & 0xc0) == 0x80)
+                size++;
+            columns++;
+            room += size;
+            if (at[room] == ' ' || !at[room])
+                cut = room;
+        }
+        if (!cut || !at[room])
+            cut = room;
+        doc_line(doc, "%*s%s%.*s", indent, "", first ? before : "", (int)cut, at);
+        at += cut;
+        at += strspn(at, " ");
+        if (first) /* `before` has taken some of the first line, or a mark alone */
+            indent += 2, width -= 2;
+    }
+}
+
 /* ---- the job --------------------------------------------------------------- */
 
 struct text_job {
@@ -595,7 +625,9 @@ void text_subject(struct view *view, struct target *subject)
         return;
     *subject = target_copy(&text->doc->subject);
     if (text->at < text->doc->count && text->doc->lines[text->at].target.kind != VIEW_NONE) {
+        int64_t at_ns = subject->at_ns; /* the line is about something of the same moment */
         target_free(subject);
         *subject = target_copy(&text->doc->lines[text->at].target);
+        subject->at_ns = subject->at_ns ? subject->at_ns : at_ns;
     }
 }

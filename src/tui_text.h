@@ -85,6 +85,9 @@ const char *doc_spark(struct doc *doc, const int64_t *numbers, int count);
 /* A bar of PART in WHOLE, COLUMNS long. */
 const char *doc_bar(struct doc *doc, int64_t part, int64_t whole, int columns);
 
+/* TEXT escaped, at most MOST bytes of it, in as many lines as it needs, the first after BEFORE. The view's spec is `wide`. */
+void doc_wrap(struct doc *doc, const char *before, int indent, const char *text, size_t most);
+
 /* Lines of a longer text, each with INDENT spaces; at most MOST. */
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 
