@@ -184,6 +184,11 @@ fuzz-build: $(FUZZ)
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a | $(BUILD)/fuzz
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a $(LIBS)
 
+# Random keys in the TUI, which is built with ASan and UBSan for that.
+tui-fuzz:
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
+	python3 tests/fuzz/tui_keys.py build/san/dyntrace $(FUZZ_SECONDS)
+
 # The driver must not be told about itself.
 $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(COVERAGE),$(STANDARD)) -c -o $@ $<
@@ -225,6 +230,7 @@ help:
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
+	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
@@ -234,7 +240,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -2,6 +2,7 @@
  *
  * Runs in: the viewer. The loop is in tui.c. */
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,8 @@ static int tui_main(int argc, char **argv)
     if (options.dump && !options.keys)
         options.keys = "";
     setlocale(LC_CTYPE, "");
+    signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
+    signal(SIGPIPE, SIG_IGN);
     if (!(db = db_open(path)))
         return 2;
     if (options.dump && !(screen = screen_open_memory(rows, columns, ascii)))

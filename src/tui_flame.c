@@ -122,7 +122,8 @@ static bool boxes_link(struct flame_job *job)
     for (uint32_t i = 1; i <= count; i++)
         job->boxes[i].total_ns = job->tree.nodes[i].self_ns > 0 ? job->tree.nodes[i].self_ns : 0;
     for (uint32_t i = count; i >= 1; i--)
-        job->boxes[job->tree.nodes[i].parent].total_ns += job->boxes[i].total_ns;
+        if (__builtin_add_overflow(job->boxes[job->tree.nodes[i].parent].total_ns, job->boxes[i].total_ns, &job->boxes[job->tree.nodes[i].parent].total_ns))
+            job->boxes[job->tree.nodes[i].parent].total_ns = INT64_MAX; /* only in a broken trace */
     for (uint32_t i = 1; i <= count; i++) /* a caller comes before what it calls */
         job->boxes[i].depth = job->boxes[job->tree.nodes[i].parent].depth + 1;
     if (!(order = malloc(((size_t)count + 1) * sizeof *order)))
@@ -347,8 +348,7 @@ static void flame_settle(struct view *view)
 
 static int heat(const struct flame *flame, uint32_t node)
 {
-    int64_t all = box(flame, 0)->total_ns;
-    int64_t self = flame->read->tree.nodes[node].self_ns;
+    double all = (double)box(flame, 0)->total_ns, self = node ? (double)flame->read->tree.nodes[node].self_ns : 0;
 
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
@@ -407,13 +407,13 @@ static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node
     (void)view;
     for (uint32_t child = box(flame, node)->child; child && total > 0; child = box(flame, child)->sibling) {
         int from = x + (int)((double)before / (double)total * width + 0.5);
-        before += box(flame, child)->total_ns;
+        before += box(flame, child)->total_ns < total - before ? box(flame, child)->total_ns : total - before;
         int to = x + (int)((double)before / (double)total * width + 0.5);
         if (to <= from && child == flame->chosen)
             to = from + 1;
         if (to > from)
             boxes_draw(flame, screen, child, y + 1, from, to - from, last);
-        else if (box(flame, child)->total_ns * width * 2 < total)
+        else if ((double)box(flame, child)->total_ns * width * 2 < (double)total)
             break; /* those after it are smaller still */
     }
 }

@@ -286,8 +286,8 @@ static void lines_mark(struct function *f)
                        doc_print(doc, MARK "aresumed: %s calls", doc_count(doc, query_integer(query, 5))), VIEW_FUNCTION, query_integer(query, 0));
         else if (kind && !strcmp(kind, "resume"))
             gutter_add(f, line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", VIEW_FUNCTION, query_integer(query, 0));
-        else if (self > 0 && self * 20 >= all)
-            gutter_add(f, line, doc_print(doc, "%s%3.0f %%" MARK "n", self * 2 >= all ? MARK "r" : MARK "w", 100.0 * (double)self / (double)all),
+        else if (self > 0 && (double)self * 20 >= (double)all)
+            gutter_add(f, line, doc_print(doc, "%s%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? MARK "r" : MARK "w", 100.0 * (double)self / (double)all),
                        doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(query, 5))), VIEW_FUNCTION,
                        line == f->first_line ? 0 : query_integer(query, 0));
         free(name);

@@ -20,6 +20,14 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
     return share <= 0 ? 0 : share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
 }
 
+/* A time of a row; one that no recording has, from a broken file, is brought near, so that differences can be taken. */
+static int64_t time_read(struct query *query, int column)
+{
+    int64_t ns = query_integer(query, column), most = INT64_MAX / 4;
+
+    return ns > most ? most : ns < -most ? -most : ns;
+}
+
 static void id_note(int64_t *first, int64_t *last, int64_t id)
 {
     if (!*first || id < *first)
@@ -101,7 +109,7 @@ static void compiles_read(struct lanes_job *job, struct db *db)
                 break;
             job->compiles = more;
         }
-        job->compiles[job->compile_count++] = (struct compile_mark){query_integer(query, 0), query_integer(query, 2), query_integer(query, 3),
+        job->compiles[job->compile_count++] = (struct compile_mark){query_integer(query, 0), time_read(query, 2), time_read(query, 3),
                                                                     lane_find(job, query_integer(query, 1)), query_integer(query, 4), query_integer(query, 5)};
     }
     query_close(query);
@@ -198,7 +206,7 @@ struct open_box {
 
 static int column_of(const struct detail_job *job, int64_t at_ns)
 {
-    double share = (double)(at_ns - job->from_ns) / (double)(job->to_ns - job->from_ns);
+    double share = ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
 
     return share < 0 ? -1 : share >= 1 ? job->columns : (int)(share * job->columns);
 }
@@ -229,10 +237,10 @@ static size_t callers_put(struct detail_job *job, struct db *db, struct open_box
     query_bind_integer(query, 1, job->before_frame);
     query_bind_integer(query, 2, end_ns);
     while (query_step(query) && depth < room) {
-        stack[depth] = (struct open_box){query_integer(query, 0), query_integer(query, 3)};
+        stack[depth] = (struct open_box){query_integer(query, 0), time_read(query, 3)};
         if (stack[depth].end_ns < job->from_ns)
             break;
-        box_put(job, (int)depth, stack[depth].id, query_integer(query, 1), query_integer(query, 2), stack[depth].end_ns);
+        box_put(job, (int)depth, stack[depth].id, query_integer(query, 1), time_read(query, 2), stack[depth].end_ns);
         depth++;
     }
     query_close(query);
@@ -261,8 +269,8 @@ static void boxes_read(struct detail_job *job, struct db *db)
         while (depth && stack[depth - 1].id != parent)
             depth--;
         if (depth < ROOM)
-            stack[depth++] = (struct open_box){query_integer(query, 0), query_integer(query, 4)};
-        box_put(job, (int)depth - 1, query_integer(query, 0), query_integer(query, 2), query_integer(query, 3), query_integer(query, 4));
+            stack[depth++] = (struct open_box){query_integer(query, 0), time_read(query, 4)};
+        box_put(job, (int)depth - 1, query_integer(query, 0), query_integer(query, 2), time_read(query, 3), time_read(query, 4));
     }
     query_close(query);
     free(stack);
@@ -277,7 +285,7 @@ static void marks_read(struct detail_job *job, struct db *db)
     query_bind_integer(query, 2, job->last_lookup);
     query_bind_integer(query, 3, job->thread_id);
     while (job->first_lookup && query_step(query)) {
-        int x = column_of(job, query_integer(query, 0));
+        int x = column_of(job, time_read(query, 0));
         int64_t outcome = query_integer(query, 1);
         char mark = outcome == 1 ? '.' : outcome == 2 ? 'm' : outcome == 5 || outcome >= 8 ? 'X' : 'e';
         if (x < 0 || x >= job->columns)

@@ -249,7 +249,7 @@ static void order_make(struct list *list)
 {
     struct order_context context = {list};
 
-    if (windowed(list))
+    if (windowed(list) || !list->order)
         return;
     list->shown = 0;
     for (size_t i = 0; i < list->row_count; i++)

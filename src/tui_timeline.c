@@ -33,6 +33,14 @@ static int64_t column_ns(const struct timeline *t, int column)
     return (int64_t)(t->from + (t->to - t->from) * column / (t->view.columns > 0 ? t->view.columns : 1));
 }
 
+/* The column of a moment, within the screen. */
+static int column_at(const struct timeline *t, double at)
+{
+    double column = (at - t->from) / (t->to - t->from) * t->view.columns;
+
+    return !(column >= 0) ? 0 : column >= t->view.columns ? t->view.columns - 1 : (int)column;
+}
+
 static void window_set(struct timeline *t, double from, double to)
 {
     double span = t->lanes ? (double)t->lanes->span_ns : 1;
@@ -77,7 +85,7 @@ static void place(struct timeline *t)
         }
     }
     window_set(t, at - wide / 2, at + wide / 2);
-    t->column = (int)((at - t->from) / (t->to - t->from) * t->view.columns);
+    t->column = column_at(t, at);
 }
 
 static void drop_detail(struct timeline *t, struct detail_job **job)
@@ -180,10 +188,8 @@ static void compiles_find(const struct timeline *t, int at, const struct compile
         int from, to;
         if (m->lane != at || (double)m->end_ns < t->from || (double)m->start_ns >= t->to)
             continue;
-        from = (int)(((double)m->start_ns - t->from) * scale);
-        to = (int)(((double)m->end_ns - t->from) * scale);
-        if ((double)m->start_ns < t->from)
-            from = 0;
+        from = (double)m->start_ns < t->from ? 0 : (int)(((double)m->start_ns - t->from) * scale);
+        to = (double)m->end_ns >= t->to ? columns - 1 : (int)(((double)m->end_ns - t->from) * scale);
         for (int x = from; x <= to && x < columns; x++) {
             broke[x] = broke[x] || m->broke;
             if (!found[x] || found[x]->end_ns - found[x]->start_ns < m->end_ns - m->start_ns)
@@ -418,7 +424,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
             double wide = t->to - t->from, at = (double)to->start_ns;
             if (at < t->from || at >= t->to)
                 window_set(t, at - wide / 2, at + wide / 2);
-            t->column = (int)((at - t->from) / (t->to - t->from) * view->columns);
+            t->column = column_at(t, at);
         } else {
             tui_say(view->tui, "no compile there on this lane");
         }
