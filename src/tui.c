@@ -757,10 +757,10 @@ static void file_look(struct tui *tui)
         return;
     if (stat(tui->path, &st) != 0) {
         tui->gone = true;
-        tui_alarm(tui, "%s was deleted; what was recorded until now can still be read here", tui->path);
+        tui_alarm(tui, "the trace was deleted; what it had can still be read here");
     } else if (st.st_dev != tui->device || st.st_ino != tui->inode) {
         tui->gone = true;
-        tui_alarm(tui, "%s was replaced by another file; this is still the old one: end and begin anew to see it", tui->path);
+        tui_alarm(tui, "the trace was replaced by another file; this is still the old one");
     }
 }
 

@@ -244,7 +244,7 @@ static void breaks_put(struct function *f)
     struct doc *doc = f->doc;
     struct query *query = ask(f,
         "SELECT MIN(b.graph_break_id), b.line, substr(b.reason, 1, 300), COUNT(*), MIN(b.resume_code_id), MIN(r.qualname) FROM graph_break b"
-        " LEFT JOIN code r ON r.code_id = b.resume_code_id WHERE b.code_id IN $codes GROUP BY b.line, substr(b.reason, 1, 300) ORDER BY b.line LIMIT 60");
+        " LEFT JOIN code r ON r.code_id = b.resume_code_id WHERE b.code_id IN $codes GROUP BY b.line, substr(b.reason, 1, instr(b.reason || char(10), char(10))) ORDER BY b.line LIMIT 60");
     bool any = false;
 
     while (query_step(query)) {

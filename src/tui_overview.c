@@ -132,7 +132,7 @@ static void calls_put(struct doc *doc, struct db *db)
 static void again_put(struct doc *doc, struct db *db)
 {
     struct query *query = db_query(db,
-        "SELECT MIN(r.rowid), c.qualname, COALESCE(r.source, g.source, r.kind, g.kind), COUNT(DISTINCT r.compile_id), group_concat(DISTINCT r.actual),"
+        "SELECT MIN(r.rowid), c.qualname, COALESCE(r.source, g.source, r.kind, g.kind), COUNT(DISTINCT r.compile_id), replace(group_concat(DISTINCT r.actual), ',', ', '),"
         " MIN(r.expected), COALESCE(r.text, g.expression), MIN(r.compile_id), c.filename, c.first_line "
         "FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id"
         " LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE COALESCE(r.ordinal, 0) = 0"

@@ -318,12 +318,19 @@ static void on_deadly_signal(int number)
     raise(number);
 }
 
-static volatile sig_atomic_t size_changed;
+static volatile sig_atomic_t size_changed, stop_wanted;
 
 static void on_winch(int unused)
 {
     (void)unused;
     size_changed = 1;
+}
+
+/* Sent by another program: the loop stops as by Ctrl-Z, which in raw mode is a key. */
+static void on_tstp(int unused)
+{
+    (void)unused;
+    stop_wanted = 1;
 }
 
 static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
@@ -340,6 +347,8 @@ static void signals_take(void)
             sigaction(deadly[i], &action, NULL);
     }
     sigaction(SIGWINCH, &winch, NULL);
+    winch.sa_handler = on_tstp;
+    sigaction(SIGTSTP, &winch, NULL);
 }
 
 /* ---- styles on the terminal ------------------------------------------------ */
@@ -421,6 +430,7 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
         *why = strerror(errno);
         goto err;
     }
+    signals_take(); /* before ncurses takes them: it leaves alone what is taken */
     if (!newterm(NULL, stdout, keys)) {
         *why = "ncurses cannot start on this terminal";
         goto err;
@@ -433,7 +443,6 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
     if (tigetstr((char *)(uintptr_t) "kmous") != NULL && tigetstr((char *)(uintptr_t) "kmous") != (char *)-1)
         rescue.bytes += 18;
     rescue.armed = 1;
-    signals_take();
     raw();
     noecho();
     nonl();
@@ -488,7 +497,7 @@ void screen_resize(struct screen *screen, int rows, int columns)
             return;
         rows = size.ws_row;
         columns = size.ws_col;
-        resizeterm(rows, columns);
+        resize_term(rows, columns); /* not resizeterm(), which types a key */
         clearok(curscr, TRUE);
     }
     grid_size(screen, rows, columns);
@@ -567,6 +576,11 @@ struct key screen_key(struct screen *screen)
         key.code = K_RESIZE;
         return key;
     }
+    if (stop_wanted) {
+        stop_wanted = 0;
+        key.code = K_CONTROL('z');
+        return key;
+    }
     got = get_wch(&wide);
     if (got == KEY_CODE_YES && wide == KEY_MOUSE)
         return mouse_read();
@@ -614,7 +628,9 @@ void screen_stop(struct screen *screen)
     if (!screen->terminal)
         return;
     screen_suspend(screen);
+    signal(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP); /* the whole job, as the terminal would */
+    signal(SIGTSTP, on_tstp);
     screen_resume(screen);
 }
 

@@ -60,7 +60,12 @@ static struct job *job_take(struct work *work)
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
+    const char *path = job->db ? db_path(job->db) : "";
+    size_t length = strlen(path);
 
+    /* Which file it is about is on the screen already. */
+    if (length && !strncmp(line, path, length) && line[length] == ':' && line[length + 1] == ' ')
+        line += length + 2;
     if (!job->error)
         job->error = strdup(line);
 }
