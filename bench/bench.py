@@ -11,7 +11,7 @@ target. A target that is missed is marked, but never an error: only a wrong
 result, or a measurement that cannot be made, makes the exit status 1.
 
 The programs are in programs/, what a figure measures is said in figures.py and
-shim.py, and the yardsticks are in yardstick.c. The measured program is pinned to one
+shim.py and the like, and the yardsticks are in yardstick.c. The measured program is pinned to one
 processor (--cpu) and the collector to the others, so two processors at least,
 otherwise idle, are needed for figures worth quoting.
 """
@@ -24,6 +24,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure
 import with_torch  # noqa: F401  enters its figure
 from figures import FIGURES

@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show check export merge sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show replay check export merge sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -80,6 +80,20 @@ _dyntrace()
             COMPREPLY=($(compgen -W "--full --json --help" -- "$cur"))
         else
             _dyntrace_files .db # a function's name cannot be known before the trace is
+        fi
+        ;;
+    replay)
+        if [[ $prev == --what-if ]]; then
+            compopt -o nospace 2>/dev/null
+            COMPREPLY=($(compgen -W "best recompile_limit= accumulated_limit= order=mru order=fifo order=static isolate=region
+                backend_shared=no dynamic= dynamic=all drop_guard=" -- "$cur"))
+        elif [[ $prev == --@(commands|speed|function|next|previous|goto|filter|stop|guards) ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--commands --next --previous --goto --here --filter --stop --continue --back --play --cache
+                --guards --stack --source --speed --verify --what-if --function --calls --json --help" -- "$cur"))
+        else
+            _dyntrace_files .db
         fi
         ;;
     check)

@@ -46,9 +46,9 @@ static const char usage[] =
     "      --torch MODE     how torch.compile is watched. shim: it runs on dyntrace's evaluator, and every guard\n"
     "                       check is seen; observe: on its own; off: not; auto (default): shim where this torch\n"
     "                       and this Python were tested together, else observe\n"
-    "      --max-depth N    record at most N frames on top of each other\n"
+    "      --max-depth N    record at most N frames on top of each other, and no lookups of deeper ones\n"
     "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
-    "                       the totals of `report` still count them\n";
+    "                       the totals of `report` still count them; frames with a lookup are kept\n";
 
 struct options {
     const char *trace, *python;

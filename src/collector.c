@@ -547,8 +547,10 @@ static void drain_until_end(struct run *run, int spill_watch)
             words += guarded_drain(t, &fullest);
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
-        if (run->ended && !stragglers(run))
-            go_on = false;
+        if (run->ended) {
+            wait_for_events(run, 0); /* who has ended meanwhile is none: the drain may have taken long */
+            go_on = stragglers(run);
+        }
         /* Half full already: it fills while we sleep. */
         wait_for_events(run, fullest > 64 || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
         if (!go_on)

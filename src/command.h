@@ -16,7 +16,7 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct command command_run, command_collect, command_report, command_why, command_show, command_sql, command_fsck,
+extern const struct command command_run, command_collect, command_report, command_why, command_show, command_sql, command_replay, command_fsck,
     command_doctor;
 extern const struct command command_tui, command_check, command_export, command_merge;
 

@@ -110,7 +110,8 @@ static void rebuild_stack(struct decoder *d)
         if (!frame)
             break;
         *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
-                                       .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome};
+                                       .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome,
+                                       .looked_up = row.outcome != 0};
         previous = id;
         id = row.parent_id;
     }
@@ -194,6 +195,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     frame->code_id = code_id;
     frame->ordinal = now->entered;
     frame->outcome = 0;
+    frame->looked_up = false;
     now->entered++;
     now->current = id;
     ++*active_of(d, code_id);
@@ -208,6 +210,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     struct decode_at *now = &d->now;
     struct decode_frame *frame = &d->stack[--d->depth];
     uint64_t id = frame->frame_id, duration = ns - frame->start_ns, slot;
+    bool left_out = duration < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
     struct decode_total *total = total_of(d, frame->code_id);
     uint32_t *active = active_of(d, frame->code_id);
 
@@ -223,7 +226,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     slot = id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
     if (now->page != DECODE_NO_PAGE && slot < now->rows) {
         struct frame_row *row = &d->place->rows[slot];
-        if (duration < d->session->min_duration_ns && slot + 1 == now->rows) {
+        if (left_out && slot + 1 == now->rows) {
             /* Its place will be used again; what was committed must not need it. */
             d->commit_due = true;
             now->rows--;
@@ -231,8 +234,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
             return;
         }
         now->used -= frame_row_end(row, ns, exit);
-    } else if (duration < d->session->min_duration_ns && !now->rows &&
-               (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
+    } else if (left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
         /* The row goes away once no commit names it as open. A kill before that
          * leaves a short row, hence the end. */
         frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
@@ -299,13 +301,15 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
-    if (d->depth && outcome <= OUTCOME_MAX)
+    if (d->depth && outcome <= OUTCOME_MAX) {
+        d->stack[d->depth - 1].looked_up = true;
         d->host.decision(d->host.context, &(struct decode_decision){
             .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
             .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
             .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
             .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id, .compile = d->compile, .signature = d->signature, .checks = d->checks,
             .count = d->check_count});
+    }
     d->check_count = d->compile = d->signature = 0;
     if (outcome <= OUTCOME_MAX)
         decided(d, outcome, entry_id);

@@ -107,6 +107,7 @@ struct decode_frame {
     uint64_t frame_id, start_ns, child_ns;
     uint32_t code_id, ordinal;
     uint8_t outcome;
+    bool looked_up;
 };
 
 struct decoder {

@@ -745,7 +745,7 @@ int recorder_mend(const char *path, uint64_t *frames)
 /* ---- the end ---- */
 
 /* Copy every table but `frame` from the attached live file. */
-static int copy_tables(sqlite3 *db)
+static int copy_tables(sqlite3 *db, char **error)
 {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(db, "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -754,10 +754,10 @@ static int copy_tables(sqlite3 *db)
     while (!status && sqlite3_step(tables) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(tables, 0);
         char *sql = sqlite3_mprintf("DELETE FROM main.%w; INSERT INTO main.%w SELECT * FROM live.%w", name, name, name);
-        status = sql && sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+        status = sql && sqlite3_exec(db, sql, NULL, NULL, error) == SQLITE_OK ? 0 : -1;
         sqlite3_free(sql);
     }
-    sqlite3_finalize(tables);
+    sqlite3_finalize(tables); /* after which db has forgotten the error */
     return status;
 }
 
@@ -765,7 +765,7 @@ int recorder_join(const char *live, const char *frames, const char *state, const
 {
     static char why[512];
     sqlite3 *db = NULL;
-    char *sql = NULL;
+    char *sql = NULL, *copying = NULL;
 
     if (sqlite3_open_v2(frames, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_exec(db, "PRAGMA synchronous=OFF;", NULL, NULL, NULL) != SQLITE_OK) /* a journal: all or nothing */
@@ -774,7 +774,7 @@ int recorder_join(const char *live, const char *frames, const char *state, const
     if (!sql || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         goto done;
-    if (copy_tables(db))
+    if (copy_tables(db, &copying))
         goto done;
     if (sqlite3_exec(db, "UPDATE main.frame SET cache_entry_id ="
                          " (SELECT l.cache_entry_id FROM live.late_entry l WHERE l.frame_id = main.frame.frame_id)"
@@ -791,8 +791,9 @@ int recorder_join(const char *live, const char *frames, const char *state, const
     sqlite3_free(sql);
     return recorder_publish(live, frames, error);
 done:
-    snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
+    snprintf(why, sizeof why, "%s", copying ? copying : sqlite3_errmsg(db));
     *error = why;
+    sqlite3_free(copying);
     sqlite3_free(sql);
     sqlite3_close(db);
     return -1;

@@ -37,7 +37,8 @@ struct cache_entry {
     PyObject *flat;             /* owned: `code` with every argument positional; NULL: not made yet */
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
     unsigned running;           /* calls of `function` under way */
-    PyObject *backend;          /* owned */
+    PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
+    const void *born_for;       /* such a one's backend, to be compared and no more */
     PyObject *compile_id;       /* owned: "2/0": third code object compiled, first time */
     PyObject *annotation;       /* owned */
     PyObject *invalid_reason;   /* owned, or NULL while valid */
@@ -178,6 +179,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
 /* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
  * The attributes may be the program's code. */
 PyObject *shim_backend_of(PyObject *callback);
+/* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
+bool shim_same_backend(PyObject *entry, PyObject *wanted);
 /* The frame's variables by name: a new dict, for guards and callbacks. */
 PyObject *shim_frame_locals(compat_frame *frame);
 /* A view of FRAME for a callback; shim_frame_close ends it. New references. */

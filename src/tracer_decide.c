@@ -86,7 +86,7 @@ PyObject *shim_backend_of(PyObject *callback)
     return at;
 }
 
-static bool same_backend(PyObject *entry, PyObject *wanted)
+bool shim_same_backend(PyObject *entry, PyObject *wanted)
 {
     int same;
 
@@ -218,7 +218,7 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
             struct cache_entry *entry = entries[i];
             if (!entry->check || entry->region != (common ? -1 : region))
                 continue;
-            if (same_backend(entry->backend, backend))
+            if (shim_same_backend(entry->backend, backend))
                 status = try_entry(entry, frame, locals, d, i, i + 1 == count, found);
             else
                 decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);

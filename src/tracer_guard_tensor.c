@@ -416,7 +416,8 @@ static int find_keys(struct guard_tensor *t, PyObject *value)
 
     torch = modules ? Py_XNewRef(PyDict_GetItemString(modules, "torch")) : NULL;
     tensor = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
-    native = tensor && PyObject_IsInstance(value, tensor) > 0 ? PyObject_GetAttrString(torch, "_C") : NULL;
+    if (tensor && PyType_Check(tensor) && PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)tensor))
+        native = PyObject_GetAttrString(torch, "_C");
     for (int i = 0; native && i < 3; i++)
         if (!(*slots[i] = PyObject_GetAttrString(native, functions[i])))
             break;

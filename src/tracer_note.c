@@ -243,6 +243,58 @@ static PyObject *note_loss(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* OURS(*ARGS, **KWARGS), which the program's trace functions do not see. NULL: it failed, and that is noted. */
+static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
+{
+    struct torch_quiet quiet;
+    PyObject *result;
+
+    torch_quiet_begin(&quiet);
+    result = PyObject_Call(ours, args, kwargs);
+    if (!result)
+        torch_bridge_failed("a function of torch's");
+    torch_quiet_end(&quiet);
+    return result;
+}
+
+/* THREE is (before, theirs, after). A function of C, so that in the stack there is nothing of ours. */
+static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
+{
+    PyObject *before = PyTuple_GET_ITEM(three, 0), *token, *result, *more, *done;
+
+    token = before == Py_None ? NULL : call_quietly(before, args, kwargs);
+    result = PyObject_Call(PyTuple_GET_ITEM(three, 1), args, kwargs);
+    if (result && (more = PyTuple_New(PyTuple_GET_SIZE(args) + 1))) {
+        PyTuple_SET_ITEM(more, 0, Py_NewRef(token ? token : Py_None));
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+            PyTuple_SET_ITEM(more, i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+        done = call_quietly(PyTuple_GET_ITEM(three, 2), more, kwargs);
+        Py_XDECREF(done);
+        Py_DECREF(more);
+    }
+    if (result)
+        PyErr_Clear();
+    Py_XDECREF(token);
+    return result;
+}
+
+static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around, METH_VARARGS | METH_KEYWORDS, NULL};
+
+static PyObject *around(PyObject *module, PyObject *args)
+{
+    PyObject *function, *method;
+
+    (void)module;
+    if (!PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 3) {
+        PyErr_SetString(PyExc_TypeError, "_around(before, theirs, after)");
+        return NULL;
+    }
+    function = PyCFunction_New(&around_method, args);
+    method = function ? PyInstanceMethod_New(function) : NULL; /* found in a class it is given the instance */
+    Py_XDECREF(function);
+    return method;
+}
+
 #undef PARSE
 
 PyMethodDef note_methods[] = {
@@ -262,5 +314,8 @@ PyMethodDef note_methods[] = {
      "_note_mark(code, action, recursive_action, reason)\n\nHow calls of CODE are treated from now on."},
     {"_note_rank", note_rank, METH_VARARGS, "_note_rank(rank, local_rank)\n\n-1: not known."},
     {"_note_loss", note_loss, METH_VARARGS, "_note_loss(text)\n\nSomething could not be recorded."},
+    {"_around", around, METH_VARARGS,
+     "_around(before, theirs, after) -> function, also for a class\n\n"
+     "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). Nobody sees ours."},
     {NULL, NULL, 0, NULL},
 };

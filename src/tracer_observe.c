@@ -34,6 +34,7 @@ struct pending {
     struct open_frame *open;    /* its record */
     struct code_state *state;   /* of its code; held. NULL until a compile */
     struct cache_entry *entry;  /* owned: what the compile made, or NULL */
+    int64_t region;             /* that the compile is for */
     struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
@@ -41,6 +42,7 @@ struct pending {
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
 static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
+static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
 static PyTypeObject *torch_frame_type;         /* owned */
 
 /* ---- what compiled code is ---- */
@@ -55,7 +57,7 @@ static struct cache_entry *entry_of(PyCodeObject *code)
 
 /* GUARDED, the callback's answer, becomes an entry of ours, known by its code. It
  * keeps nothing of the program's: it dies with the code, which torch keeps. */
-static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend)
+static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
     PyObject *code = PyObject_GetAttrString(guarded, "code"), *guard = PyObject_GetAttrString(guarded, "guard_manager");
     struct code_state *compiled = code && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
@@ -64,7 +66,8 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     if (compiled && guard && !compiled->compiled && (entry = PyObject_New(struct cache_entry, &cache_entry_type))) {
         memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
         entry->torch = true;
-        entry->region = -1;
+        entry->region = region;
+        entry->born_for = backend;
         entry->compile_id = PyObject_GetAttrString(guarded, "compile_id");
         entry->guard = guard; /* borrowed, for decision_entry_born() */
         entry->backend = backend;
@@ -98,20 +101,45 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
     return false;
 }
 
+/* The region that torch looks into now. */
+static int64_t region_now(void)
+{
+    PyObject *value = torch_region_now ? PyObject_CallNoArgs(torch_region_now) : NULL;
+    long long region = value ? PyLong_AsLongLong(value) : -1;
+
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return region;
+}
+
+/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? */
+static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
+{
+    PyObject *own = PyObject_GetAttrString(item, "backend");
+    bool same = own ? shim_same_backend(own, backend) : entry->born_for == backend; /* torch 2.6 does not tell */
+
+    PyErr_Clear();
+    Py_XDECREF(own);
+    return same;
+}
+
 /* The entries that did not fit, and why, as far as asking again tells. */
-static void missed(struct pending *p)
+static void missed(struct pending *p, PyObject *backend)
 {
     PyObject *list, *locals;
     struct torch_quiet quiet;
 
     torch_quiet_begin(&quiet);
+    p->region = region_now();
     list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
     p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
         PyObject *code = PyObject_GetAttrString(PyList_GET_ITEM(list, i), "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
-        if (entry)
-            decision_add(&p->decision, entry, RESULT_FAIL, 0, UINT32_MAX, 0);
+        if (entry && (entry->region < 0 || entry->region == p->region)) { /* others are not looked at */
+            bool same = is_for(entry, PyList_GET_ITEM(list, i), backend);
+            decision_add(&p->decision, entry, same ? RESULT_FAIL : RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+        }
         Py_XDECREF(code);
         PyErr_Clear();
     }
@@ -170,7 +198,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
         if (!guarded && PyObject_HasAttrString(result, "guard_manager"))
             guarded = Py_NewRef(result);
         if (guarded && guarded != Py_None)
-            p->entry = entry_new(p->state, guarded, backend);
+            p->entry = entry_new(p->state, guarded, backend, p->region);
         else
             take_strategy(p->state, result, &actions, &for_code);
         outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
@@ -203,7 +231,7 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(compat_local(frame, 0));
     torch_quiet_end(&quiet);
-    missed(p);
+    missed(p, backend);
     decision_ask(&p->decision, p->state);
     if (torch_settings.begin) {
         torch_quiet_begin(&quiet);
@@ -445,6 +473,8 @@ static PyObject *observe(PyObject *self, PyObject *module)
 {
     PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
 
+    torch_region_now = PyObject_GetAttrString(module, "get_eval_frame_isolate_recompiles_id");
+    PyErr_Clear();
     torch_entries = PyObject_GetAttrString(module, "_debug_get_cache_entry_list");
     if (torch_entries)
         torch_frame_type = (PyTypeObject *)PyObject_GetAttrString(module, "_PyInterpreterFrame");

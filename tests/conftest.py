@@ -25,7 +25,6 @@ collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than some ten seconds")
-    config.addinivalue_line("markers", "timing: measures; means nothing under a sanitizer")
 
 
 def version_of(python):

@@ -181,18 +181,3 @@ def test_recorded(record, run, python):  # noqa: F811
     assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
     assert run("check", trace.path, "--max-recompiles", "1").returncode == 1
     assert run("check", trace.path, "--max-recompiles", "0", "--after-warmup", "3").returncode == 0
-
-
-@pytest.mark.timing
-def test_large(dyntrace, plant):  # noqa: F811
-    p = plant()
-    size_changes(p)
-    p.db.executescript("""
-    WITH RECURSIVE r(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM r WHERE i < 301000)
-        INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
-    INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")
-    path = p.done()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert subprocess.run([dyntrace, "check", path, "--max-guard-us", "0.2", "--max-recompiles", "3"]).returncode == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime - before.ru_utime < 0.5

@@ -10,9 +10,9 @@ import pytest
 
 from test_run import holds
 
-# What torch/_dynamo/__init__.py finds when it begins. Its functions are written in C in a real torch.
+# What torch/_dynamo/__init__.py finds when it begins. Its functions are written in C, as a real torch's.
 EVALUATOR = """
-    import sys, types
+    import collections, sys, types
     _C = types.ModuleType("torch._C")
     _C._dynamo = types.ModuleType("torch._C._dynamo")
     evaluator = _C._dynamo.eval_frame = types.ModuleType("torch._C._dynamo.eval_frame")
@@ -20,15 +20,15 @@ EVALUATOR = """
         sys.modules[module.__name__] = module
     class Tensor:
         pass
-    callback = None
-    def set_eval_frame(new):
-        global callback
-        old, callback = callback, new
-        return old
-    evaluator.set_eval_frame = set_eval_frame
-    evaluator.reset_code = evaluator.skip_code = lambda code: None
-    evaluator.set_code_exec_strategy = lambda code, strategy: None
-    evaluator._debug_get_cache_entry_list = lambda code: []
+    def evaluators(): # sent a new one, it gives the old one
+        old = new = None
+        while True:
+            old, new = new, (yield old)
+    evaluator.set_eval_frame = evaluators().send
+    evaluator.set_eval_frame(None)
+    evaluator.reset_code = evaluator.skip_code = [].append
+    evaluator.set_code_exec_strategy = {}.setdefault
+    evaluator._debug_get_cache_entry_list = collections.defaultdict(list).__getitem__
     evaluator._PyInterpreterFrame = type("_PyInterpreterFrame", (), {})
 """
 PROGRAM = """
@@ -162,19 +162,16 @@ def test_a_torch_that_cannot_be_watched_is_a_loss(watched, lacks, mode):
     assert cause.startswith("torch bridge: ") and "AttributeError" in cause
 
 
-@pytest.mark.xfail(reason="hostile-small.md 1", strict=True)
 def test_off_is_said(watched):
     assert watched(torch("2.13.0"), "--torch", "off").torch == ("2.13.0", "off", None)
 
 
-@pytest.mark.xfail(reason="hostile-small.md 2", strict=True)
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 def test_without_set_eval_frame_nothing_is_watched(watched, mode):
     trace = watched(torch("2.13.0", "del evaluator.set_eval_frame"), "--torch", mode)
     assert trace.torch[1] not in ("shim", "observe") or trace.lost
 
 
-@pytest.mark.xfail(reason="hostile-small.md 3", strict=True)
 def test_the_loss_says_what_is_missing(watched):
     trace = watched(torch("2.5.0", "del evaluator._debug_get_cache_entry_list"), "--torch", "observe")
     assert "SystemError" not in "".join(trace.lost)
@@ -202,11 +199,10 @@ def test_a_canary_that_fails(watched):
     assert trace.ours == ["dyntrace: " + trace.torch[2]] and not trace.lost
 
 
-@pytest.mark.xfail(reason="hostile-program-patched-before-us.md", strict=True)
 @pytest.mark.parametrize("what", ["RuntimeError('not today')", "SystemExit(3)", "KeyboardInterrupt"])
 def test_a_canary_that_raises(watched, what):
     trace = watched(torch("2.13.0"), "--torch", "shim", before=ODD.replace("DO", f"raise {what}"))
-    assert trace.torch[1] == "observe" and what[:11] in trace.torch[2]
+    assert trace.torch[1] == "observe" and what.partition("(")[0] in trace.torch[2]
 
 
 WATCHERS = {
@@ -231,7 +227,6 @@ def test_attaching_is_not_seen(watched, watcher, mode):
     assert trace.torch[1] == mode and not trace.lost
 
 
-@pytest.mark.xfail(reason="hostile-small.md 6", strict=True)
 def test_monitoring_does_not_see_it(watched, python):
     before = """
         import sys
@@ -244,4 +239,4 @@ def test_monitoring_does_not_see_it(watched, python):
         m.register_callback(3, m.events.PY_START, lambda code, at: print(code.co_name) if "dyntrace" in code.co_filename else None)
     """
     if watched(torch("2.13.0"), "--torch", "shim", before=before).status == 99:
-        pytest.xfail("CPython 3.12 has it first")
+        pytest.skip("CPython 3.12 has it first")

@@ -173,7 +173,7 @@ def _canary():
         return ""  # somebody would watch it
     try:
         return _canary_of(sys._getframe)
-    except Exception as error:
+    except BaseException as error:
         return "the function that it replaced raised %s" % type(error).__name__
 
 

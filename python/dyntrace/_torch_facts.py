@@ -284,14 +284,13 @@ def _exception_text(error):
 def _hook_events():
     filled = _dynamo_utils.record_chromium_event_internal # here, or whatever it was filled with before us
 
-    def record_chromium_event_internal(event):
+    def after(token, event):
         try:
             _event(event)
         except Exception as error:
             _lost("phase", error)
-        return filled(event)
 
-    _dynamo_utils.record_chromium_event_internal = record_chromium_event_internal
+    _dynamo_utils.record_chromium_event_internal = native._around(None, filled, after)
 
 
 def _event(event):
@@ -503,10 +502,8 @@ def _texts(values, depth):
 
 def _hook_unsupported():
     unsupported = sys.modules["torch._dynamo.exc"].Unsupported
-    original = unsupported.add_to_stats
 
-    def add_to_stats(self, category="unimplemented"):
-        original(self, category)
+    def after(token, self, category="unimplemented"):
         try:
             if _thread.compiles:
                 if category == "graph_break":
@@ -516,22 +513,20 @@ def _hook_unsupported():
         except Exception as error:
             _lost("graph break", error)
 
-    unsupported.add_to_stats = add_to_stats
+    unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, after)
 
 
 def _hook_break():
     reason_class = sys.modules["torch._dynamo.output_graph"].GraphCompileReason
-    original = reason_class.__post_init__
 
-    def __post_init__(self):
-        original(self)
+    def after(token, self):
         try:
             if self.graph_break and _thread.compiles:
                 _reasoned_break(self, sys._getframe(2)) # 1 is the __init__ that dataclass wrote
         except Exception as error:
             _lost("graph break", error)
 
-    reason_class.__post_init__ = __post_init__
+    reason_class.__post_init__ = native._around(None, reason_class.__post_init__, after)
 
 
 def _counted_break(error, frame):

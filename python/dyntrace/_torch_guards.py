@@ -502,7 +502,8 @@ def _global_state(look):
         return rows
     was, now = _flags(json.loads(before)), _flags(json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__()))
     names = [name for name in was if was[name] != now.get(name)]
-    names = [name for name in names if name in changed] or names
+    # In the order in which torch compares them: whoever asks wants the first to be the one that decided.
+    names = [name for name in changed if name in names] or names
     return [(name, str(was[name]), str(now.get(name))) for name in names]
 
 

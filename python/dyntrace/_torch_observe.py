@@ -27,12 +27,12 @@ def watch_deaths():
     if original is None:
         return
 
-    def invalidate(self, *args, **kwargs):
-        code = getattr(getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None)
-        result = original(self, *args, **kwargs)
+    def before(self, *args, **kwargs):
+        return getattr(getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None)
+
+    def after(code, self, *args, **kwargs):
         reason = getattr(getattr(self, "guard_manager", None), "invalidation_reason", None)
         if code is not None:
             _dyntrace._observe_death(code, str(reason or "invalidated by torch"))
-        return result
 
-    manager.invalidate = invalidate
+    manager.invalidate = _dyntrace._around(before, original, after)

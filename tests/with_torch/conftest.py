@@ -76,7 +76,7 @@ class Run:
     @functools.cached_property
     def known(self):
         known = json.loads(self.out.splitlines()[-1]) if self.out else {}
-        assert known and self.status == known.get("status", 0), self.out[-2000:] + self.err[-6000:]
+        assert known and self.status == known.get("results", {}).get("status", 0), self.out[-2000:] + self.err[-6000:]
         return known
 
     def rows(self, sql, *values):

@@ -155,7 +155,7 @@ modes = pytest.mark.parametrize("mode", MODES)
 WORK = """
     def g(x): return x * 2
     def f(x): return g(x) + 1
-    def work(what):
+    def work(what, tell=True):
         torch._dynamo.reset()
         del ran[:]
         c = C(f)
@@ -164,7 +164,7 @@ WORK = """
             C(lambda x: (print("break"), x + 1), fullgraph=True)(one)
         except Exception as error:
             shapes.append(type(error).__name__)
-        out(what, shapes, len(ran), other.seen())
+        out(what, shapes, len(ran), tell and other.seen())
 """
 program("evaluator_before", """
     import other
@@ -179,9 +179,8 @@ program("evaluator_after", WORK + """
     import other, torch._dynamo
     other.install()
     work("it lies above")
-    out(other.remove())
-    other.seen()
-    work("it is gone or lies below")
+    other.remove()  # which it can where the evaluator of torch.compile is not put above it
+    work("it is gone or lies below", False)
 """)
 
 
@@ -502,18 +501,18 @@ program("signals", """
     seen = []
     f(torch.ones(4)), f(one)  # from here on there are only hits
     signal.signal(signal.SIGALRM, lambda *ignored: seen.append(tuple(f(one).shape)))
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.1)  # again and again: torch, too, swallows what is raised in some places
     while not seen:
         f(one)
     def raises(*ignored):
         raise TimeoutError("now")
-    signal.signal(signal.SIGALRM, raises)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
     try:
+        signal.signal(signal.SIGALRM, raises)
         while True:
             f(one)
     except TimeoutError as error:
-        out(repr(error), seen)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        out(repr(error), seen[0])
     # Little left of the recursion limit: in a hit it reaches as far as it does alone; a compile fails or does not.
     def down(n): return f(one) if n <= 0 else down(n - 1)
     sys.setrecursionlimit(400)
@@ -563,7 +562,7 @@ def test_a_name_that_others_have(same, mode):
                       "WHERE filename = '<string>'") == [(2, 0)] * 2
 
 
-@pytest.mark.parametrize("mode, options", [("shim", "--frames user --include */plainly.py"), ("observe", "--max-depth 2 --exclude g"),
+@pytest.mark.parametrize("mode, options", [("shim", "--frames user --include */plainly.py"), ("observe", "--max-depth 3 --exclude g"),
                                            ("shim", "--min-duration 1s --frames user")])
 def test_options(same, mode, options):
     trace = same("plainly", mode, *options.split())

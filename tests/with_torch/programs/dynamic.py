@@ -63,6 +63,6 @@ for times, wants in ((3, "compiled"), (4, "compiled"), (5, "hit"), (-6, "hit"), 
 know.cause("scaled", 1, 0, "L['times']", 3, 4)
 # Another type is never dynamic.
 results.append(know.call("scaled: compiled", scaled, torch.ones(2), 2.5))
-know.cause("scaled", 2, 0, "L['times']", "int", "float", "TYPE_MATCH")
+know.cause("scaled", 2, 0, "L['times']", 3, 2.5)
 know.cause("scaled", 2, 1, "L['times']", "int", "float", "TYPE_MATCH")
 know.done(always, marked, automatic, scaled, results=results)

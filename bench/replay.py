@@ -1,0 +1,177 @@
+"""The figure `replay`: what `dyntrace replay` takes on a trace of 10 M frames and 1 M lookups.
+
+The trace is made here, once, and kept in build/: 4 threads, 100 functions with guards on the size of an input, each called
+with 12 sizes, of which 8 are compiled before the limit is reached. Its decisions follow from one another, as recorded ones
+do. Reading the trace counts in --verify and --what-if; a step is what a step more takes.
+"""
+import os
+import random
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+from figures import figure
+from interpreters import BENCH, Failed
+from tables import at_least, at_most
+
+ROOT = os.path.dirname(BENCH)
+THREADS, FUNCTIONS, SIZES, LIMIT = 4, 100, 12, 8
+FRAMES_OF_CALL = 10
+CALL_NS = 20000
+BATCH = 250       # calls of one thread after the other, as threads take turns
+VERSION = 3       # of what is below
+STEPS = 400
+MEMORY_MB = 200
+
+
+def big_trace(lookups):
+    """Path of the trace, made if it is not there. Frames are ten times the lookups."""
+    path = os.path.join(ROOT, "build", f"bench-replay-{lookups}-{VERSION}.db")
+    if os.path.exists(path):
+        return path
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = path + ".part"
+    if os.path.exists(part):
+        os.unlink(part)
+    db = sqlite3.connect(part)
+    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
+    schema, indices = open(os.path.join(ROOT, "schemas", "trace.sql")).read(), []
+    db.executescript(schema + open(os.path.join(ROOT, "schemas", "views.sql")).read())
+    for table in ("lookup", "guard_check"):  # as the recorder does
+        for name, sql in db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", [table]).fetchall():
+            db.execute(f"DROP INDEX {name}")
+            indices.append(sql)
+    fill(db, lookups)
+    for sql in indices:
+        db.execute(sql)
+    db.commit()
+    db.close()
+    os.rename(part, path)
+    return path
+
+
+def fill(db, lookups):
+    choose = random.Random(7)
+    span = lookups * CALL_NS
+    db.executemany("INSERT INTO meta VALUES (?, ?)", [
+        ("dyntrace_version", "bench"), ("state", "complete"), ("started_unix_ns", 1700000000000000000), ("host", "bench"),
+        ("command", '["python", "bench.py"]'), ("clock", "tsc"), ("span_ns", span), ("frame_count", lookups * FRAMES_OF_CALL),
+        ("open_frame_count", 0)])
+    db.execute("INSERT INTO process(process_id, pid, argv, python_version, mode, start_ns, end_ns, exit_code) VALUES"
+               " (1, 1000, '[\"python\"]', '3.11.7', 'all', 0, ?, 0)", [span])
+    db.executemany("INSERT INTO thread VALUES (?, 1, ?, ?)", [(t + 1, 1000 + t, f"worker {t}") for t in range(THREADS)])
+    db.executemany("INSERT INTO code VALUES (?, 1, ?, ?, ?, 'function', NULL, ?)",
+                   [(c, f"/srv/app/module_{c % 40}.py", f"f{c}", c, c * 7919) for c in range(1, FUNCTIONS + FRAMES_OF_CALL)])
+    db.executemany("INSERT INTO signature VALUES (?, ?)", [(size, f"x: array.array d[{size}], n: int 1") for size in range(1, SIZES + 1)])
+    db.execute("""WITH RECURSIVE frames(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM frames WHERE i + 1 < :calls * :size)
+        INSERT INTO frame SELECT i + 1, i / :size / :batch % :threads + 1, CASE WHEN i % :size THEN i - i % :size + 1 END,
+            CASE WHEN i % :size THEN :functions + i % :size ELSE i / :size % :functions + 1 END, 0, 0,
+            i / :size * :ns + i % :size * 1000, i / :size * :ns + CASE WHEN i % :size THEN i % :size * 1000 + 900 ELSE :ns - 100 END, NULL, 0
+        FROM frames""", {"calls": lookups, "size": FRAMES_OF_CALL, "batch": BATCH, "threads": THREADS, "functions": FUNCTIONS, "ns": CALL_NS})
+    caches = [[] for _ in range(FUNCTIONS)]  # (entry, size), as tried
+    size_of = [1] * FUNCTIONS
+    rows, checks, entries = [], [], 0
+
+    def flush():
+        db.executemany("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, 400, ?, ?, ?, ?)", rows)
+        db.executemany("INSERT INTO guard_check(lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run, duration_ns)"
+                       " VALUES (?, ?, ?, ?, ?, ?, ?)", checks)
+        rows.clear()
+        checks.clear()
+
+    for i in range(lookups):
+        f = i % FUNCTIONS
+        if choose.random() < 0.05:  # most calls are as the one before, and some sizes are seldom
+            size_of[f] = min(SIZES, 1 + int(choose.expovariate(0.6)))
+        cache, size, found, at = caches[f], size_of[f], None, i * CALL_NS + 100
+        for position, (entry, its) in enumerate(cache):
+            checks.append((i + 1, position, entry, "pass" if its == size else "fail", None if its == size else entry * 2 - 1,
+                           2 if its == size else 1, 80 + position))
+            if its == size:
+                found = position
+                break
+        tried = len(cache) if found is None else found + 1
+        if found is not None:
+            cache.insert(0, cache.pop(found))
+            rows.append((i + 1, i * FRAMES_OF_CALL + 1, i // BATCH % THREADS + 1, f + 1, at, 1, cache[0][0], tried, None))
+        elif len(cache) == LIMIT:
+            rows.append((i + 1, i * FRAMES_OF_CALL + 1, i // BATCH % THREADS + 1, f + 1, at, 5, None, tried, size))
+        else:
+            entries += 1
+            label = f"{f}/{len(cache)}"
+            db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'compiler', NULL, 2, ?, NULL, NULL)", [entries, f + 1, entries, label, at + 200])
+            db.executemany("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, NULL)", [
+                (entries * 2 - 1, entries, 0, "TENSOR_MATCH", "L['x']", f"L['x'] is array.array d size ({size},) stride (8,)"),
+                (entries * 2, entries, 1, "EQUALS_MATCH", "L['n']", "L['n'] == 1")])
+            db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, NULL, NULL)",
+                       [entries, i * FRAMES_OF_CALL + 1, f + 1, i // BATCH % THREADS + 1, label, at + 100, at + 250, entries])
+            db.executemany("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, 'TENSOR_MATCH', 'L[''x'']', ?, ?, NULL, 'observed')",
+                           [(entries, entry, entry * 2 - 1, f"size[0] = {its}", f"size[0] = {size}") for entry, its in cache])
+            if not cache:
+                db.execute("INSERT INTO graph_break VALUES (?, ?, ?, 10, 8, 'call of print', NULL, NULL)", [entries, entries, f + 1])
+            cache.insert(0, (entries, size))
+            rows.append((i + 1, i * FRAMES_OF_CALL + 1, i // BATCH % THREADS + 1, f + 1, at, 2, entries, tried, size))
+        if len(rows) == 10000:
+            flush()
+    flush()
+
+
+def measure(argv, times, status=0, stdin=None):
+    """(best processor seconds, best seconds, worst resident MB) of a command."""
+    cpu, wall, memory = [], [], []
+    for _ in range(times):
+        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as error:
+            given.write(stdin or "")
+            given.seek(0)
+            begun = time.monotonic()
+            process = subprocess.Popen(argv, stdin=given, stdout=subprocess.DEVNULL, stderr=error)
+            _, ended, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(ended)
+            wall.append(time.monotonic() - begun)
+            error.seek(0)
+            if process.returncode != status:
+                raise Failed(f"{' '.join(argv)}: exit {process.returncode}: {error.read().strip()}")
+        cpu.append(used.ru_utime + used.ru_stime)
+        memory.append(used.ru_maxrss / 1024)
+    return min(cpu), min(wall), max(memory)
+
+
+# What is stepped over, from where.
+WALKS = [("lookup", "goto 50%"), ("miss", "goto 50%"), ("compile", "goto 0%"), ("break", "goto 0%"), ("event", "goto 50%"), ("frame", "goto 50%"),
+         ("lookup", "filter function f7; goto 50%"), ("lookup", "filter outcome limit; filter thread 2; goto 50%")]
+
+
+@figure("replay", "dyntrace replay on a large trace", ["python", "figure", "processor", "resident", "held to", "measured", "target", ""], [
+    "processor: seconds of all threads, user and system; lookups a second are those of the clock, the trace read included",
+    "a step is what one more takes, of processor time",
+    "all lookups verified or decided again in one run; `best` decides them once for each setting that it tries"])
+def replay(table, python, options):
+    lookups = 1_000_000 // options.divisor
+    trace = big_trace(lookups)
+    program = os.path.join(ROOT, "build", "dyntrace")
+    times = options.processes
+
+    def add(what, argv, target):
+        cpu, wall, memory = measure([program, "replay", trace, *argv], times)
+        table.raw.append({"what": what, "cpu": cpu, "wall": wall, "memory_mb": memory})
+        table.add(python.version, what, f"{cpu:.2f} s", f"{memory:.0f} MB", "M lookups a second",
+                  *(at_least(lookups / wall / 1e6, target) if target else (f"{lookups / wall / 1e6:.2f}", "-", "")))
+        table.add(python.version, what, "", "", "resident MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
+
+    add("--verify", ["--verify"], 1)
+    for knobs in ("recompile_limit=4", "recompile_limit=16", "dynamic=L['x'][0]", "order=fifo"):
+        add(f"--what-if {knobs}", ["--what-if", knobs], 1)
+    add("--what-if best", ["--what-if", "best"], None)
+    for what, begin in WALKS:
+        cost = {}
+        for word in ("next", "previous"):
+            many = STEPS if what not in ("compile", "break") else 80
+            far = begin if word == "next" else begin.replace("goto 0%", f"goto last {what}")
+            none, _, _ = measure([program, "replay", trace], times, stdin=f"{far}\n")
+            some, _, memory = measure([program, "replay", trace], times, stdin=f"{far}\n" + f"{word} {what}\n" * many)
+            cost[word] = max(0, (some - none) / many * 1e3)
+        name = f"step: {what}" + (f" ({begin.rpartition(';')[0]})" if ";" in begin else "")
+        table.raw.append({"what": name, **cost})
+        for word, ms in cost.items():
+            table.add(python.version, f"{name}, {word}", "", f"{memory:.0f} MB", "ms a step", *at_most(ms, 5))

@@ -1,0 +1,81 @@
+/* prompt.c -- a line typed by a person, with history. See prompt.h.
+ *
+ * Runs in: the viewer. */
+#include "prompt.h"
+
+#include <editline/readline.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_sigint(int unused)
+{
+    (void)unused;
+    interrupted = 1;
+}
+
+/* libedit's own way to read tries again after a signal; this one ends the line. */
+static int getc_interruptible(FILE *in)
+{
+    mbstate_t state = {0};
+    wchar_t wide;
+    char byte;
+
+    for (;;) {
+        ssize_t got = read(fileno(in), &byte, 1);
+        if (got < 0 && errno == EINTR && !interrupted)
+            continue;
+        if (got <= 0)
+            return EOF;
+        switch (mbrtowc(&wide, &byte, 1, &state)) {
+        case (size_t)-2: /* more bytes to come */
+            break;
+        case (size_t)-1:
+            memset(&state, 0, sizeof state);
+            break;
+        case 0:
+            return 0;
+        default:
+            return (int)wide;
+        }
+    }
+}
+
+void prompt_begin(void)
+{
+    struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
+
+    sigaction(SIGINT, &action, NULL);
+    rl_readline_name = "dyntrace";
+    rl_catch_signals = 0;
+    rl_getc_function = getc_interruptible;
+    rl_initialize();
+    using_history();
+}
+
+bool prompt_interrupted(void)
+{
+    return interrupted;
+}
+
+char *prompt_line(const char *prompt)
+{
+    char *line;
+
+    interrupted = 0;
+    line = readline(prompt);
+    if (interrupted) {
+        free(line);
+        putchar('\n');
+        return strdup("");
+    }
+    if (line && *line)
+        add_history(line);
+    return line;
+}

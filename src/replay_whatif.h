@@ -1,0 +1,23 @@
+/* replay_whatif.h -- `dyntrace replay --what-if`.
+ *
+ * Runs in: the viewer. */
+#ifndef DYNTRACE_REPLAY_WHATIF_H
+#define DYNTRACE_REPLAY_WHATIF_H
+
+#include <stdbool.h>
+
+struct db;
+struct replay;
+
+enum { WHATIF_SETTINGS = 32 };
+struct replay_whatif {
+    const char *settings[WHATIF_SETTINGS]; /* borrowed: as they were typed */
+    int count;
+    bool json, calls;      /* calls: a row for each call */
+    const char *function;  /* borrowed: only this one is told, and weaker guards are its; or NULL */
+};
+
+/* The exit status. */
+int replay_whatif(struct db *db, struct replay *replay, const struct replay_whatif *asked);
+
+#endif

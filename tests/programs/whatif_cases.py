@@ -1,0 +1,206 @@
+"""Short programs with a compiler of their own, each under settings that its command line gives: whatif_cases.py CASE KEY=VALUE...
+
+Keys: recompile_limit, accumulated_limit; dynamic=NAME[DIM] and drop=KIND, which this compiler obeys."""
+import array
+import os
+import re
+import sys
+import threading
+
+import dyntrace
+import dyntrace.config
+from dyntrace.eval_frame import reset_code, set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, GuardTree, ID_MATCH, L, LIST_LENGTH, TENSOR_MATCH, TYPE_MATCH, WEAKREF_ALIVE
+from dyntrace.types import GuardedCode
+
+SETTINGS = dict(word.split("=", 1) for word in sys.argv[2:])
+DYNAMIC = {}
+for name, dimension in re.findall(r"(\w+)\[(\d+)\]", SETTINGS.get("dynamic", "")):
+    DYNAMIC.setdefault(name, []).append(int(dimension))
+dyntrace.config.recompile_limit = int(SETTINGS.get("recompile_limit", 8))
+dyntrace.config.accumulated_recompile_limit = int(SETTINGS.get("accumulated_limit", 256))
+
+
+def numbers(*sizes):
+    size = 1
+    for one in sizes:
+        size *= one
+    flat = memoryview(bytearray(8 * size)).cast("d")
+    return flat if len(sizes) == 1 else flat.cast("b").cast("d", sizes)
+
+
+def guards_of(frame, kinds):
+    for name, value in frame.f_locals.items():
+        kind = kinds.get(name)
+        if kind == "ignore":
+            continue
+        if kind == "id":
+            yield ID_MATCH(L[name])
+            yield WEAKREF_ALIVE(L[name])
+        elif isinstance(value, memoryview):
+            yield TENSOR_MATCH(L[name], dynamic_sizes=DYNAMIC.get(name))
+        elif isinstance(value, list):
+            yield LIST_LENGTH(L[name])
+        elif isinstance(value, (int, float, str)) and SETTINGS.get("drop") != "EQUALS_MATCH":
+            yield EQUALS_MATCH(L[name])
+        else:
+            yield TYPE_MATCH(L[name])
+
+
+def compile_all(*functions, **kinds):
+    """Compile each call of FUNCTIONS, guarded on all of its arguments, each as strictly as its value or KINDS say."""
+    codes = {function.__code__ for function in functions}
+
+    def compiler(frame, entry, state):
+        if frame.f_code not in codes:
+            return None
+        return GuardedCode(frame.f_code.replace(), GuardTree(list(guards_of(frame, kinds)), example=frame.f_locals))
+    return compiler
+
+
+def f(x, n=1):
+    return len(x) * n
+
+
+def g(n, name="a"):
+    return n, name
+
+
+def sizes():
+    set_eval_frame(compile_all(f))
+    for size in (4, 5, 6, 4, 5, 7, 7, 8, 8, 4, 9, 6, 9, 8):
+        f(numbers(size))
+
+
+def two_dimensions():
+    set_eval_frame(compile_all(f))
+    for shape in ((2, 3), (2, 4), (3, 3), (2, 3), (3, 4), (2, 5), (3, 5), (2, 3), (3, 4)):
+        f(numbers(*shape))
+
+
+def size_and_number():
+    set_eval_frame(compile_all(f))
+    for size, n in ((4, 1), (5, 1), (5, 2), (4, 2), (6, 2), (6, 1), (4, 1), (5, 2), (7, 3), (7, 3)):
+        f(numbers(size), n)
+
+
+def values():
+    set_eval_frame(compile_all(g))
+    for n in (1, 2, 3, 1, 2, 4, 4, 5, 1, 3, 5, 6, 6, 6):
+        g(n)
+
+
+def types():
+    set_eval_frame(compile_all(g))
+    for n in (1, 1.5, "x", 1, None, 1.5, None, "x", "y", "y", 2, None):
+        g(n)
+
+
+def unguarded():
+    """What no guard looks at does not make a call another one."""
+    set_eval_frame(compile_all(g, name="ignore"))
+    for i, n in enumerate((1, 2, 3, 1, 4, 4, 2, 5, 5)):
+        g(n, f"call {i}")
+
+
+def lengths():
+    def h(items):
+        return len(items)
+    set_eval_frame(compile_all(h))
+    for length in (1, 2, 3, 3, 1, 4, 4, 2, 5, 4):
+        h([0] * length)
+
+
+def resets():
+    set_eval_frame(compile_all(f))
+    for turn in range(3):
+        for size in (4, 5, 6, 4, 6):
+            f(numbers(size))
+        reset_code(f.__code__)
+
+
+def deaths():
+    """Entries that go because what they name by identity is freed."""
+    class Thing:
+        pass
+
+    def h(thing):
+        return thing
+    set_eval_frame(compile_all(h, thing="id"))
+    things = [Thing(), Thing(), Thing()]
+    for i in (0, 1, 2, 0, 1):
+        h(things[i])
+    for i in (0, 1):
+        things[i] = None
+        things[i] = Thing()
+        for _ in range(2):
+            h(things[i])
+    h(things[2])
+
+
+def two_functions():
+    set_eval_frame(compile_all(f, g))
+    for size, n in ((4, 1), (5, 2), (6, 3), (4, 1), (5, 2), (7, 4), (7, 4)):
+        f(numbers(size))
+        g(n)
+
+
+def nested():
+    def outer(x):
+        return sum(g(n)[0] for n in range(x))
+    set_eval_frame(compile_all(outer, g))
+    for x in (1, 2, 3, 2, 4, 1, 4):
+        outer(x)
+
+
+def forks():
+    set_eval_frame(compile_all(f))
+    for size in (4, 5, 4):
+        f(numbers(size))
+    child = os.fork()
+    if not child:
+        for size in (5, 6, 4, 6, 7):
+            f(numbers(size))
+        os._exit(0)
+    os.waitpid(child, 0)
+    for size in (6, 4, 8, 5):
+        f(numbers(size))
+
+
+def threads():
+    """One after the other: each thread has a callback of its own, and all share the cache."""
+    compiler = compile_all(f)
+
+    def work(sizes):
+        set_eval_frame(compiler)
+        for size in sizes:
+            f(numbers(size))
+        set_eval_frame(None)
+    for sizes in ((4, 5), (5, 6, 4), (7, 4, 7)):
+        one = threading.Thread(target=work, args=(sizes,))
+        one.start()
+        one.join()
+
+
+def generators():
+    def many(n):
+        yield from range(n)
+    set_eval_frame(compile_all(many))
+    for n in (1, 2, 3, 1, 4, 4, 2):
+        list(many(n))
+
+
+def functions_as_guards():
+    """A guard that is a Python function: what it would say of a call that it was not asked about is a guess."""
+    def compiler(frame, entry, state):
+        if frame.f_code is not g.__code__:
+            return None
+        big = frame.f_locals["n"] > 3
+        return GuardedCode(frame.f_code.replace(), lambda f_locals: (f_locals["n"] > 3) == big)
+    set_eval_frame(compiler)
+    for n in (1, 2, 4, 5, 1, 6, 6, 3):
+        g(n)
+
+
+globals()[sys.argv[1]]()
+set_eval_frame(None)

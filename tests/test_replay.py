@@ -1,0 +1,380 @@
+"""`dyntrace replay`: recorded decisions verified and stepped through."""
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests/programs"
+SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+
+
+@pytest.fixture
+def replay(dyntrace):
+    """replay(FILE, *arguments) -> what subprocess.run returns"""
+    def run(path, *argv, **rest):
+        rest.setdefault("stdin", subprocess.DEVNULL) if "input" not in rest else None
+        return subprocess.run([dyntrace, "replay", str(path), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=60, encoding="utf-8", **rest)
+    return run
+
+
+@pytest.fixture(scope="module")
+def worked(dyntrace, tmp_path_factory):
+    """A recording of replay_work.py, made once. Copy it before you change it."""
+    from conftest import PYTHONS
+    path = tmp_path_factory.mktemp("replay") / "work.db"
+    done = subprocess.run([dyntrace, "run", "-o", str(path), "--python", PYTHONS[0], "--", str(PROGRAMS / "replay_work.py")],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def rows(path, sql, *values):
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def change(path, *statements):
+    db = sqlite3.connect(path)
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+
+
+# ---- --verify: our own recordings follow
+
+def test_what_was_recorded_follows(replay, worked):
+    done = replay(worked, "--verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(replay(worked, "--verify", "--json").stdout)
+    (lookups,), = rows(worked, "SELECT COUNT(*) FROM lookup")
+    assert found["lookups"] == found["whole"] == lookups > 400
+    outcomes = {name for name, in rows(worked, "SELECT DISTINCT outcome FROM call_ledger")}
+    assert {"hit", "compiled", "limit", "run_only", "declined", "guard_error"} <= outcomes
+
+
+@pytest.mark.parametrize("program", ["shim_rules.py", "shim_counts.py", "guard_rules.py"])
+def test_programs_of_other_tests_follow(record, replay, program):
+    trace = record([PROGRAMS / program], status=None, cwd=PROGRAMS)
+    found = json.loads(replay(trace.path, "--verify", "--json").stdout)
+    assert found["do_not_follow"] == found["orphan_checks"] == 0 and found["lookups"], found
+    assert found["whole"] == found["lookups"], found
+
+
+def test_threads_that_overlap_are_told(record, replay):
+    trace = record([PROGRAMS / "shim_threads.py"], cwd=PROGRAMS)
+    found = json.loads(replay(trace.path, "--verify", "--json").stdout)
+    assert found["do_not_follow"] == found["orphan_checks"] == 0, found["findings"][:3]
+    assert found["whole"] > found["lookups"] * 0.9
+
+
+FORK = """
+import os
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+def f(x): return x
+def compiler(frame, entry, state):
+    if frame.f_code.co_name != "f":
+        return None
+    x = frame.f_locals["x"]
+    return GuardedCode(frame.f_code.replace(), lambda f_locals: f_locals["x"] == x)
+set_eval_frame(compiler)
+f(1), f(2), f(3), f(1)
+pid = os.fork()
+if pid == 0:
+    f(2), f(4), f(1), f(3)
+    os._exit(0)
+os.waitpid(pid, 0)
+f(3), f(5), f(1), f(2)
+set_eval_frame(None)
+"""
+
+
+def test_a_fork_hands_the_cache_on(record, replay):
+    trace = record(["-c", FORK])
+    found = json.loads(replay(trace.path, "--verify", "--json").stdout)
+    assert found["do_not_follow"] == 0 and found["whole"] == found["lookups"], found
+
+
+# ---- --verify: what was tampered with is found
+
+TAMPER = {
+    "a hit that ran another entry": "UPDATE lookup SET cache_entry_id = (SELECT MIN(cache_entry_id) FROM cache_entry e WHERE e.code_id ="
+                                    " lookup.code_id AND e.cache_entry_id <> lookup.cache_entry_id) WHERE lookup_id = {hit}",
+    "a hit of other code": "UPDATE lookup SET cache_entry_id = (SELECT MIN(cache_entry_id) FROM cache_entry e WHERE e.code_id <>"
+                           " lookup.code_id) WHERE lookup_id = {hit}",
+    "a hit that names nothing there": "UPDATE lookup SET cache_entry_id = 100000 WHERE lookup_id = {hit}",
+    "a hit called a miss": "UPDATE lookup SET outcome = 5 WHERE lookup_id = {hit}",
+    "an outcome of no vocabulary": "UPDATE lookup SET outcome = 77 WHERE lookup_id = {hit}",
+    "a miss called a hit": "UPDATE lookup SET outcome = 1, cache_entry_id = (SELECT cache_entry_id FROM guard_check k WHERE k.lookup_id ="
+                           " lookup.lookup_id LIMIT 1) WHERE lookup_id = {miss}",
+    "a pass called a failure": "UPDATE guard_check SET result = 'fail' WHERE lookup_id = {hit} AND result = 'pass'",
+    "a failure called a pass": "UPDATE guard_check SET result = 'pass', failed_guard_id = NULL WHERE lookup_id = {miss} AND position = 0",
+    "a result of no vocabulary": "UPDATE guard_check SET result = 'maybe' WHERE lookup_id = {hit} AND position = 0",
+    "a check that is gone": "DELETE FROM guard_check WHERE lookup_id = {miss} AND position = 1",
+    "the last check gone": "DELETE FROM guard_check WHERE lookup_id = {miss} AND position = (SELECT MAX(position) FROM guard_check"
+                           " WHERE lookup_id = {miss})",
+    "a lookup that is gone": "DELETE FROM lookup WHERE lookup_id = {hit}",
+    "a count that is not so": "UPDATE lookup SET entries_checked = entries_checked + 1 WHERE lookup_id = {hit}",
+    "another guard that failed": "UPDATE guard_check SET failed_guard_id = (SELECT MAX(guard_id) FROM guard) + 5 WHERE lookup_id = {miss}"
+                                 " AND result = 'fail'",
+    "two checks changed over": "UPDATE guard_check SET position = 1 - position WHERE lookup_id = {swap} AND position IN (0, 1)",
+    "an entry that died before its hit": "UPDATE cache_entry SET died_ns = (SELECT start_ns - 10 FROM lookup WHERE lookup_id = {hit})"
+                                         " WHERE cache_entry_id = (SELECT cache_entry_id FROM lookup WHERE lookup_id = {hit})",
+    "an entry born after its hit": "UPDATE cache_entry SET born_ns = (SELECT start_ns + duration_ns + 100000000 FROM lookup WHERE lookup_id = {hit})"
+                                   " WHERE cache_entry_id = (SELECT cache_entry_id FROM lookup WHERE lookup_id = {hit})",
+    "a region of its own": "UPDATE cache_entry SET region_id = 7 WHERE cache_entry_id = (SELECT cache_entry_id FROM guard_check WHERE"
+                           " lookup_id = {swap} AND position = 1)",
+}
+
+
+# Found by what it does to other lookups.
+LATER = ("a lookup that is gone", "an entry that died before its hit", "an entry born after its hit", "a region of its own")
+
+
+@pytest.mark.parametrize("what", TAMPER)
+def test_tampering_is_found(replay, worked, tmp_path, what):
+    path = tmp_path / "t.db"
+    shutil.copy(worked, path)
+    (hit,), = rows(path, "SELECT lookup_id FROM lookup l WHERE outcome = 1 AND entries_checked >= 2 AND (SELECT COUNT(*) FROM lookup b"
+                         " WHERE b.code_id = l.code_id AND b.lookup_id < l.lookup_id) > 40 ORDER BY lookup_id LIMIT 1")
+    (miss,), = rows(path, "SELECT l.lookup_id FROM lookup l WHERE outcome = 5 AND entries_checked >= 3 ORDER BY lookup_id LIMIT 1")
+    (swap,), = rows(path, "SELECT lookup_id FROM guard_check k WHERE position = 2 AND result = 'pass' AND (SELECT COUNT(*) FROM guard_check b"
+                          " WHERE b.lookup_id = k.lookup_id AND b.result = 'fail') = 2 ORDER BY lookup_id LIMIT 1")
+    change(path, TAMPER[what].format(hit=hit, miss=miss, swap=swap))
+    done = replay(path, "--verify")
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = json.loads(replay(path, "--verify", "--json").stdout)
+    assert told["do_not_follow"] == len(told["findings"])
+    if what not in LATER:
+        assert {f["lookup_id"] for f in told["findings"]} & {hit, miss, swap}, told["findings"]
+
+
+def test_a_count_of_what_does_not_follow(replay, worked, tmp_path):
+    path = tmp_path / "t.db"
+    shutil.copy(worked, path)
+    chosen = [at for at, in rows(path, "SELECT lookup_id FROM lookup WHERE outcome = 1 ORDER BY lookup_id")][10::60]
+    change(path, *(f"UPDATE lookup SET entries_checked = 0 WHERE lookup_id = {at}" for at in chosen))
+    found = json.loads(replay(path, "--verify", "--json").stdout)
+    assert [f["lookup_id"] for f in found["findings"]] == chosen
+    text = replay(path, "--verify").stdout
+    assert text.startswith(f"{len(chosen)} of {found['lookups']} lookups do not follow") and f"lookup {chosen[0]} " in text
+
+
+# ---- bad input
+
+def test_usage(replay, worked, dyntrace):
+    for argv in (["--nonsense"], ["other.db", "--verify"]):
+        done = replay(worked, *argv)
+        assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1, done
+    done = replay("/nonexistent.db", "--verify")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_an_empty_trace(replay, tmp_path):
+    db = sqlite3.connect(tmp_path / "t.db")
+    db.executescript(SCHEMA)
+    db.close()
+    done = replay(tmp_path / "t.db", "--verify")
+    assert done.returncode == 0 and done.stdout == "No lookups are recorded: there is nothing to verify.\n"
+    change(tmp_path / "t.db", "DROP TABLE lookup")
+    done = replay(tmp_path / "t.db", "--verify")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_older_traces(replay, worked, tmp_path):
+    path = tmp_path / "t.db"
+    shutil.copy(worked, path)
+    change(path, *(f"DROP VIEW {view}" for view, in rows(path, "SELECT name FROM sqlite_schema WHERE type = 'view'")), "DROP TABLE code_mark",
+           "ALTER TABLE process DROP COLUMN torch_version", "ALTER TABLE cache_entry DROP COLUMN region_id")
+    done = replay(path, "--verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nonsense_is_survived(replay, worked, tmp_path, seed):
+    """Any value anywhere: an answer or one line, never a crash."""
+    path, choose = tmp_path / "t.db", random.Random(seed)
+    shutil.copy(worked, path)
+    tables = {"lookup": 10, "guard_check": 8, "cache_entry": 10, "compile": 11, "thread": 4, "process": 16, "guard": 7, "code": 8, "frame": 10}
+    db = sqlite3.connect(path)
+    for table in tables:
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if not row[5]]
+        for _ in range(6):
+            value = choose.choice([None, -1, 0, 2**63 - 1, -2**63, "x\x1b[31m", b"\xff", 1.5, 3])
+            db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 7 = ?", (value, choose.randrange(7)))
+    db.commit()
+    db.close()
+    done = replay(path, "--verify")
+    assert done.returncode in (0, 1, 2) and "\x1b" not in done.stdout + done.stderr, done
+
+
+# ---- stepping
+
+GOLDEN = ROOT / "tests/golden"
+MS = 1000000
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """f(x) in two threads: compiled for 1 and 2, hit, one entry dies, a break, a limit; a region of its own."""
+    path = tmp_path_factory.mktemp("planted") / "planted.db"
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA + """
+        INSERT INTO meta VALUES ('span_ns', 100000000), ('state', 'complete'), ('frame_count', 9);
+        INSERT INTO process(process_id, pid, start_ns) VALUES (1, 100, 0);
+        INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 1, 101, 'worker');
+        INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (1, 1, '/src/app.py', 'f', 10, 'function'),
+            (2, 1, '/src/app.py', '<module>', 1, 'module'), (3, 1, '/src/lib.py', 'C.g', 5, 'function');
+        INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 1000000, 99000000, NULL, 0);
+        INSERT INTO signature VALUES (1, 'x: int 1'), (2, 'x: int 2'), (3, 'x: int 3');
+    """)
+    # what: (ms, thread, code, outcome, entry, [(entry, result)], signature)
+    calls = [(10, 1, 1, 2, 1, [], 1), (20, 1, 1, 1, 1, [(1, "pass")], None), (30, 2, 1, 2, 2, [(1, "fail")], 2),
+             (40, 1, 1, 1, 1, [(2, "fail"), (1, "pass")], None), (50, 2, 3, 2, 3, [], 1), (55, 2, 3, 1, 3, [(3, "pass")], None),
+             (70, 1, 1, 5, None, [(1, "fail")], 3), (80, 1, 1, 1, 1, [(1, "pass")], None)]
+    check = 0
+    for at, (ms, thread, code, outcome, entry, checks, signature) in enumerate(calls, 1):
+        db.execute("INSERT INTO frame VALUES (?, ?, 1, ?, 0, ?, ?, ?, ?, 0)", (at + 1, thread, code, outcome, ms * MS, ms * MS + 500, entry))
+        db.execute("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, 3000, ?, ?, ?, ?)",
+                   (at, at + 1, thread, code, ms * MS + 100, outcome, entry, len(checks), signature))
+        for position, (tried, result) in enumerate(checks):
+            check += 1
+            db.execute("INSERT INTO guard_check VALUES (?, ?, ?, ?, ?, ?, 1, 90)",
+                       (check, at, position, tried, result, tried if result == "fail" else None))
+    for entry, (code, ms, label, died) in enumerate([(1, 10, "0/0", None), (1, 30, "0/1", 60), (3, 50, "1/0", None)], 1):
+        db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'eager', NULL, 1, ?, ?, ?)",
+                   (entry, code, entry, label, ms * MS + 2000, died and died * MS, died and "the model was freed\x1b[31m"))
+        db.execute("INSERT INTO guard VALUES (?, ?, 0, 'EQUALS', 'L[''x'']', ?, NULL)", (entry, entry, f"L['x'] == {entry}"))
+        db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, ?, NULL)",
+                   (entry, {1: 2, 2: 4, 3: 6}[entry], code, min(entry, 2), label, ms * MS + 1000, ms * MS + 2500, entry, "no entry fitted" if entry == 2 else "first call"))
+    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS', 'L[''x'']', '1', '2', '', 'observed')")
+    db.execute("INSERT INTO graph_break VALUES (1, 3, 3, 7, 4, 'a call of print()', NULL, NULL)")
+    db.commit()
+    db.close()
+    return path
+
+
+def steps(replay, path, commands, status=0):
+    done = replay(path, "--commands", commands)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_whole_page(replay, planted):
+    text = replay(planted, "--verify").stdout
+    for commands in ("n", "goto lookup 4", "goto first recompile", "goto 60%; n event; guards 0/1", "goto last break", "goto lookup 7; n; n",
+                     "goto frame 3; p frame; p frame", "stop when entry 0/0 is hit; c; c; b; b", "filter thread worker; goto last; filter",
+                     "stop when f recompiles; stop when entry 0/1 dies; stop; c; c; c", "help"):
+        text += f"\n$ {commands}\n" + steps(replay, planted, commands)
+    golden = GOLDEN / "replay.txt"
+    if os.environ.get("DYNTRACE_RENEW"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
+
+
+KINDS = ["lookup", "compile", "recompile", "break", "death", "hit", "miss", "event"]
+
+
+def at_of(text):
+    """The places that a list of steps printed, by their first lines."""
+    return [line for line in text.splitlines() if " event " in line and " of " in line]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_and_back(replay, planted, kind):
+    there = at_of(steps(replay, planted, f"goto first {kind};" + f"n {kind};" * 20))
+    back = at_of(steps(replay, planted, f"goto last {kind};" + f"p {kind};" * 20))
+    assert there and there == back[::-1]
+
+
+def test_forwards_then_backwards_is_the_identity(replay, worked):
+    """From random places: as many steps on as back, over whatever kind of event, end where they began, cache and all."""
+    choose = random.Random(3)
+    (most,), = rows(worked, "SELECT COUNT(*) FROM lookup")
+    for _ in range(12):
+        kind, far = choose.choice(["lookup", "hit", "miss", "event"]), choose.randrange(1, 30)
+        start = choose.randrange(far, most - 2 * far)
+        filtered = choose.choice(["", "filter function f;", "filter outcome hit,limit;", "filter where entries_checked > 1;"])
+        begin = f"{filtered} goto lookup {start}; n {kind};"
+        here = steps(replay, worked, begin)
+        there_and_back = steps(replay, worked, begin + f"n {kind};" * far + f"p {kind};" * far)
+        pages = there_and_back.split("\nlookup ")
+        last = here.split("\nlookup ")[-1]
+        assert "(no later" in there_and_back or pages[-1] == last, (begin, far)
+
+
+def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
+    """The list is in the order in which the lookup then tried the entries."""
+    for lookup, in rows(worked, "SELECT lookup_id FROM lookup WHERE entries_checked >= 2 ORDER BY lookup_id")[::9]:
+        tried = [label for label, in rows(worked, "SELECT e.label FROM guard_check k JOIN cache_entry e USING (cache_entry_id)"
+                                                  " WHERE lookup_id = ? ORDER BY position", lookup)]
+        page = steps(replay, worked, f"goto lookup {lookup}").splitlines()
+        begin = next(i for i, line in enumerate(page) if line.startswith("     # entry"))
+        end = next(i for i, line in enumerate(page) if line == "  call stack")
+        listed = [line.split()[1] for line in page[begin + 1:end] if line.split()[0].isdigit()]
+        assert listed[:len(tried)] == tried
+
+
+def test_a_recording_shows_its_source(replay, worked):
+    line = (PROGRAMS / "replay_work.py").read_text().splitlines().index("def f(x):") + 1
+    assert f"\n  > {line:4}  def f(x):\n" in steps(replay, worked, "filter function f; n")
+
+
+def test_filters_hold_together(replay, planted):
+    text = steps(replay, planted, "filter function f; filter outcome hit; filter thread 1; goto first; n; n; n")
+    assert [line.split()[1] for line in at_of(text) if line.startswith("lookup")] == ["2", "4", "8"]
+    text = steps(replay, planted, "filter file lib.py; goto first event; n event; n event; n event; n event")
+    assert len(at_of(text)) == 4 and "(no later event that passes the filter)" in text
+    assert "2 of 13 events pass" in steps(replay, planted, "filter where signature GLOB 'x: int 1'")
+
+
+def test_commands_from_stdin_and_their_errors(replay, planted):
+    done = replay(planted, input="n\nn; p\nq\nn\n")
+    assert done.returncode == 0 and len(at_of(done.stdout)) == 3
+    for bad in ("nonsense", "goto", "goto nowhere", "goto lookup 99", "goto lookup x", "n unicorn", "filter colour red", "filter outcome blue",
+                "filter where nothing_like_it = 1", "filter where 1) UNION SELECT 1 --", "stop when f", "stop when nobody recompiles",
+                "stop when entry 9/9 is hit", "play slowly", "filter thread 99"):
+        done = replay(planted, "--commands", bad)
+        assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") <= 2, (bad, done)
+    done = replay(planted, "--speed", "no")
+    assert done.returncode == 2
+
+
+def test_commands_as_options(replay, planted):
+    """Each command is an option as well, done in the order given."""
+    done = replay(planted, "--filter", "function f", "--goto", "first miss", "--next", "miss", "--guards", "0/1", "--stop", "when f recompiles",
+                  "--back", "--cache", "--stack", "--source", "--here", "--previous", "event")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == steps(replay, planted, "filter function f; goto first miss; next miss; guards 0/1; stop when f recompiles; back; cache; "
+                                                 "stack; source; here; previous event")
+    assert replay(planted, "--goto").returncode == 2 and replay(planted, "--help-me").returncode == 2
+    assert replay(planted, *["--here"] * 257).returncode == 2
+
+
+def test_play_goes_to_the_end(replay, planted):
+    text = steps(replay, planted, "play 1000000")
+    assert len(at_of(text)) == 13 and text.endswith("(the end after 13 events)\n")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_survive_nonsense(replay, worked, tmp_path, seed):
+    path, choose = tmp_path / "t.db", random.Random(100 + seed)
+    shutil.copy(worked, path)
+    db = sqlite3.connect(path)
+    for table in ("lookup", "cache_entry", "compile", "thread", "process", "guard", "code", "frame", "recompile_cause", "signature"):
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if not row[5]]
+        for _ in range(5):
+            value = choose.choice([None, -1, 0, 2**63 - 1, -2**63, "x\x1b[31m", b"\xff", 1.5, 3, "/dev/zero", "/proc/self/mem"])
+            db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 5 = ?", (value, choose.randrange(5)))
+    db.commit()
+    db.close()
+    done = replay(path, "--commands", "n event;" * 60 + "goto 50%;" + "p event;" * 60 + "n frame; p frame; guards; cache; stack; source; goto last; b")
+    assert done.returncode in (0, 2) and "\x1b" not in done.stdout + done.stderr, done

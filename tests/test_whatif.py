@@ -1,0 +1,189 @@
+"""`dyntrace replay --what-if`: what it predicts, beside what then is recorded."""
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CASES = ROOT / "tests/programs/whatif_cases.py"
+
+
+def predict(dyntrace, path, settings, *more):
+    done = subprocess.run([dyntrace, "replay", str(path), "--what-if", settings, "--json", *more], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+def recorded(path):
+    """The outcomes of each function's calls, in order, by process."""
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        rows = db.execute("SELECT qualname, process_id, outcome FROM call_ledger ORDER BY start_ns, lookup_id").fetchall()
+    calls = {}
+    for name, process, outcome in rows:
+        calls.setdefault((name, process), []).append(outcome)
+    return calls
+
+
+def predicted(dyntrace, path, settings):
+    """The same as predicted: pairs of an outcome and whether it is a guess."""
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        process_of = dict(db.execute("SELECT lookup_id, process_id FROM call_ledger"))
+    calls = {}
+    for row in predict(dyntrace, path, settings, "--calls"):
+        if row["predicted"] != "gone" or row["undecided"]:
+            calls.setdefault((row["function"], process_of[row["lookup_id"]]), []).append((row["predicted"], row["undecided"]))
+    return calls
+
+
+def compare(told, truth):
+    """The number of calls that were decided. Those that were must be right."""
+    decided = 0
+    assert set(told) >= set(truth), (told, truth)
+    for function, calls in told.items():
+        if any(outcome == "gone" for outcome, _ in calls):
+            continue
+        assert len(calls) == len(truth.get(function, [])), (function, calls, truth.get(function))
+        for i, ((outcome, guess), real) in enumerate(zip(calls, truth[function])):
+            assert guess or outcome == real, (function, i, calls, truth[function])
+            decided += not guess
+    return decided
+
+
+# case: (recorded under, what if), ...
+TRUTHS = {
+    "sizes": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4"), ("recompile_limit=3", "recompile_limit=16"), ("", "dynamic=x[0]"),
+              ("recompile_limit=2", "dynamic=x[0]"), ("", "accumulated_limit=3")],
+    "two_dimensions": [("", "recompile_limit=3"), ("recompile_limit=2", "recompile_limit=6"), ("", "dynamic=x[0]"), ("", "dynamic=x[1]"),
+                       ("", "dynamic=x[0],dynamic=x[1]"), ("recompile_limit=3", "dynamic=x[1]")],
+    "size_and_number": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=9"), ("", "dynamic=x[0]"), ("", "drop_guard=EQUALS_MATCH"),
+                        ("", "drop_guard=EQUALS_MATCH,dynamic=x[0]"), ("recompile_limit=2", "drop_guard=EQUALS_MATCH,recompile_limit=3")],
+    "values": [("", "recompile_limit=1"), ("recompile_limit=1", "recompile_limit=5"), ("recompile_limit=3", "recompile_limit=8"), ("", "drop_guard=EQUALS_MATCH")],
+    "types": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=5"), ("recompile_limit=1", "recompile_limit=16")],
+    "unguarded": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4"), ("recompile_limit=1", "recompile_limit=9")],
+    "lengths": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=5")],
+    "resets": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=3"), ("", "dynamic=x[0]"), ("", "accumulated_limit=2")],
+    "deaths": [("", "recompile_limit=2"), ("", "recompile_limit=3")],
+    "two_functions": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=8"), ("", "dynamic=x[0]")],
+    "nested": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4")],
+    "forks": [("", "recompile_limit=3"), ("recompile_limit=2", "recompile_limit=8"), ("", "dynamic=x[0]")],
+    "threads": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4"), ("", "dynamic=x[0]")],
+    "generators": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4")],
+}
+
+
+@pytest.fixture(scope="module")
+def sizes(dyntrace, tmp_path_factory):
+    """A recording of "size_and_number". Copy it before you change it."""
+    from conftest import PYTHONS
+    path = tmp_path_factory.mktemp("whatif") / "t.db"
+    done = subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", CASES, "size_and_number"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def as_program(settings):
+    """A what-if's settings as whatif_cases.py takes them."""
+    words = settings.replace("drop_guard", "drop").split(",") if settings else []
+    made = {}
+    for word in words:
+        key, value = word.split("=", 1)
+        made[key] = made.get(key, "") + value
+    return made
+
+
+def words(settings):
+    return [f"{key}={value}" for key, value in settings.items()]
+
+
+@pytest.mark.parametrize("case, under, settings", [(case, under, settings) for case, pairs in TRUTHS.items() for under, settings in pairs])
+def test_predictions_come_true(record, dyntrace, case, under, settings):
+    under = as_program(under)
+    a = record([CASES, case, *words(under)])
+    b = record([CASES, case, *words({**under, **as_program(settings)})])
+    told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
+    assert compare(told, truth) == sum(map(len, truth.values())), "none of these needs a guess"
+
+
+def test_a_guard_by_its_id_is_those_like_it(dyntrace, sizes):
+    with sqlite3.connect(f"file:{sizes}?mode=ro", uri=True) as db:
+        guard, = db.execute("SELECT guard_id FROM guard WHERE kind = 'EQUALS_MATCH' LIMIT 1").fetchone()
+    by_id, by_kind = predict(dyntrace, sizes, f"drop_guard={guard}"), predict(dyntrace, sizes, "drop_guard=EQUALS_MATCH")
+    assert by_id["predicted"] == by_kind["predicted"] and by_id["changed"] > 0
+
+
+def test_orders_do_not_change_what_hits(dyntrace, sizes):
+    found = {order: predict(dyntrace, sizes, f"order={order}") for order in ("mru", "fifo", "static")}
+    assert all(one["changed"] == one["undecided"] == 0 for one in found.values())
+    assert found["mru"]["predicted"] == found["mru"]["recorded"]
+    assert len({one["predicted"]["checks"] for one in found.values()}) > 1
+
+
+def test_best(dyntrace, sizes):
+    found = predict(dyntrace, sizes, "best")
+    assert found["settings"] == "dynamic=L['x'][0]" or found["settings"].startswith("dynamic=L['x'][0],") and found["tried"] > 2
+    assert found["predicted"]["compiles"] < found["recorded"]["compiles"]
+
+
+def test_only_for_one_function(dyntrace, record):
+    path = record([CASES, "two_functions"]).path
+    for function, other in (("f", "g"), ("g", "f")):
+        found = {f["qualname"]: f for f in predict(dyntrace, path, "drop_guard=TENSOR_MATCH,drop_guard=EQUALS_MATCH", "--function", function)["functions"]}
+        assert list(found) == [function] and found[function]["predicted"]["compiles"] == 1
+        whole = {f["qualname"]: f for f in predict(dyntrace, path, "drop_guard=TENSOR_MATCH,drop_guard=EQUALS_MATCH")["functions"]}
+        assert whole[other]["predicted"]["compiles"] == 1
+
+
+def test_what_is_a_guess_is_told(dyntrace, record):
+    """Guards that are Python functions, of which nothing is known but what they said."""
+    path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
+    found = predict(dyntrace, path, "recompile_limit=8")
+    assert found["undecided"] > 0 and any("functions of the program" in note for note in found["assumptions"])
+
+
+@pytest.mark.parametrize("settings, why", [
+    ("", "KEY=VALUE"), ("nonsense", "KEY=VALUE"), ("colour=red", "no such setting"), ("recompile_limit=0", "not a number"), ("recompile_limit=1x", "not a number"),
+    ("recompile_limit=99999999999999999999", "not a number"), ("order=random", "not an order"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
+    ("dynamic=", "of what"), ("dynamic=y[0]", "no guard looks at that; most recompiles come of L['x']"), ("drop_guard=", "which"), ("drop_guard=NO_SUCH", "no guard"),
+    ("drop_guard=123456", "no guard"), ("best,order=mru", "KEY=VALUE"), ("\x1b[31m=1", "no such setting")])
+def test_bad_settings(dyntrace, sizes, settings, why):
+    done = subprocess.run([dyntrace, "replay", sizes, "--what-if", settings], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
+    assert why in done.stderr and "\x1b" not in done.stderr
+
+
+def test_usage(dyntrace, sizes):
+    for argv in (["--what-if"], ["--calls"], ["--function", "f"], ["--what-if", "order=mru", "--verify"], ["--what-if", "order=mru", "--here"],
+                 ["--what-if", "best", "--what-if", "order=fifo"], ["--what-if", "order=mru", "--function", "nobody"]):
+        done = subprocess.run([dyntrace, "replay", sizes, *argv], capture_output=True, text=True)
+        assert done.returncode == 2 and done.stderr.startswith("dyntrace: "), argv
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nonsense_is_survived(dyntrace, sizes, tmp_path, seed):
+    """Any value anywhere: an answer or one line, never a crash."""
+    path, choose = tmp_path / "t.db", random.Random(seed)
+    shutil.copy(sizes, path)
+    db = sqlite3.connect(path)
+    for table in ("lookup", "guard_check", "cache_entry", "compile", "thread", "process", "guard", "code", "frame", "recompile_cause", "signature"):
+        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if not row[5]]
+        for _ in range(5):
+            value = choose.choice([None, -1, 0, 2**63 - 1, -2**63, "x: [[['\x1b[31m", "L['x']", "size=[1, 99999999999999999999, None", b"\xff", 1.5, 3])
+            db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 5 = ?", (value, choose.randrange(5)))
+    db.commit()
+    db.close()
+    for settings in ("recompile_limit=2", "dynamic=all,drop_guard=EQUALS_MATCH,order=fifo", "isolate=region", "backend_shared=no,accumulated_limit=2", "best"):
+        for more in ([], ["--json"], ["--calls"]):
+            done = subprocess.run([dyntrace, "replay", path, "--what-if", settings, *more], capture_output=True, timeout=60)
+            assert done.returncode in (0, 2) and b"\x1b" not in done.stdout + done.stderr, done
+
+
+def test_an_empty_trace(dyntrace, tmp_path):
+    db = sqlite3.connect(tmp_path / "t.db")
+    db.executescript((ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text())
+    db.close()
+    done = subprocess.run([dyntrace, "replay", tmp_path / "t.db", "--what-if", "recompile_limit=3"], capture_output=True, text=True)
+    assert done.returncode == 0 and "No lookups are recorded." in done.stdout

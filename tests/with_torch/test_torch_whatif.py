@@ -1,0 +1,126 @@
+"""`dyntrace replay --what-if` of torch programs: what it predicts, beside what then is recorded; and --verify of all of that.
+
+whatif_cases.py is some twenty short programs in one, so that torch is imported once for each setting."""
+import collections
+import concurrent.futures
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from test_whatif import predict  # noqa: E402
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "whatif_cases.py"
+HIDDEN = {"attributes.<locals>.Scaled.forward"}  # its guards look at an attribute, which no signature shows
+
+# (recorded under, what if, the other recording's words), and the functions of which calls may be guesses; None: any.
+TRUTHS = [
+    ("", "recompile_limit=2", "recompile_limit=2", HIDDEN),
+    ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | {"backends.<locals>.backends_f"}),
+    ("recompile_limit=1", "recompile_limit=8", "recompile_limit=8", None), # one entry does not tell what the next is like
+    ("", "dynamic=all", "dynamic=all", HIDDEN),
+    ("", "dynamic=x[0]", "mark=x[0]", HIDDEN | {"batches.<locals>.batches_f"}), # which has a size of 1
+    ("recompile_limit=2", "dynamic=all", "recompile_limit=2 dynamic=all", HIDDEN | {"layers.<locals>.Layer.forward"}),
+    ("", "recompile_limit=2,dynamic=x[0]", "recompile_limit=2 mark=x[0]", HIDDEN | {"batches.<locals>.batches_f"}),
+    ("", "isolate=region", "isolate=region", None), # a trace does not tell of which torch.compile() a call was
+    ("recompile_limit=2", "isolate=region", "recompile_limit=2 isolate=region", None),
+]
+PAIRS = [("shim", *truth) for truth in TRUTHS] + [("observe", *truth) for truth in TRUTHS[:2] + TRUTHS[3:4]]
+SETTINGS = sorted({(mode, words) for mode, under, _, words, _ in PAIRS for words in (under, words)})
+
+
+@pytest.fixture(scope="module")
+def recordings(dyntrace, python, tmp_path_factory):
+    """recordings(mode, words) -> the trace of whatif_cases.py under those settings, all made at once."""
+    folder = tmp_path_factory.mktemp("whatif")
+    jobs = int(os.environ.get("DYNTRACE_TORCH_JOBS") or min(2, os.cpu_count() or 1))
+
+    def run(mode, words):
+        path = folder / f"{mode}-{words.replace(' ', '-')}.db"
+        done = subprocess.run([dyntrace, "run", "-o", path, "--frames", "user", "--torch", mode, "--python", python, "--", PROGRAM, *words.split()],
+                              capture_output=True, text=True, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return path
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        made = {}
+
+        def get(mode, words):
+            for one in SETTINGS:
+                if one not in made:
+                    made[one] = pool.submit(run, *one)
+            return made[mode, words].result()
+        yield get
+        for one in made.values():
+            one.cancel()
+
+
+def recorded(path):
+    """The outcomes of each of the program's functions, in order."""
+    calls = collections.defaultdict(list)
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '%/whatif_cases.py' ORDER BY start_ns, lookup_id"):
+            calls[name].append(outcome)
+    return calls
+
+
+def has_isolation(python):
+    return subprocess.run([python, "-c", "import inspect, torch; exit('isolate_recompiles' not in inspect.signature(torch.compile).parameters)"],
+                          cwd="/").returncode == 0
+
+
+@pytest.mark.parametrize("mode, under, settings, words, guesses", PAIRS, ids=[f"{pair[0]} {pair[1]}->{pair[2]}" for pair in PAIRS])
+def test_predictions_come_true(recordings, dyntrace, python, mode, under, settings, words, guesses):
+    if "isolate" in words and not has_isolation(python):
+        pytest.skip("this torch has no isolate_recompiles")
+    before, truth = recordings(mode, under), recorded(recordings(mode, words))
+    summary = {f["qualname"]: f for f in predict(dyntrace, before, settings)["functions"] if f["filename"].endswith("/whatif_cases.py")}
+    told = collections.defaultdict(list)
+    for row in predict(dyntrace, before, settings, "--calls"):
+        if row["function"] in summary and row["predicted"] != "gone":
+            told[row["function"]].append((row["predicted"], row["undecided"]))
+    wrong, compared = {}, 0
+    for name, calls in told.items():
+        assert not sum(guess for _, guess in calls) or guesses is None or name in guesses or mode == "observe", (name, calls)
+        real = truth[name]
+        # What the trace has nothing of was told to be so: a compile that says no, functions for the rest after a graph break.
+        if summary[name]["trusting"] and "declined" in real:
+            real = calls = []
+        if summary[name]["unrecorded"]:
+            real = real[:len(calls)] if "_resume_in_" not in name else []
+            calls = calls[:len(real)]
+        compared += len(calls)
+        if len(calls) != len(real) or any(outcome != is_ and not guess for (outcome, guess), is_ in zip(calls, real)):
+            wrong[name] = calls, truth[name]
+    assert not wrong
+    assert len(told) >= 18 and compared >= 120
+
+
+@pytest.mark.parametrize("mode, words", SETTINGS)
+def test_recordings_verify(recordings, dyntrace, python, mode, words):
+    if "isolate" in words and not has_isolation(python):
+        pytest.skip("this torch has no isolate_recompiles")
+    done = subprocess.run([dyntrace, "replay", recordings(mode, words), "--verify", "--json"], capture_output=True, text=True, timeout=60)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["do_not_follow"], found["orphan_checks"]) == (0, 0, 0), found["findings"][:3]
+    assert found["lookups"] == found["whole" if mode == "shim" else "in_part_observed"] > 100
+
+
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_without_a_change_nothing_changes(recordings, dyntrace, mode):
+    for words in ("", "recompile_limit=2"):
+        found = predict(dyntrace, recordings(mode, words), "order=mru")
+        if mode == "observe": # which entries a call tried was not seen
+            found["recorded"]["checks"] = found["predicted"]["checks"]
+        assert (found["changed"], found["gone"], found["undecided"], found["recorded"]) == (0, 0, 0, found["predicted"]), words
+
+
+def test_best_finds_what_helps(recordings, dyntrace):
+    found = predict(dyntrace, recordings("shim", "recompile_limit=2"), "best")
+    assert "dynamic=L['x'][0]" in found["settings"] and "recompile_limit=" in found["settings"]
+    assert found["predicted"]["compiles"] + found["predicted"]["eager"] < found["recorded"]["compiles"] + found["recorded"]["eager"] - 20
