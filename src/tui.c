@@ -134,7 +134,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_COMPILES] = &view_compiles, [VIEW_COMPILE] = &view_compile, [VIEW_BREAKS] = &view_breaks, [VIEW_BREAK] = &view_break,
     [VIEW_LEDGER] = &view_ledger, [VIEW_CALL] = &view_call, [VIEW_GUARDS] = &view_guards, [VIEW_CHECKS] = &view_checks,
     [VIEW_PROCESSES] = &view_processes, [VIEW_LOSSES] = &view_losses, [VIEW_SQL] = &view_sql, [VIEW_HELP] = &view_help,
-    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline,
+    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline, [VIEW_REPLAY] = &view_replay, [VIEW_WHATIF] = &view_whatif,
 };
 
 const struct view_ops *tui_view(int kind)
@@ -146,7 +146,7 @@ const struct view_ops *tui_view(int kind)
 
 struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
 {
-    return (struct target){kind, id, 0, where ? strdup(where) : NULL, title ? strdup(title) : NULL};
+    return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
 }
 
 struct target target_copy(const struct target *target)
@@ -154,6 +154,7 @@ struct target target_copy(const struct target *target)
     struct target copy = target_make(target->kind, target->id, target->where, target->title);
 
     copy.at_ns = target->at_ns;
+    copy.about = target->about;
     return copy;
 }
 
@@ -305,7 +306,7 @@ static char *complete(void *context, const char *word, bool first, int again)
 static void ask_line(struct tui *tui, enum request asked, const char *label, const char *text, enum prompt_history history)
 {
     tui->asked = asked;
-    prompt_begin(&tui->prompt, label, text, history);
+    tui_prompt_begin(&tui->prompt, label, text, history);
     tui->prompt.complete = complete;
     tui->prompt.context = tui;
     tui->message[0] = 0;
@@ -401,7 +402,7 @@ static void command(struct tui *tui, char *text)
 
 static void prompt_take(struct tui *tui, const struct key *key)
 {
-    enum prompt_state state = prompt_key(&tui->prompt, &tui->past, key);
+    enum prompt_state state = tui_prompt_key(&tui->prompt, &tui->past, key);
     struct view *view = top(tui);
     char *text = tui->prompt.text;
 
@@ -520,15 +521,9 @@ static void go_subject(struct tui *tui, enum view_kind kind)
 
     if (view->ops->subject)
         view->ops->subject(view, &subject);
-    /* Which kind of row the id is of is told in `where`, for want of a better place. */
-    target = target_make(kind, subject.id, NULL, subject.title);
+    target = target_make(kind, subject.id, NULL, NULL);
     target.at_ns = subject.at_ns;
-    if (subject.kind != VIEW_NONE) {
-        free(target.where);
-        target.where = NULL;
-        if (asprintf(&target.where, "%d", (int)subject.kind) < 0)
-            target.where = NULL;
-    }
+    target.about = subject.kind;
     tui_go(tui, &target);
     target_free(&target);
     target_free(&subject);
@@ -711,7 +706,7 @@ static void foot_draw(struct tui *tui)
     int y = screen->rows - 1;
 
     if (tui->prompt.active)
-        prompt_draw(&tui->prompt, screen);
+        tui_prompt_draw(&tui->prompt, screen);
     else if (tui->message[0])
         screen_put(screen, y, 0, screen->columns, tui->alarm ? STYLE_ALARM : STYLE_NORMAL, tui->message);
     else
@@ -911,7 +906,7 @@ out:
     while (tui->depth)
         view_end(tui->stack[--tui->depth]);
     work_close(tui->work);
-    prompt_free(&tui->prompt);
+    tui_prompt_free(&tui->prompt);
     past_free(&tui->past);
     sql_words_free(&tui->words);
     free(tui->path);

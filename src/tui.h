@@ -35,7 +35,8 @@ enum view_kind {
 struct target {
     enum view_kind kind; /* VIEW_NONE: it leads nowhere */
     int64_t id;          /* of which row, by the view's own table */
-    int64_t at_ns;       /* timeline: a moment; function: a source line */
+    int64_t at_ns;       /* the moment that it is about, 0: none */
+    enum view_kind about; /* replay, timeline, what-if: whose row ID is, as the view of one has it */
     char *where;         /* owned: an SQL condition on the view's columns, or NULL */
     char *title;         /* owned: what that condition means, in words, or NULL */
 };
@@ -114,7 +115,7 @@ struct view {
 
 extern const struct view_ops view_overview, view_functions, view_function, view_entries, view_entry, view_recompiles, view_causes,
     view_compiles, view_compile, view_breaks, view_break, view_ledger, view_call, view_guards, view_checks, view_processes,
-    view_losses, view_sql, view_help, view_flame, view_timeline;
+    view_losses, view_sql, view_help, view_flame, view_timeline, view_replay, view_whatif;
 
 /* ---- what the loop does for views ------------------------------------------ */
 

@@ -45,9 +45,9 @@ static char *runes_text(const struct prompt *prompt, size_t from, size_t count)
     return text;
 }
 
-void prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history)
+void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history)
 {
-    prompt_free(prompt);
+    tui_prompt_free(prompt);
     prompt->active = true;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
     runes_set(prompt, text);
@@ -56,7 +56,7 @@ void prompt_begin(struct prompt *prompt, const char *label, const char *text, en
     prompt->scroll = 0;
 }
 
-void prompt_free(struct prompt *prompt)
+void tui_prompt_free(struct prompt *prompt)
 {
     free(prompt->begun);
     free(prompt->text);
@@ -203,7 +203,7 @@ static void complete(struct prompt *prompt)
     prompt->again++;
 }
 
-enum prompt_state prompt_key(struct prompt *prompt, struct prompt_past *past, const struct key *key)
+enum prompt_state tui_prompt_key(struct prompt *prompt, struct prompt_past *past, const struct key *key)
 {
     if (key->code != K_TAB)
         prompt->again = 0;
@@ -283,7 +283,7 @@ enum prompt_state prompt_key(struct prompt *prompt, struct prompt_past *past, co
     return PROMPT_GOES_ON;
 }
 
-void prompt_draw(struct prompt *prompt, struct screen *screen)
+void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1, x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
     int room = screen->columns - x - 1, before = 0;

@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- *     prompt_begin(&p, ":", "", HISTORY_COMMAND);
- *     for each key: switch (prompt_key(&p, &key)) ... PROMPT_DONE: p.text is what was typed
+ *     tui_prompt_begin(&p, ":", "", HISTORY_COMMAND);
+ *     for each key: switch (tui_prompt_key(&p, &key)) ... PROMPT_DONE: p.text is what was typed
  */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
@@ -41,10 +41,10 @@ struct prompt_past {
     char *path; /* owned: of the file they are kept in; NULL: in none */
 };
 
-void prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history);
-enum prompt_state prompt_key(struct prompt *prompt, struct prompt_past *past, const struct key *key);
-void prompt_draw(struct prompt *prompt, struct screen *screen);
-void prompt_free(struct prompt *prompt);
+void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history);
+enum prompt_state tui_prompt_key(struct prompt *prompt, struct prompt_past *past, const struct key *key);
+void tui_prompt_draw(struct prompt *prompt, struct screen *screen);
+void tui_prompt_free(struct prompt *prompt);
 
 /* Read what was typed in earlier runs; PATH is taken over, NULL for none. */
 void past_read(struct prompt_past *past, char *path);

@@ -47,7 +47,7 @@ static const char recompiles_sql[] =
 
 static const struct list_column recompiles_columns[] = {
     {"id", AS_HIDDEN, 0, VIEW_NONE, NULL, NULL},
-    {"function", AS_TEXT, 16, VIEW_FUNCTION, NULL, "code_id"},
+    {"function", AS_TEXT, 16, VIEW_NONE, NULL, NULL},
     {"recompiles", AS_ALARM_COUNT, 0, VIEW_NONE, NULL, NULL},
     {"source", AS_TEXT, 16, VIEW_NONE, NULL, NULL},
     {"expected", AS_TEXT, 13, VIEW_NONE, NULL, NULL},
@@ -209,7 +209,8 @@ static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const ch
     facts.values = values;
     if ((remedy = remedy_for_cause(&facts, NULL))) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
-        doc_leads(doc, VIEW_WHATIF, code_id, NULL, NULL);
+        doc_leads(doc, VIEW_WHATIF, doc->target.id, NULL, NULL);
+        doc->lines[doc->count - 1].target.about = VIEW_COMPILE;
         doc_wrap(doc, "", 4, remedy, 800);
     }
     free(remedy);

@@ -336,7 +336,7 @@ static void ask(struct text *text, bool quick)
     }
     job->job.run = text_run;
     job->job.free = text_job_free;
-    job->job.slow = text->spec->staged && !quick;
+    job->job.slow = text->spec->slow || (text->spec->staged && !quick);
     job->build = text->spec->build;
     job->target = target_copy(&text->view.target);
     job->doc->quick = quick;
@@ -363,6 +363,11 @@ void text_close(struct view *view)
         work_drop(tui_work(view->tui), &text->job->job);
     doc_free(text->doc);
     free(text->failed);
+}
+
+void text_restart(struct text *text)
+{
+    ask(text, text->spec->staged);
 }
 
 void text_refresh(struct view *view)
@@ -621,13 +626,17 @@ void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
 
+    const struct target *line;
+
     if (!text->doc)
         return;
     *subject = target_copy(&text->doc->subject);
-    if (text->at < text->doc->count && text->doc->lines[text->at].target.kind != VIEW_NONE) {
-        int64_t at_ns = subject->at_ns; /* the line is about something of the same moment */
+    line = text->at < text->doc->count ? &text->doc->lines[text->at].target : NULL;
+    /* A line that leads to a decision is about that; others are about what the whole text is about. */
+    if (line && line->kind && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || !subject->kind)) {
+        int64_t at_ns = subject->at_ns;
         target_free(subject);
-        *subject = target_copy(&text->doc->lines[text->at].target);
+        *subject = target_copy(line);
         subject->at_ns = subject->at_ns ? subject->at_ns : at_ns;
     }
 }

@@ -47,6 +47,7 @@ struct doc {
 struct text_spec {
     void (*build)(struct doc *doc, struct db *db);
     bool staged;  /* build it quick first */
+    bool slow;    /* it may take seconds */
     bool wide;    /* build again when the screen's width changes */
 };
 
@@ -92,6 +93,8 @@ void doc_wrap(struct doc *doc, const char *before, int indent, const char *text,
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 
 bool text_open(struct text *text, const struct text_spec *spec);
+/* Build it anew: what it is about has changed. */
+void text_restart(struct text *text);
 void text_close(struct view *view);
 void text_settle(struct view *view);
 void text_draw(struct view *view, struct screen *screen);
