@@ -92,7 +92,6 @@ static int tui_main(int argc, char **argv)
         say_error("tui: %s", why);
     else
         status = tui_run(&options, db, screen);
-    screen_close(screen);
     db_close(db);
     return status;
 }

@@ -28,6 +28,7 @@
 #include "sql_words.h"
 #include "state_file.h"
 #include "tui_main.h"
+#include "tui_output.h"
 #include "tui_prompt.h"
 #include "tui_script.h"
 
@@ -42,7 +43,7 @@ struct tui {
     const struct tui_options *options; /* borrowed */
     struct screen *screen;  /* owned */
     struct work *work;      /* owned */
-    struct db *db;          /* borrowed: for what is known at once: names to complete, whether the trace changed */
+    struct db *db;          /* borrowed, or `fresh`: for what is known at once: names to complete, whether the trace changed */
     struct view *stack[STACK]; /* owned */
     int depth;
     struct prompt prompt;
@@ -57,9 +58,12 @@ struct tui {
     char *path;             /* owned: absolute */
     dev_t device;
     ino_t inode;
-    bool gone;              /* it was told that the file is not there any more */
+    bool gone, replaced;    /* it was told that the file is not there any more, or is another */
+    struct db *fresh;       /* owned: of the file that took its place, or NULL */
     int64_t version, ticked_ms;
+    const char *seen;       /* borrowed from a db: which one VERSION is of */
     bool live, hold;
+    struct output output;   /* owned: what the program printed */
 };
 
 /* ---- the key table --------------------------------------------------------- */
@@ -118,6 +122,7 @@ const struct binding tui_bindings[] = {
     {REQUEST_CANCEL, "cancel", {K_CONTROL('c'), K_CONTROL('g')}, "cancel what is being asked", "The program"},
     {REQUEST_REFRESH, "refresh", {'R'}, "ask again", NULL},
     {REQUEST_FOLLOW, "follow", {'F'}, "live: follow the trace, or hold still", NULL},
+    {REQUEST_OUTPUT, "program-output", {'O'}, "run --live: what the program printed", NULL},
     {REQUEST_REDRAW, "redraw", {K_CONTROL('l')}, "draw the screen anew", NULL},
     {REQUEST_STOP, "stop", {K_CONTROL('z')}, "to the shell; fg comes back", NULL},
     {REQUEST_CLICK, "click", {K_CLICK}, "choose; on the chosen line: open; on a heading: sort", "Mouse"},
@@ -134,7 +139,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_COMPILES] = &view_compiles, [VIEW_COMPILE] = &view_compile, [VIEW_BREAKS] = &view_breaks, [VIEW_BREAK] = &view_break,
     [VIEW_LEDGER] = &view_ledger, [VIEW_CALL] = &view_call, [VIEW_GUARDS] = &view_guards, [VIEW_CHECKS] = &view_checks,
     [VIEW_PROCESSES] = &view_processes, [VIEW_LOSSES] = &view_losses, [VIEW_SQL] = &view_sql, [VIEW_HELP] = &view_help,
-    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline, [VIEW_REPLAY] = &view_replay, [VIEW_WHATIF] = &view_whatif,
+    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline, [VIEW_REPLAY] = &view_replay, [VIEW_WHATIF] = &view_whatif, [VIEW_OUTPUT] = &view_output,
 };
 
 const struct view_ops *tui_view(int kind)
@@ -190,6 +195,11 @@ const char *tui_path(struct tui *tui)
 bool tui_scripted(const struct tui *tui)
 {
     return tui->scripted;
+}
+
+const struct output *tui_output(struct tui *tui)
+{
+    return tui->options->running ? &tui->output : NULL;
 }
 
 const char *tui_searched(const struct tui *tui)
@@ -330,6 +340,7 @@ static void search_from(struct tui *tui, int direction)
 }
 
 static void request(struct tui *tui, enum request request, const struct key *key);
+static void file_reopen(struct tui *tui);
 
 /* `:name rest`. */
 static void command(struct tui *tui, char *text)
@@ -616,11 +627,16 @@ static void request(struct tui *tui, enum request request, const struct key *key
         tui_say(tui, "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REFRESH:
+        if (tui->replaced)
+            file_reopen(tui);
         refresh_all(tui);
         break;
     case REQUEST_FOLLOW:
         tui->hold = !tui->hold;
         tui_say(tui, !tui->live ? "the trace is not live" : tui->hold ? "holding still; F follows again" : "following");
+        break;
+    case REQUEST_OUTPUT:
+        go_kind(tui, VIEW_OUTPUT);
         break;
     case REQUEST_REDRAW:
         screen_resize(tui->screen, tui->screen->rows, tui->screen->columns);
@@ -709,7 +725,12 @@ static void foot_draw(struct tui *tui)
         tui_prompt_draw(&tui->prompt, screen);
     else if (tui->message[0])
         screen_put(screen, y, 0, screen->columns, tui->alarm ? STYLE_ALARM : STYLE_NORMAL, tui->message);
-    else
+    else if (tui->output.bytes && top(tui)->ops != &view_output) {
+        char *last = output_last(&tui->output);
+        int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
+        screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last ? last : "");
+        free(last);
+    } else
         screen_put(screen, y, 0, screen->columns, STYLE_DIM, screen->columns < 72
                    ? "Enter opens  Esc back  ? keys  q ends"
                    : "Enter opens  Esc back  / search  f filter  s sort  1-9 views  : command  ? keys  q ends");
@@ -748,15 +769,34 @@ static void file_look(struct tui *tui)
 {
     struct stat st;
 
-    if (tui->gone)
+    if (tui->gone || tui->replaced)
         return;
     if (stat(tui->path, &st) != 0) {
         tui->gone = true;
         tui_alarm(tui, "the trace was deleted; what it had can still be read here");
     } else if (st.st_dev != tui->device || st.st_ino != tui->inode) {
-        tui->gone = true;
-        tui_alarm(tui, "the trace was replaced by another file; this is still the old one");
+        tui->replaced = true;
+        if (!tui->live)
+            tui_alarm(tui, "the trace was replaced by another file; R looks into that");
     }
+}
+
+/* The file that has its name now. */
+static void file_reopen(struct tui *tui)
+{
+    struct stat st;
+    struct db *fresh = db_open(tui->path);
+
+    if (!fresh || stat(tui->path, &st) != 0) {
+        db_close(fresh);
+        return;
+    }
+    db_close(tui->fresh);
+    tui->db = tui->fresh = fresh;
+    tui->device = st.st_dev;
+    tui->inode = st.st_ino;
+    tui->gone = tui->replaced = false;
+    work_reconnect(tui->work);
 }
 
 static void tick(struct tui *tui)
@@ -766,14 +806,19 @@ static void tick(struct tui *tui)
 
     tui->ticked_ms = work_now();
     file_look(tui);
-    if (!tui->live || tui->hold)
+    if (!tui->live || (tui->hold && !tui->replaced))
         return;
+    if (tui->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
+        file_reopen(tui);
     version = db_integer(tui->db, 0, "PRAGMA data_version");
-    if (version == tui->version)
+    if (version == tui->version && db_path(tui->db) == tui->seen)
         return;
     tui->version = version;
-    refresh_all(tui);
+    tui->seen = db_path(tui->db);
     state = db_meta(tui->db, "state");
+    if (state && strcmp(state, "recording") != 0)
+        work_reconnect(tui->work); /* frames were joined to the file without SQLite: a connection need not know of that */
+    refresh_all(tui);
     if (state && strcmp(state, "recording") != 0) {
         tui->live = false;
         tui_say(tui, "the program has ended: the trace is %s", state);
@@ -825,9 +870,11 @@ static void keys_play(struct tui *tui, const char *keys)
 static void wait_for_something(struct tui *tui)
 {
     int64_t since = work_now() - tui->ticked_ms;
-    struct pollfd polled[2] = {{tui->screen->keys_fd, POLLIN, 0}, {work_fd(tui->work), POLLIN, 0}};
+    struct pollfd polled[3] = {{tui->screen->keys_fd, POLLIN, 0}, {work_fd(tui->work), POLLIN, 0}, {tui->options->output_fd, POLLIN, 0}};
 
-    poll(polled, 2, since >= TICK_MS ? 0 : (int)(TICK_MS - since));
+    poll(polled, tui->output.open ? 3 : 2, since >= TICK_MS ? 0 : (int)(TICK_MS - since));
+    if (tui->output.open && polled[2].revents)
+        tui->output.open = output_read(&tui->output, tui->options->output_fd);
     if (polled[1].revents)
         work_quiet(tui->work);
 }
@@ -873,6 +920,7 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     int status = 2;
 
     if (!tui) {
+        screen_close(screen);
         say_error("out of memory");
         return 2;
     }
@@ -890,6 +938,7 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     if (!(tui->work = work_open(tui->path)))
         goto out;
     tui->scripted = options->keys != NULL;
+    tui->output.open = options->running;
     past_read(&tui->past, options->keys ? NULL : state_file("tui_history"));
     say_divert(on_error, tui);
     go_kind(tui, VIEW_OVERVIEW);
@@ -908,6 +957,10 @@ out:
     work_close(tui->work);
     tui_prompt_free(&tui->prompt);
     past_free(&tui->past);
+    db_close(tui->fresh);
+    screen_close(screen);
+    output_print(&tui->output, STDOUT_FILENO); /* where it would have been printed */
+    free(tui->output.text);
     sql_words_free(&tui->words);
     free(tui->path);
     free(tui);

@@ -63,7 +63,7 @@ enum request {
     REQUEST_ZOOM_IN, REQUEST_ZOOM_OUT, REQUEST_ZOOM_ALL, REQUEST_TOGGLE, REQUEST_INPUT,
     REQUEST_STEP, REQUEST_STEP_BACK, REQUEST_BREAKPOINT, REQUEST_RUN, REQUEST_RUN_BACK,
     /* the program */
-    REQUEST_CANCEL, REQUEST_REFRESH, REQUEST_REDRAW, REQUEST_FOLLOW, REQUEST_STOP, REQUESTS,
+    REQUEST_CANCEL, REQUEST_REFRESH, REQUEST_REDRAW, REQUEST_FOLLOW, REQUEST_OUTPUT, REQUEST_STOP, REQUESTS,
 };
 
 /* A row of the key table: help and the names of commands are made from it. */
@@ -115,7 +115,7 @@ struct view {
 
 extern const struct view_ops view_overview, view_functions, view_function, view_entries, view_entry, view_recompiles, view_causes,
     view_compiles, view_compile, view_breaks, view_break, view_ledger, view_call, view_guards, view_checks, view_processes,
-    view_losses, view_sql, view_help, view_flame, view_timeline, view_replay, view_whatif;
+    view_losses, view_sql, view_help, view_flame, view_timeline, view_replay, view_whatif, view_output;
 
 /* ---- what the loop does for views ------------------------------------------ */
 

@@ -905,8 +905,14 @@ void list_refresh(struct view *view)
 {
     struct list *list = (struct list *)view;
 
-    if (!list->asking && (list->spec || list->sql_text))
+    if (!list->asking && (list->spec || list->sql_text)) {
+        if (windowed(list)) { /* rows of the window may have changed, too */
+            values_free(list->values, list->window_count * (size_t)list->column_count);
+            list->values = NULL;
+            list->window_count = 0;
+        }
         list_restart(list);
+    }
 }
 
 char *list_sql(struct view *view)

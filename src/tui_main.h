@@ -13,9 +13,11 @@ struct tui_options {
     const char *keys; /* borrowed: typed first, or NULL */
     bool dump;        /* then print the screen and end */
     bool live;
+    bool running;     /* under `run --live`: output_fd is what the program prints */
+    int output_fd;
 };
 
-/* Returns the exit status. */
+/* SCREEN is taken over. Returns the exit status. */
 int tui_run(const struct tui_options *options, struct db *db, struct screen *screen);
 
 /* The view of that number, or NULL: for the help. */

@@ -29,6 +29,8 @@ struct work {
     pthread_cond_t changed;
     struct job *first, **last; /* waiting, oldest first */
     bool closing;
+    char *path;                /* owned */
+    atomic_int generation;     /* of connections */
     int fd;                    /* owned: an eventfd */
 };
 
@@ -79,6 +81,18 @@ static void job_tick(void *context)
         db_interrupt(job->db);
 }
 
+/* A connection whose memory is that of one of several. */
+static struct db *connect(const char *path)
+{
+    struct db *db = db_open(path);
+    struct query *query = db ? db_query(db, "PRAGMA cache_size = -12000") : NULL;
+
+    while (query_step(query))
+        ;
+    query_close(query);
+    return db;
+}
+
 struct thread_argument {
     struct work *work;
     int number;
@@ -89,6 +103,7 @@ static void *work_thread(void *argument)
     struct thread_argument *given = argument;
     struct work *work = given->work;
     struct db *db = work->dbs[given->number];
+    int number = given->number, generation = 0;
 
     free(given);
     pthread_mutex_lock(&work->lock);
@@ -106,6 +121,16 @@ static void *work_thread(void *argument)
         pthread_mutex_unlock(&work->lock);
 
         say_divert(job_said, job);
+        if (generation != atomic_load(&work->generation)) {
+            struct db *fresh = connect(work->path);
+            generation = atomic_load(&work->generation);
+            if (fresh) {
+                db_close(db);
+                pthread_mutex_lock(&work->lock);
+                work->dbs[number] = job->db = db = fresh;
+                pthread_mutex_unlock(&work->lock);
+            }
+        }
         db_on_progress(db, job_tick, job);
         if (!atomic_load(&job->cancelled))
             job->run(job, db);
@@ -128,18 +153,6 @@ static void *work_thread(void *argument)
     return NULL;
 }
 
-/* A connection whose memory is that of one of several. */
-static struct db *connect(const char *path)
-{
-    struct db *db = db_open(path);
-    struct query *query = db ? db_query(db, "PRAGMA cache_size = -12000") : NULL;
-
-    while (query_step(query))
-        ;
-    query_close(query);
-    return db;
-}
-
 struct work *work_open(const char *path)
 {
     struct work *work = calloc(1, sizeof *work);
@@ -149,6 +162,7 @@ struct work *work_open(const char *path)
     if (!work)
         return NULL;
     work->last = &work->first;
+    work->path = strdup(path);
     work->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pthread_mutex_init(&work->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -205,7 +219,15 @@ void work_close(struct work *work)
         close(work->fd);
     pthread_cond_destroy(&work->changed);
     pthread_mutex_destroy(&work->lock);
+    free(work->path);
     free(work);
+}
+
+void work_reconnect(struct work *work)
+{
+    pthread_mutex_lock(&work->lock);
+    atomic_fetch_add(&work->generation, 1);
+    pthread_mutex_unlock(&work->lock);
 }
 
 void work_start(struct work *work, struct job *job)

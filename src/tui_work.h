@@ -48,6 +48,9 @@ void work_cancel(struct work *work, struct job *job);
 /* Wait until JOB is done, at most MS milliseconds; -1: for ever. */
 bool work_wait(struct work *work, struct job *job, int ms);
 
+/* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
+void work_reconnect(struct work *work);
+
 /* Milliseconds since JOB began. */
 int64_t work_age(struct job *job);
 

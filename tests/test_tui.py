@@ -268,7 +268,7 @@ class Terminal:
         self.tmux("kill-server", check=False)
 
 
-pytestmark = []
+
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
 
@@ -375,6 +375,10 @@ def test_a_trace_that_is_deleted_or_replaced_under_it(dyntrace, place, tmp_path)
             terminal.wait(lambda screen: words in screen)
             terminal.type("2")
             terminal.wait(lambda screen: "> functions" in screen and "step" in screen)
+            if words == "was replaced":
+                assert "evil" not in terminal.screen()
+                terminal.type("R")
+                terminal.wait(lambda screen: "evil" in screen)
 
 
 @needs_tmux
@@ -393,3 +397,63 @@ def test_the_editor_opens_at_the_line(dyntrace, place):
             time.sleep(0.05)
         terminal.wait(lambda screen: "> breaks" in screen)
     assert (place / "edited").read_text() == "+7 ./model.py\n"
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+def work(n):
+    return n
+for i in range(1000):
+    print("step", i, flush=True)
+    work(i)
+    if Path("stop").exists():
+        break
+    time.sleep(0.02)
+print("bye")
+sys.exit(7)
+"""
+
+
+@needs_tmux
+def test_a_program_runs_while_its_recording_is_on_the_screen(dyntrace, python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    with Terminal(tmp_path, 80, 24, f"{dyntrace} run --live --python {python} slow.py; echo status $?") as terminal:
+        terminal.wait(lambda screen: "slow.db (live) > overview" in screen and re.search(r"^O: step \d", screen, re.M))
+        terminal.type("2")
+        terminal.wait(lambda screen: "> functions" in screen and re.search(r"^.work +\d", screen, re.M))
+        terminal.type("O")
+        terminal.wait(lambda screen: "> output" in screen and len(re.findall(r"^step \d+", screen, re.M)) > 5)
+        terminal.type("Escape")
+        first = re.search(r"^.work +(\d+)", terminal.wait(lambda screen: re.search(r"^.work +\d", screen, re.M)), re.M)[1]
+        terminal.wait(lambda screen: int((re.search(r"^.work +(\d+)", screen, re.M) or [0, "0"])[1]) > int(first))
+        (tmp_path / "stop").touch()
+        terminal.wait(lambda screen: "the program has ended" in screen and "(live)" not in screen)
+        terminal.type("8")
+        terminal.wait(lambda screen: "> flame" in screen and "<module>" in screen)
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: "status" in screen)
+        assert "bye" in screen and "status 7" in screen
+
+
+@needs_tmux
+def test_another_terminal_follows_a_recording(dyntrace, python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    with subprocess.Popen([dyntrace, "run", "--python", python, "slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        while not (tmp_path / "slow.db-wal").exists():
+            time.sleep(0.05)
+        with Terminal(tmp_path, 80, 24, f"{dyntrace} tui --live slow.db") as terminal:
+            terminal.wait(lambda screen: "slow.db (live) > overview" in screen)
+            terminal.type("2")
+            terminal.wait(lambda screen: re.search(r"^.work +\d", screen, re.M))
+            terminal.type("F")
+            terminal.wait(lambda screen: "(held)" in screen)
+            terminal.type("F")
+            (tmp_path / "stop").touch()
+            terminal.wait(lambda screen: "the program has ended" in screen)
+
+
+def test_live_needs_a_terminal(dyntrace, python, tmp_path):
+    done = subprocess.run([dyntrace, "run", "--live", "--python", python, "-c", "print(1)"], cwd=tmp_path, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "--live needs a terminal" in done.stderr and not list(tmp_path.iterdir())
