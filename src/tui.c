@@ -34,7 +34,7 @@
 
 enum {
     STACK = 64,          /* views; the oldest but the first goes when there are more */
-    DRAW_WAIT_MS = 30,   /* for what a key asked, so that a screen is drawn once and not twice */
+    DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
     TICK_MS = 500,       /* between two looks at a live trace */
     SAY = 400,
 };

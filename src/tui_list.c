@@ -15,7 +15,7 @@
 #include "tui_list_ask.h"
 
 enum {
-    FETCH_WAIT_MS = 25,  /* for a window, before the screen is drawn without it */
+    FETCH_WAIT_MS = 8,   /* for a window, before the screen is drawn without it */
     WINDOW_MARGIN = 100, /* rows fetched beyond the screen */
     TEXT_WIDEST = 72,    /* of a text column, while there is room */
     GAP = 2,             /* between columns */

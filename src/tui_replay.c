@@ -19,7 +19,7 @@
 #include "replay_page.h"
 #include "tui.h"
 
-enum { MOVES = 256, SETTLE_MS = 40, RUN_MOST = 50000000 };
+enum { MOVES = 256, SETTLE_MS = 8, RUN_MOST = 50000000 };
 
 enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_STOPS_OFF, MOVE_TO, MOVE_FUNCTION };
 
