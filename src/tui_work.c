@@ -85,7 +85,7 @@ static void job_tick(void *context)
 static struct db *connect(const char *path)
 {
     struct db *db = db_open(path);
-    struct query *query = db ? db_query(db, "PRAGMA cache_size = -12000") : NULL;
+    struct query *query = db ? db_query(db, "PRAGMA cache_size = -6000") : NULL;
 
     while (query_step(query))
         ;

@@ -98,6 +98,18 @@ def test_the_screen_of_each_view(dyntrace, place, name):
     assert screens == golden.read_text(), f"TUI_RENEW=1 writes {golden} anew"
 
 
+def test_the_documents_list_every_key_and_view(dyntrace, place):
+    out = dump(dyntrace, place, "?", "200x200")
+    text = (Path(__file__).resolve().parents[1] / "docs" / "tui.md").read_text()
+    named = re.findall(r"^  (\S.{14}) (.*?)  :(\S+)$", "\n".join(line[1:] for line in out.splitlines()), re.M)
+    assert len(named) > 50
+    for keys, words, name in named:
+        assert f"| `{keys.strip()}` | {words} | `:{name}` |" in text
+    for name in VIEWS:
+        if name in ("functions", "ledger", "replay", "what-if", "flame"):
+            assert f"| `{name}` |" in text
+
+
 def test_a_screen_has_its_size_and_no_controls(dyntrace, place):
     for keys in VIEWS.values():
         for size in SIZES:
