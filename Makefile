@@ -32,10 +32,10 @@ TESTS   ?= tests --ignore=tests/with_torch
 # ---- the program -----------------------------------------------------------
 
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
-LIBS     := -lsqlite3 -ledit -lncursesw -lpthread
+LIBS     := -lsqlite3 -ledit -lncursesw -lpthread -lm
 
 SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o
 SQL     := schemas/trace.sql schemas/views.sql $(sort $(wildcard schemas/queries/*.sql))
 
 all: program extensions
@@ -60,6 +60,13 @@ $(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c
 # Removing a query must also renew the file, hence the directory.
 $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) schemas/queries | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
+	mv $@.new $@
+
+$(BUILD)/obj/report_page.o: $(BUILD)/report_page.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -c -o $@ $<
+
+$(BUILD)/report_page.c: $(wildcard src/page/*) | $(BUILD)/obj
+	sh src/page/embed.sh > $@.new
 	mv $@.new $@
 
 $(BUILD)/obj $(BUILD)/lib/python/dyntrace $(BUILD)/unit $(BUILD)/fuzz:

@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run tui report why show replay check export merge sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run tui report why show replay check export merge import diff sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -67,8 +67,10 @@ _dyntrace()
     report)
         if [[ $prev == --limit ]]; then
             return
+        elif [[ $prev == --html ]]; then
+            _dyntrace_files .html
         elif [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--json --limit --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--json --html --force --limit --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi
@@ -126,9 +128,30 @@ _dyntrace()
             _dyntrace_files .db
         fi
         ;;
+    import)
+        if [[ $prev == -o ]]; then
+            _dyntrace_files .db
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
+        else
+            compopt -o dirnames 2>/dev/null
+            COMPREPLY=($(compgen -d -- "$cur"))
+        fi
+        ;;
     merge)
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "-o --force --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    diff)
+        if [[ $prev == --fail-on ]]; then
+            COMPREPLY=($(compgen -W "function code outcome entry reason break guard time lookup any" -- "$cur"))
+        elif [[ $prev == --function || $prev == --tolerance || $prev == --rank || $prev == --limit ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--fail-on --function --tolerance --lookups --rank --limit --json --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

@@ -6,8 +6,8 @@ set -e
 
 # $1: a file. Each line becomes one string literal; C joins them.
 literal() {
-    awk '{ gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); gsub(/\t/, "\\t"); printf "    \"%s\\n\"\n", $0 }
-         END { if (!NR) print "    \"\"" }' "$1"
+    sed 's/[\\"]/\\&/g; s/\t/\\t/g; s/.*/    "&\\n"/' "$1"
+    test -s "$1" || echo '    ""'
 }
 
 cat <<'C'

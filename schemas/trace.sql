@@ -31,6 +31,7 @@ PRAGMA user_version = 1;            -- the same number as meta.schema_version
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
 --   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns}; what
 --                     the traces differ in is 'several', and ids are in order of birth within each of them only
+--   imported_from     of a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
 --   session           directory of the live session, only while recording
 CREATE TABLE meta(
     key   TEXT PRIMARY KEY,
@@ -87,7 +88,8 @@ CREATE TABLE process(
     torch_version     TEXT,    -- NULL when torch's compiler was not loaded
     mode              TEXT,    -- what was recorded: 'all', 'user' or 'none' of the frames
     torch_mode        TEXT,    -- 'shim': torch ran on dyntrace's evaluator, every guard check was seen; 'observe': on its own,
-                               --   and what could not be seen is NULL; 'off'; NULL without torch's compiler
+                               --   and what could not be seen is NULL; 'import': this is what torch logged itself
+                               --   (TORCH_TRACE), which is compiles without calls; 'off'; NULL without torch's compiler
     torch_note        TEXT,    -- why it was not 'shim'
     start_ns          INTEGER, -- when the recorder was loaded into it
     end_ns            INTEGER, -- when it was seen to have ended; NULL while it runs

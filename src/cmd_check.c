@@ -636,8 +636,10 @@ static bool checks_run(struct check *check)
     struct query *looked;
     bool ok = code_read(check) && (!lookups || lookups_read(check));
 
-    if (ok && check->warmup && !check->any_lookup && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) {
-        say_error("%s: --after-warmup cannot be told: the trace has compiles, but no calls", db_path(check->db));
+    if (ok && !check->any_lookup && (check->warmup || check->given[GUARDS] || check->given[EAGER] || check->required_count) &&
+        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) { /* as imported ones: no calls is not "none ran as Python" */
+        say_error("%s: --%s cannot be told: the trace has compiles, but no calls", db_path(check->db),
+                  check->warmup ? "after-warmup" : kind_names[check->given[GUARDS] ? GUARDS : check->given[EAGER] ? EAGER : REQUIRE]);
         return false;
     }
     if (ok) {

@@ -3,167 +3,39 @@
  * Runs in: the viewer.
  *
  * What was recorded, what is missing, which processes and threads there were,
- * what was compiled, where the time went. It reads the small tables and the live totals only, so
- * it is as quick on a day's recording as on a second's, and works while the
- * recording goes on. Losses come before anything that they make doubtful. */
+ * how calls were decided, what was compiled, again and why, where graphs broke,
+ * what guards cost, where the time went. Frames are not read, so that it is
+ * quick on a day's recording, and works while that goes on. Losses come before
+ * anything that they make doubtful. */
 #include <inttypes.h>
 #include <locale.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "command.h"
 #include "db.h"
 #include "find_code.h"
-#include "json.h"
+#include "out_file.h"
 #include "prose.h"
+#include "report.h"
 #include "result.h"
 #include "say.h"
 #include "table.h"
 
 enum {
-    LIMIT = 20,            /* rows of each table, unless --limit */
-    COUNTABLE = 2000000,   /* frames that can be read in passing */
+    LIMIT = 20,       /* rows of each table, unless --limit */
+    PAGE_LIMIT = 500, /* the same of the HTML page, which can be searched */
 };
 
 static const char usage[] =
-    "usage: dyntrace report [FILE] [--json] [--limit N]\n\n"
-    "A trace on one page: losses, processes, threads, what was compiled, where the time went.\n"
-    "FILE is the newest *.db trace here unless given; it may still be recorded.\n\n"
-    "  --json     the same for a program, times in nanoseconds\n"
-    "  --limit N  rows of each table (20; 0 is all)\n";
-
-/* ---- what all parts share -------------------------------------------------- */
-
-enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
-
-struct report {
-    struct db *db; /* owned */
-    FILE *out;     /* borrowed */
-    int64_t limit; /* -1: all */
-    bool json;
-    char *state;   /* owned: meta.state */
-    enum liveness live;
-    bool torch;    /* the trace says how torch was watched */
-    bool compiles; /* it has the tables about compiles */
-};
-
-/* Processes in the order of a tree, a parent before its children. A process
- * whose parent was not followed, or is itself, is a root. */
-#define PROCESS_TREE \
-    "WITH RECURSIVE tree(process_id, depth, path) AS (" \
-    "  SELECT process_id, 0, printf('%020d', process_id) FROM process" \
-    "  WHERE parent_process_id IS NULL OR parent_process_id = process_id" \
-    "     OR parent_process_id NOT IN (SELECT process_id FROM process)" \
-    "  UNION ALL" \
-    "  SELECT p.process_id, depth + 1, path || printf('%020d', p.process_id)" \
-    "  FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id" \
-    "  WHERE depth < 60 AND p.process_id <> tree.process_id) "
-
-/* As the view of this name; the one in a stranger's file may be anything. */
-#define HOT_FUNCTIONS \
-    "SELECT c.qualname, c.filename, c.first_line, c.kind, SUM(n.calls) AS calls, SUM(n.total_ns) AS total_ns," \
-    "       SUM(n.self_ns) AS self_ns, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS ns_per_call," \
-    "       SUM(n.raised) AS raised " \
-    "FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id " \
-    "GROUP BY c.filename, c.qualname, c.first_line, c.kind " \
-    "ORDER BY self_ns DESC, calls DESC LIMIT ?1"
-
-/* Many losses have one cause: a row per cause and kind, the worst first. */
-#define LOSSES \
-    "SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns," \
-    "       COUNT(DISTINCT process_id) AS processes, cause LIKE 'stall:%' AS is_stall " \
-    "FROM loss GROUP BY cause ORDER BY is_stall, events DESC LIMIT ?1"
-
-/* What was compiled, a row per function, those that were compiled again most often first. What torch only turned
- * away (its own functions, those without tensors) is in the query `skips`. */
-#define COMPILED \
-    "WITH broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS breaks FROM graph_break b" \
-    "  CROSS JOIN compile m ON m.compile_id = b.compile_id GROUP BY m.code_id)," \
-    " tried AS MATERIALIZED (SELECT code_id, COUNT(*) AS tries, COUNT(cache_entry_id) AS made," \
-    "  SUM(end_ns - start_ns) AS ns, SUM(outcome IS 'limit') AS limits, SUM(outcome IS 'error') AS errors" \
-    "  FROM compile GROUP BY code_id) " \
-    "SELECT c.qualname, c.filename, c.first_line, SUM(t.made) AS compiles, SUM(t.made) - SUM(t.made > 0) AS recompiles," \
-    "       COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(t.tries - t.made) AS without_code, SUM(t.ns) AS compile_ns," \
-    "       SUM(t.limits) AS limits, SUM(t.errors) AS errors " \
-    "FROM tried t LEFT JOIN code c ON c.code_id = t.code_id LEFT JOIN broken b ON b.code_id = t.code_id " \
-    "GROUP BY c.filename, c.qualname, c.first_line HAVING SUM(t.made) + SUM(t.limits) + SUM(t.errors) > 0 " \
-    "ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, c.qualname LIMIT ?1"
-
-/* Which torch there was, a row per version and way of watching it. */
-#define TORCH \
-    "SELECT torch_version, torch_mode, torch_note, COUNT(*) AS processes FROM process WHERE torch_version IS NOT NULL " \
-    "GROUP BY torch_version, torch_mode, torch_note ORDER BY processes DESC, torch_version LIMIT ?1"
-
-/* Does the collector of the session in DIRECTORY run? It holds a lock on a file
- * there. /proc/locks tells without touching the lock, which could get in the
- * way of a collector that is just starting. */
-static enum liveness session_live(const char *directory)
-{
-    enum liveness live = LIVE_UNKNOWN;
-    char *path = NULL, line[256];
-    struct stat st;
-    FILE *locks = NULL;
-
-    if (!directory || asprintf(&path, "%s/collector.lock", directory) < 0)
-        return LIVE_UNKNOWN;
-    if (stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
-        goto out;
-    live = LIVE_NO;
-    while (fgets(line, sizeof line, locks)) {
-        unsigned long long inode;
-        /* "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF" */
-        if (sscanf(line, "%*s FLOCK %*s WRITE %*s %*x:%*x:%llu", &inode) == 1 && inode == st.st_ino)
-            live = LIVE_YES;
-    }
-out:
-    if (locks)
-        fclose(locks);
-    free(path);
-    return live;
-}
-
-static const char *state_words(const struct report *report)
-{
-    if (!report->state)
-        return "unknown";
-    if (!strcmp(report->state, "recording"))
-        return report->live == LIVE_YES ? "still recording"
-               : report->live == LIVE_NO ? "interrupted: the recorder is gone; `dyntrace fsck FILE --recover` completes it"
-                                         : "still recording, or interrupted (then `dyntrace fsck FILE --recover` completes it)";
-    if (!strcmp(report->state, "recovered"))
-        return "recovered after the recorder was killed";
-    return report->state;
-}
-
-/* The words of a JSON array with spaces between them. The caller frees it. */
-static char *words_of(struct db *db, const char *json)
-{
-    struct query *query = db_query(db,
-        "SELECT CASE WHEN json_valid(?1) THEN"
-        " (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '[]' END))"
-        " ELSE ?1 END");
-    char *words = NULL;
-
-    query_bind_text(query, 1, json);
-    if (query_step(query))
-        words = strdup(query_text(query, 0, NULL));
-    query_close(query);
-    return words;
-}
-
-/* Open frames: counted by the recorder, or here where that is quick; else -1. */
-static int64_t open_frames(struct db *db, int64_t frames)
-{
-    int64_t count = db_meta_integer(db, "open_frame_count", -1);
-
-    if (count < 0 && frames >= 0 && frames <= COUNTABLE)
-        count = db_integer(db, -1, "SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NULL");
-    return count;
-}
+    "usage: dyntrace report [FILE] [--json | --html OUT [--force]] [--limit N]\n\n"
+    "A trace on one page: losses, processes, threads, how calls were decided, what was compiled and why again,\n"
+    "graph breaks, guards, where the time went. FILE is the newest *.db trace here unless given; it may still be recorded.\n\n"
+    "  --json      the same for a program, times in nanoseconds\n"
+    "  --html OUT  one file for a browser, that needs no network: also with timeline and flame graph\n"
+    "  --force     replace OUT\n"
+    "  --limit N   rows of each table (20, of a page 500; 0 is all)\n";
 
 /* ---- for people ------------------------------------------------------------ */
 
@@ -195,7 +67,7 @@ static bool torch_facts_print(struct report *report, struct table *table)
 
     if (!report->torch)
         return true;
-    query = db_query(report->db, TORCH);
+    query = db_query(report->db, report_torch);
     query_bind_integer(query, 1, 10);
     while (query_step(query)) {
         int64_t processes = query_integer(query, 3);
@@ -220,11 +92,11 @@ static bool head_print(struct report *report)
 {
     struct db *db = report->db;
     struct table *table = table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
-    char *command = db_meta(db, "command"), *words = command ? words_of(db, command) : NULL, *host = db_meta(db, "host");
+    char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
     char *clock = db_meta(db, "clock"), *version = db_meta(db, "dyntrace_version"), *text = NULL;
     char human[TABLE_HUMAN], other[TABLE_HUMAN], day[64];
     int64_t started = db_meta_integer(db, "started_unix_ns", 0), span = db_meta_integer(db, "span_ns", -1);
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = open_frames(db, frames);
+    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
     int64_t shortest = db_meta_integer(db, "min_duration_ns", 0);
     bool ok = false;
 
@@ -232,7 +104,7 @@ static bool head_print(struct report *report)
         goto out;
     table_headless(table);
     fact_print(table, "trace", db_path(db));
-    fact_print(table, "state", state_words(report));
+    fact_print(table, "state", report_state(report));
     if (words)
         fact_print(table, "command", words);
     if (started > 0) {
@@ -277,7 +149,7 @@ out:
 
 static bool losses_print(struct report *report)
 {
-    struct query *query = db_query(report->db, LOSSES);
+    struct query *query = db_query(report->db, report_losses);
     struct table *table = NULL;
     char human[TABLE_HUMAN];
     int64_t all = db_integer(report->db, 0, "SELECT COUNT(DISTINCT COALESCE(cause, '')) FROM loss");
@@ -301,25 +173,6 @@ static bool losses_print(struct report *report)
     if (table && table_close(table))
         more_print(report, all);
     return query_close(query);
-}
-
-/* How a process ended. Returns MADE or a constant. */
-static const char *ended_words(const struct report *report, struct query *query, int code, int signal_, int end,
-                               char made[64])
-{
-    if (query_type(query, signal_) != QUERY_NULL) {
-        int number = (int)query_integer(query, signal_);
-        const char *name = sigabbrev_np(number);
-        snprintf(made, 64, name ? "signal %d (SIG%s)" : "signal %d", number, name ? name : "");
-        return made;
-    }
-    if (query_type(query, code) != QUERY_NULL) {
-        snprintf(made, 64, "exit %" PRId64, query_integer(query, code));
-        return made;
-    }
-    if (query_type(query, end) != QUERY_NULL)
-        return "ended";
-    return report->live == LIVE_NO ? "end not seen" : "still running";
 }
 
 /* Columns that only some traces have a use for: ranks of a distributed job, torch. */
@@ -362,7 +215,7 @@ static bool processes_print(struct report *report)
     while (table && query_step(query)) {
         snprintf(pid, sizeof pid, "%*s%" PRId64, (int)query_integer(query, 0) * 2, "", query_integer(query, 1));
         table_string(table, pid);
-        table_string(table, ended_words(report, query, 2, 3, 4, words));
+        table_string(table, report_ended(report, query, 2, 3, 4, words));
         table_figure(table, query_type(query, 5) == QUERY_NULL ? "" : table_duration(human, query_integer(query, 5)));
         table_integer(table, query_integer(query, 9));
         table_string(table, query_text(query, 7, NULL));
@@ -452,7 +305,7 @@ static bool compiles_print(struct report *report)
     title_print(report, "Compiles, most recompiles first");
     if (!compiles_sum(report))
         return false;
-    query = db_query(report->db, COMPILED);
+    query = db_query(report->db, report_compiled);
     table = table_open(report->out, table_format(report->out, false), 7,
                        (const char *[]){"compiles", "recompiles", "breaks", "time", "ended", "function", "where"});
     query_bind_integer(query, 1, report->limit);
@@ -480,9 +333,122 @@ static bool compiles_print(struct report *report)
     return query_close(query);
 }
 
+/* How calls that a compiler was asked about were decided. */
+static bool outcomes_print(struct report *report)
+{
+    struct table *table;
+    char human[TABLE_HUMAN], text[64];
+    double hits = report_hit_rate(report), eager = report_eager_share(report);
+
+    if (!report->calls)
+        return true;
+    title_print(report, "Calls, as they were decided");
+    if (hits >= 0)
+        fprintf(report->out, "%.3g %% hits, %.3g %% ran as Python, of those that could run compiled code\n", hits, eager);
+    table = table_open(report->out, table_format(report->out, false), 4, (const char *[]){"calls", "share", "lookups", "outcome"});
+    for (int o = 0; table && o < REPORT_OUTCOMES; o++) {
+        if (!report->outcomes[o])
+            continue;
+        table_figure(table, table_count(human, report->outcomes[o]));
+        snprintf(text, sizeof text, "%.3g %%", 100.0 * (double)report->outcomes[o] / (double)report->calls);
+        table_figure(table, text);
+        table_figure(table, table_duration(human, report->times_ns[o]));
+        table_string(table, report_outcomes[o]);
+    }
+    return table_close(table);
+}
+
+/* TEXT up to WIDTH bytes. The caller frees it. */
+static char *cut(const char *text, size_t width)
+{
+    size_t bytes = prose_cut(text, width);
+    char *made = NULL;
+
+    if (asprintf(&made, "%.*s%s", (int)bytes, text, text[bytes] ? "…" : "") < 0)
+        return NULL;
+    return made;
+}
+
+static void cut_cell(struct table *table, struct query *query, int column, size_t width)
+{
+    char *text = query_type(query, column) == QUERY_NULL ? NULL : cut(query_text(query, column, NULL), width);
+
+    table_string(table, text);
+    free(text);
+}
+
+/* A table that is left out when it has no rows. */
+static struct table *section(struct report *report, struct query *query, const char *title, int columns, const char *const *names)
+{
+    query_bind_integer(query, 1, report->limit);
+    if (!query_step(query))
+        return NULL;
+    title_print(report, title);
+    return table_open(report->out, table_format(report->out, false), columns, names);
+}
+
+static bool causes_print(struct report *report)
+{
+    struct query *query = db_query(report->db, report_causes);
+    struct table *table = section(report, query, "Recompiles, by what made them needed", 6,
+                                  (const char *[]){"recompiles", "guard", "looked at", "saw", "function", "where"});
+    char human[TABLE_HUMAN];
+
+    if (table) {
+        do {
+            table_figure(table, table_count(human, query_integer(query, 3)));
+            result_cell(table, query, 4);
+            cut_cell(table, query, query_type(query, 5) == QUERY_NULL ? 10 : 5, 80);
+            cut_cell(table, query, 7, 60);
+            result_cell(table, query, 0);
+            where_cell(table, query, 1, 2);
+        } while (query_step(query));
+        table_close(table);
+    }
+    return query_close(query);
+}
+
+static bool breaks_print(struct report *report)
+{
+    struct query *query = db_query(report->db, report_breaks);
+    struct table *table = section(report, query, "Graph breaks, by place", 4, (const char *[]){"times", "reason", "function", "where"});
+    char human[TABLE_HUMAN];
+
+    if (table) {
+        do {
+            table_figure(table, table_count(human, query_integer(query, 4)));
+            cut_cell(table, query, 5, 100);
+            result_cell(table, query, 0);
+            where_cell(table, query, 1, query_type(query, 3) == QUERY_NULL ? 2 : 3);
+        } while (query_step(query));
+        table_close(table);
+    }
+    return query_close(query);
+}
+
+static bool guards_print(struct report *report)
+{
+    struct query *query = db_query(report->db, report_guards);
+    struct table *table = section(report, query, "Guards, dearest first (a check's time is divided evenly among those that ran)", 5,
+                                  (const char *[]){"evaluations", "failures", "time", "guard", "looks at"});
+    char human[TABLE_HUMAN];
+
+    if (table) {
+        do {
+            table_figure(table, table_count(human, query_integer(query, 2)));
+            table_figure(table, table_count(human, query_integer(query, 3)));
+            table_figure(table, query_type(query, 4) == QUERY_NULL ? "?" : table_duration(human, query_integer(query, 4)));
+            result_cell(table, query, 0);
+            cut_cell(table, query, 1, 80);
+        } while (query_step(query));
+        table_close(table);
+    }
+    return query_close(query);
+}
+
 static bool functions_print(struct report *report)
 {
-    struct query *query = db_query(report->db, HOT_FUNCTIONS);
+    struct query *query = db_query(report->db, report_hot);
     struct table *table;
     char human[TABLE_HUMAN];
 
@@ -503,104 +469,76 @@ static bool functions_print(struct report *report)
     return query_close(query);
 }
 
-/* ---- for programs ---------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------- */
 
-/* The rows of SQL as a member NAME of an object; ?1 is the limit. A column whose
- * name ends in "argv" is JSON already. */
-static bool rows_json(struct report *report, const char *name, const char *sql)
+/* The page for a terminal. */
+static bool report_text(struct report *report)
 {
-    struct query *query = db_query(report->db, sql);
-    const char *names[32] = {0};
-    struct table *table;
-    int columns = query_columns(query);
+    bool ok = head_print(report);
 
-    if (!query || columns > 32) {
-        query_close(query);
-        return false;
+    ok = losses_print(report) && ok;
+    ok = processes_print(report) && ok;
+    ok = threads_print(report) && ok;
+    ok = outcomes_print(report) && ok;
+    ok = compiles_print(report) && ok;
+    if (report->lookups) {
+        ok = causes_print(report) && ok;
+        ok = breaks_print(report) && ok;
+        ok = guards_print(report) && ok;
     }
-    for (int i = 0; i < columns; i++)
-        names[i] = query_name(query, i);
-    fprintf(report->out, ",\n\"%s\": ", name);
-    query_bind_integer(query, 1, report->limit);
-    table = table_open(report->out, TABLE_JSON, columns, names);
-    while (table && query_step(query))
-        for (int i = 0; i < columns; i++)
-            if (!strcmp(names[i], "argv") && query_type(query, i) == QUERY_TEXT)
-                table_json(table, query_text(query, i, NULL));
-            else
-                result_cell(table, query, i);
-    table_close(table);
-    return query_close(query);
+    return functions_print(report) && ok;
 }
 
-static bool report_json(struct report *report)
+static bool report_run(struct report *report, const char *path, const char *page, bool force)
 {
-    FILE *out = report->out;
-    struct db *db = report->db;
-    struct query *query;
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = open_frames(db, frames);
-    bool ok;
+    struct out_file out = {0};
+    struct query *snapshot;
+    char *directory;
+    bool ok = false;
 
-    fputs("{\"file\": ", out);
-    json_string(out, db_path(db), strlen(db_path(db)));
-    fprintf(out, ",\n\"live\": %s", report->live == LIVE_YES ? "true" : report->live == LIVE_NO ? "false" : "null");
-    fputs(",\n\"meta\": {", out);
-    query = db_query(db, "SELECT key, CAST(CASE WHEN key = 'command' AND json_valid(value) THEN json(value) ELSE value END AS TEXT),"
-                         "       typeof(value) = 'integer' OR (key = 'command' AND json_valid(value)) FROM meta");
-    for (bool first = true; query_step(query); first = false) {
-        size_t bytes;
-        const char *text = query_text(query, 0, &bytes);
-        fputs(first ? "" : ", ", out);
-        json_string(out, text, bytes);
-        fputs(": ", out);
-        text = query_text(query, 1, &bytes);
-        if (query_type(query, 1) == QUERY_NULL)
-            fputs("null", out);
-        else if (query_integer(query, 2))
-            json_text(out, text, bytes);
-        else
-            json_string(out, text, bytes);
+    report->db = db_open(path);
+    if (!report->db)
+        return false;
+    if (page && out_is(page, db_path(report->db))) {
+        say_error("report: %s: is the trace itself", page);
+        return false;
     }
-    ok = query_close(query);
-    fputs("}", out);
-    fprintf(out, frames < 0 ? ",\n\"frames\": null" : ",\n\"frames\": %" PRId64, frames);
-    fprintf(out, open < 0 ? ",\n\"open_frames\": null" : ",\n\"open_frames\": %" PRId64, open);
-    fprintf(out, ",\n\"process_count\": %" PRId64, db_integer(db, 0, "SELECT COUNT(*) FROM process"));
-    fprintf(out, ",\n\"thread_count\": %" PRId64, db_integer(db, 0, "SELECT COUNT(*) FROM thread"));
-    fprintf(out, ",\n\"lost_events\": %" PRId64, db_integer(db, 0, "SELECT SUM(events) FROM loss"));
-    ok = rows_json(report, "losses", LOSSES) && ok;
-    ok = rows_json(report, "processes", report->torch ? PROCESS_TREE
-        "SELECT p.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,"
-        "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
-        "       p.executable, p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns,"
-        "       p.exit_code, p.exit_signal FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1"
-        : PROCESS_TREE
-        "SELECT p.process_id, p.pid, p.parent_process_id, t.depth, p.rank,"
-        "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
-        "       p.executable, p.python_version, p.torch_version, p.mode, p.start_ns, p.end_ns, p.exit_code, p.exit_signal "
-        "FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1") && ok;
-    ok = rows_json(report, "threads",
-        "SELECT t.thread_id, t.process_id, p.pid, t.os_tid, t.name FROM thread t "
-        "LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.process_id, t.thread_id LIMIT ?1") && ok;
-    if (report->torch)
-        ok = rows_json(report, "torch", TORCH) && ok;
-    if (report->compiles)
-        ok = rows_json(report, "compiles", COMPILED) && ok;
-    ok = rows_json(report, "hot_functions", HOT_FUNCTIONS) && ok;
-    fputs("}\n", out);
+    if (page && !out_open(&out, page, force))
+        goto out;
+    report->out = page ? out.file : stdout;
+    /* One snapshot, so that the parts agree while the recording goes on. */
+    snapshot = db_query(report->db, "BEGIN");
+    query_step(snapshot);
+    query_close(snapshot);
+    report->state = db_meta(report->db, "state");
+    report->torch = find_column(report->db, "process", "torch_mode");
+    report->compiles = find_column(report->db, "compile", "cache_entry_id") && find_column(report->db, "graph_break", "compile_id");
+    report->lookups = report->compiles && find_column(report->db, "lookup", "outcome") && find_column(report->db, "guard", "ordinal") &&
+                      find_column(report->db, "guard_check", "failed_guard_id") && find_column(report->db, "recompile_cause", "ordinal") &&
+                      find_column(report->db, "cache_entry", "label");
+    if (report->state && !strcmp(report->state, "recording")) {
+        directory = db_meta(report->db, "session");
+        report->live = session_live(directory);
+        free(directory);
+    }
+    report->progress = progress_begin("reading");
+    ok = report_read(report);
+    if (ok)
+        ok = page ? report_html(report) : report->json ? report_json(report) : report_text(report);
+    progress_end(&report->progress);
+    if (ok && page)
+        ok = out_commit(&out);
+out:
+    out_close(&out);
     return ok;
 }
 
-/* ---- the command ----------------------------------------------------------- */
-
 static int report_main(int argc, char **argv)
 {
-    struct report report = {.out = stdout, .limit = LIMIT};
-    const char *path = NULL;
-    char *directory = NULL, *end;
-    struct query *snapshot;
-    bool options = true, ok;
-    int status = 2;
+    struct report report = {.limit = LIMIT};
+    const char *path = NULL, *page = NULL;
+    char *end;
+    bool options = true, force = false, limited = false, ok;
 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
@@ -608,6 +546,14 @@ static int report_main(int argc, char **argv)
             options = false;
         } else if (options && !strcmp(a, "--json")) {
             report.json = true;
+        } else if (options && !strcmp(a, "--force")) {
+            force = true;
+        } else if (options && (!strcmp(a, "--html") || !strncmp(a, "--html=", 7))) {
+            page = a[6] ? a + 7 : i + 1 < argc ? argv[++i] : "";
+            if (!*page) {
+                say_error("report: --html: needs the name of the file to write");
+                return 2;
+            }
         } else if (options && (!strcmp(a, "--limit") || !strncmp(a, "--limit=", 8))) {
             const char *value = a[7] ? a + 8 : i + 1 < argc ? argv[++i] : "";
             report.limit = strtoll(value, &end, 10);
@@ -617,6 +563,7 @@ static int report_main(int argc, char **argv)
             }
             if (!report.limit)
                 report.limit = -1;
+            limited = true;
         } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
             fputs(usage, stdout);
             return 0;
@@ -630,42 +577,24 @@ static int report_main(int argc, char **argv)
             path = a;
         }
     }
-    setlocale(LC_CTYPE, "");
-    report.db = db_open(path);
-    if (!report.db)
+    if (page && report.json) {
+        say_error("report: --json and --html: one form at a time");
         return 2;
-    /* One snapshot, so that the parts agree while the recording goes on. */
-    snapshot = db_query(report.db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    report.state = db_meta(report.db, "state");
-    report.torch = find_column(report.db, "process", "torch_mode");
-    report.compiles = find_column(report.db, "compile", "cache_entry_id") && find_column(report.db, "graph_break", "compile_id");
-    if (report.state && !strcmp(report.state, "recording")) {
-        directory = db_meta(report.db, "session");
-        report.live = session_live(directory);
     }
-    if (report.json) {
-        ok = report_json(&report);
-    } else {
-        ok = head_print(&report);
-        ok = losses_print(&report) && ok;
-        ok = processes_print(&report) && ok;
-        ok = threads_print(&report) && ok;
-        ok = compiles_print(&report) && ok;
-        ok = functions_print(&report) && ok;
-    }
+    if (page && !limited)
+        report.limit = PAGE_LIMIT;
+    setlocale(LC_CTYPE, "");
+    ok = report_run(&report, path, page, force);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: cannot be written");
         ok = false;
     }
-    status = ok ? 0 : 2;
     db_close(report.db);
-    free(directory);
     free(report.state);
-    return status;
+    free(report.marks);
+    return ok ? 0 : 2;
 }
 
 const struct command command_report = {
-    "report", "a trace on one page", usage, report_main,
+    "report", "a trace on one page, for a terminal, a program or a browser", usage, report_main,
 };

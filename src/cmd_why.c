@@ -114,6 +114,8 @@ static void torch_print(struct why *why)
     else if (prose_same(torch->mode, "observe"))
         fputs(", observe: not seen are the entries that were tried in vain before a hit or an eager call, and what guards "
               "took", out);
+    else if (prose_same(torch->mode, "import"))
+        fputs(", imported", out);
     else if (torch->mode)
         fputs(", ", out), prose_text(out, torch->mode, 40);
     putc('\n', out);
@@ -493,9 +495,11 @@ static void entries_print(struct why *why)
     FILE *out = why->out;
     char a[TABLE_HUMAN], b[TABLE_HUMAN];
     size_t shown = 0;
+    bool imported;
 
     if (!why->entries.count)
         return;
+    imported = prose_same(why->torch.mode, "import");
     prose_title(out, "Cache entries");
     for (size_t i = 0; i < why->entries.count && shown < ENTRIES_SHOWN; i++, shown++) {
         const struct entry *e = &why->entries.items[i];
@@ -508,6 +512,10 @@ static void entries_print(struct why *why)
         if (e->in_region)
             fprintf(out, "  region %" PRId64, e->region_id);
         fprintf(out, "  %" PRId64 " guard%s, ", e->guards, plural(e->guards));
+        if (imported) {
+            fputs("its use is not known\n", out);
+            continue;
+        }
         if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
             fprintf(out, "tried %s time%s, ", table_count(a, e->tried), plural(e->tried));
         if (e->hits)

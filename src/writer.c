@@ -142,6 +142,28 @@ bool insert_find(struct insert *insert, int64_t *found)
     return any;
 }
 
+bool insert_next(struct insert *insert)
+{
+    int status = sqlite3_step(insert->statement);
+
+    if (status == SQLITE_ROW)
+        return true;
+    ok_or_say(insert->writer, status);
+    sqlite3_reset(insert->statement);
+    sqlite3_clear_bindings(insert->statement);
+    return false;
+}
+
+int64_t insert_get_integer(struct insert *insert, int column)
+{
+    return sqlite3_column_int64(insert->statement, column);
+}
+
+const char *insert_get_text(struct insert *insert, int column)
+{
+    return (const char *)sqlite3_column_text(insert->statement, column);
+}
+
 void insert_close(struct insert *insert)
 {
     if (!insert)

@@ -36,6 +36,11 @@ void insert_copy(struct insert *insert, int parameter, struct query *query, int 
 bool insert_run(struct insert *insert);
 /* For a statement that asks: the number in the first column of its first row. False: it has no row. */
 bool insert_find(struct insert *insert, int64_t *found);
+/* For one that asks for more: go to its next row; false at the end, where it can be asked anew, and on an error. Texts are
+ * borrowed until the next row; NULL is NULL. */
+bool insert_next(struct insert *insert);
+int64_t insert_get_integer(struct insert *insert, int column);
+const char *insert_get_text(struct insert *insert, int column);
 void insert_close(struct insert *insert);
 
 #endif

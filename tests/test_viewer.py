@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import sqlite3
@@ -238,6 +239,27 @@ def test_every_named_query_runs(run, trace):
     listed = run("sql", "--list").stdout
     assert [line.split("\t")[0] for line in listed.splitlines()[1:]] == QUERIES
     assert all(line.split("\t")[1] for line in listed.splitlines())
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_named_queries_are_explained(run, trace, name):
+    """What it answers, why one would ask, and every column, in order."""
+    comment = []
+    for line in (ROOT / f"schemas/queries/{name}.sql").read_text().splitlines():
+        if not line.startswith("--"):
+            break
+        comment.append(line[2:].strip())
+    assert comment[0] and len(comment[0]) <= 160
+    text = " ".join(comment[1:])
+    assert re.search(r"Why: [^.]+\.", text)
+    columns = re.search(r"Columns: (.*?)\.(?: |$)", text)[1]
+    named = [column for part in columns.split("; ") for column in part.split(":")[0].split(", ")]
+    assert all(":" in part for part in columns.split("; "))
+    assert named == run("sql", trace, name).stdout.splitlines()[0].split("\t")
+
+
+def test_there_are_queries_enough():
+    assert len(QUERIES) >= 20
 
 
 def test_what_named_queries_find(run, trace):

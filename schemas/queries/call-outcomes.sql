@@ -1,4 +1,10 @@
 -- How each function's calls were decided: hits, compiles, and what ran as Python (reads every lookup)
+--
+-- Why: The first look: is compiled code used at all, and where not.
+-- Columns: qualname, filename, first_line: the function; lookups: calls that the compiler was asked about; hit: ran an
+--   entry; compiled: made one; run_only: compiling was not allowed; skip: marked never to be compiled; at_limit: it
+--   has as many entries as it may; declined: the compiler gave no code; disabled: it was off; error: a guard or the
+--   compiler raised; lookup_ms: until it was known what runs.
 WITH decided AS MATERIALIZED (
     SELECT code_id, COUNT(*) AS lookups, SUM(outcome = 1) AS hit, SUM(outcome = 2) AS compiled, SUM(outcome = 3) AS run_only,
            SUM(outcome = 4) AS skip, SUM(outcome = 5) AS at_limit, SUM(outcome = 6) AS declined, SUM(outcome = 7) AS disabled,

@@ -1,5 +1,9 @@
 -- The deepest stack of each thread: its innermost function and its depth (reads and sorts every frame)
 --
+-- Why: Finds runaway recursion, and what a stack overflow ran into.
+-- Columns: depth: frames on top of each other; thread_id, pid, thread: where; qualname, filename, first_line: the
+--   innermost function; frame_id: its frame, for the view frames.
+--
 -- A running count of entries less exits finds the frame; following its parents then gives the exact depth.
 WITH RECURSIVE
 event(thread_id, frame_id, at, step) AS (

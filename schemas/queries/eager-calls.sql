@@ -1,4 +1,8 @@
 -- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every lookup)
+--
+-- Why: The calls that a compiler was meant to make faster and did not.
+-- Columns: qualname, filename, first_line: the function; outcome: why it ran as Python; calls: how many;
+--   percent_of_calls: of all calls of the function; first_s, last_s: when.
 WITH eager AS MATERIALIZED (
     SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns
     FROM lookup

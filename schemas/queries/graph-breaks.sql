@@ -1,5 +1,10 @@
 -- Graph breaks by place and reason, most often first; what the rest after each costs: its calls, compiles and their time
 --
+-- Why: Each break is a smaller graph, a return to Python and a function more to look up.
+-- Columns: qualname, filename, line: where; times: in so many compiles; reason: its first line; user_stack: the user's
+--   code there; rest: the function made of what comes after; rest_calls, rest_compiles, rest_compile_ms: what that
+--   costs.
+--
 -- A break makes of the rest a function of its own, which is called, looked up and compiled for itself. Code objects
 -- for the rest are made anew at each compile, so they are summed up by name, file and line.
 WITH broken AS MATERIALIZED (

@@ -1,5 +1,10 @@
 -- What guards cost, dearest entry first: checks, failures, time, share of the function's time (reads every check)
 --
+-- Why: Guards run at every call, so dear ones can cost more than compiled code saves.
+-- Columns: qualname, filename, first_line: the function; entry, backend, guard_count: the cache entry; checks: times
+--   its guards were run; failures: in vain; guards_per_check: how many ran until one failed; ns_per_check: what one
+--   check took; ms: all of them; percent_of_function: of the function's time in all.
+--
 -- The view guard_bill breaks this down by kind and source, by an estimate that reads every guard of every check.
 WITH bill AS MATERIALIZED (
     SELECT cache_entry_id, COUNT(*) AS checks, SUM(result <> 'pass') AS failures, SUM(guards_run) AS guards_run,

@@ -1,4 +1,8 @@
 -- Functions that reached a limit of compiles: since when, how many entries they had, how many calls ran eagerly since (reads every lookup)
+--
+-- Why: From then on new inputs run as Python without a word.
+-- Columns: qualname, filename, first_line: the function; reason: which limit; since_s: since when; entries: it had;
+--   eager_calls: that ran as Python since; calls: of all; last_s: the last of those.
 WITH reached AS (
     SELECT code_id, MIN(start_ns) AS since_ns, MAX(substr(reason, 1, instr(reason || char(10), char(10)) - 1)) AS reason
     FROM compile

@@ -1,4 +1,8 @@
 -- Processes as a tree, with how each ended
+--
+-- Why: Who started whom in a job with workers, and who did not end well.
+-- Columns: pid: set in under its parent; ended: exit status or signal; seconds: it ran; threads: that ran Python;
+--   python_version: of its interpreter; argv: its command line.
 WITH RECURSIVE tree(process_id, depth, path) AS (
     SELECT process_id, 0, printf('%020d', process_id) FROM process
     WHERE parent_process_id IS NULL OR parent_process_id NOT IN (SELECT process_id FROM process)

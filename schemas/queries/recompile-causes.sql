@@ -1,4 +1,9 @@
 -- Guards that made recompiles necessary, most recompiles first: function, source, what it wanted and saw
+--
+-- Why: What to make dynamic, constant or the same each time.
+-- Columns: qualname, filename, first_line: the function; kind: of the guard; source: what it looked at; recompiles: in
+--   which it failed; decided: in which it was the first to fail; wanted: by the first entry; first_seen, last_seen:
+--   instead; first_s: when first.
 SELECT c.qualname, c.filename, c.first_line, COALESCE(NULLIF(r.kind, ''), g.kind) AS kind, COALESCE(NULLIF(r.source, ''), g.source) AS source,
        COUNT(DISTINCT r.compile_id) AS recompiles,
        COUNT(DISTINCT CASE WHEN COALESCE(r.ordinal, 0) = 0 THEN r.compile_id END) AS decided,

@@ -1,4 +1,8 @@
 -- Functions that run the rest after a graph break, and what they were made from: calls, compiles, recompiles
+--
+-- Why: What graph breaks cost after the break.
+-- Columns: qualname: of the rest; rest_of: the function that broke; filename, after_line: where; code_objects: it is
+--   made anew at each compile; calls, compiles, recompiles, compile_ms: of the rest.
 SELECT c.qualname, MAX(o.qualname) AS rest_of, c.filename, c.first_line AS after_line, COUNT(*) AS code_objects, SUM(n.calls) AS calls,
        SUM(m.compiles) AS compiles, SUM(m.compiles) - SUM(m.compiles > 0) AS recompiles, round(SUM(m.compile_ns) / 1e6, 3) AS compile_ms
 FROM code c

@@ -1,4 +1,8 @@
 -- The longest single frames (reads every frame)
+--
+-- Why: The outliers that averages hide.
+-- Columns: frame_id: for the view frames; ms: how long; qualname, filename, first_line: the function; pid, thread:
+--   where; exit: how it ended.
 WITH longest AS MATERIALIZED (
     SELECT frame_id FROM frame WHERE end_ns IS NOT NULL ORDER BY end_ns - start_ns DESC LIMIT 50
 )

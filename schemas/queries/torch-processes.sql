@@ -1,4 +1,8 @@
--- Processes that used torch.compile: rank, version, how it was watched and why, compiles; ranks should compile alike
+-- Processes that compiled, with torch or a compiler of their own: rank, version, how it was watched and why, compiles; ranks should compile alike
+--
+-- Why: A rank that compiles more than the others holds all of them up.
+-- Columns: pid, rank, local_rank: the process; python_version, torch_version: what it ran; torch_mode, torch_note: how
+--   torch was watched, and why not better; compiles, recompiles, graph_breaks, compile_ms: what it compiled.
 WITH compiled AS MATERIALIZED (
     SELECT c.process_id, COUNT(m.cache_entry_id) AS compiles,
            COUNT(m.cache_entry_id) - COUNT(DISTINCT CASE WHEN m.cache_entry_id IS NOT NULL THEN m.code_id END) AS recompiles,

@@ -1,0 +1,213 @@
+"""Tests that say how often their code may be compiled: a pytest plugin.
+
+Runs in: the traced process.
+
+    pytest -p dyntrace.pytest_plugin            or, in conftest.py:  pytest_plugins = ["dyntrace.pytest_plugin"]
+
+    @pytest.mark.dyntrace(max_recompiles=0, after_warmup=1, require_compiled="Net.forward")
+    def test_step():
+        ...
+
+    def test_parts(dyntrace_record):
+        warm_up()
+        with dyntrace_record(max_recompiles=0, max_graph_breaks=0) as path:
+            train()
+
+The test is recorded (dyntrace.record) and its trace held against the limits (`dyntrace check`). When it does not keep
+them the test fails, and the report shows the rows that offend and where the trace is. Limits are those of `dyntrace check`
+with underscores: max_recompiles, max_compiles, max_graph_breaks, max_guard_us, max_eager_share, require_compiled,
+function, after_warmup; the last but one and require_compiled may be lists. reset=True forgets what was compiled before.
+
+A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None takes one back.
+"""
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from . import reset as _reset
+from .record import _program, record
+
+_LIMITS = ("max_recompiles", "max_compiles", "max_graph_breaks", "max_guard_us", "max_eager_share", "after_warmup")
+_LISTS = ("require_compiled", "function")
+_SHOWN = 20  # rows of a failure; the trace has them all
+
+
+class LimitsExceeded(AssertionError):
+    """A recording does not keep its limits. `rows` are those that offend, as `dyntrace check --json` has them."""
+
+    def __init__(self, text, rows=()):
+        super().__init__(text)
+        self.rows = rows
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("dyntrace", "recording tests")
+    group.addoption("--dyntrace-dir", metavar="DIR", help="keep the trace of every recorded test as DIR/TEST.db; else only of those that fail")
+    group.addoption("--no-dyntrace", action="store_true", help="run tests that are marked `dyntrace` without recording them")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "dyntrace(max_recompiles=N, max_compiles=N, max_graph_breaks=N, max_guard_us=T, max_eager_share=P, "
+                            "require_compiled=FUNC, function=GLOB, after_warmup=N, reset=False): record the test and hold it against limits")
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+def _arguments(limits):
+    """Options of `dyntrace check`, from keywords of a mark."""
+    unknown = set(limits) - set(_LIMITS) - set(_LISTS) - {"reset"}
+    if unknown:
+        raise pytest.UsageError(f"dyntrace: no such limit: {', '.join(sorted(unknown))}; there are {', '.join((*_LIMITS, *_LISTS, 'reset'))}")
+    made = []
+    for name in _LIMITS:
+        if limits.get(name) is not None:
+            made += ["--" + name.replace("_", "-"), str(limits[name])]
+    for name in _LISTS:
+        values = limits.get(name) or ()
+        for value in [values] if isinstance(values, str) else values:
+            made += ["--" + name.replace("_", "-"), value]
+    return made
+
+
+def _line(row):
+    """A row that offends, for people."""
+    place = " ".join(str(row[key]) for key in ("function", "where") if row.get(key))
+    again = f" [{row['compile']}]" if row.get("compile") else ""
+    found = "" if row["found"] is None else f" ({row['found']}, allowed {row['allowed']})"
+    return f"  {row['check']}{found}: {place}{again}: {row.get('why') or ''}".rstrip(": ")
+
+
+def check(path, limits):
+    """Hold the trace PATH against LIMITS, a dict as of the mark. LimitsExceeded: it does not keep them.
+
+    Without a limit there is nothing to hold it against, and so nothing is checked."""
+    arguments = _arguments(limits)
+    if not any(a.startswith(("--max", "--require")) for a in arguments):
+        return
+    done = subprocess.run([_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments], capture_output=True, text=True)
+    if not done.returncode:
+        return
+    try:
+        rows = json.loads(done.stdout)["rows"]
+    except (ValueError, KeyError):
+        raise LimitsExceeded(f"dyntrace check: {done.stderr.strip() or 'exit %d' % done.returncode}\ntrace: {path}") from None
+    lines = [_line(row) for row in rows[:_SHOWN]]
+    if len(rows) > _SHOWN:
+        lines.append(f"  ... and {len(rows) - _SHOWN} more")
+    doubts = done.stderr.strip()
+    function = next((row["function"] for row in rows if row.get("function")), None)
+    lines += [doubts] if doubts else []
+    lines.append(f"trace: {path}" + (f"   (dyntrace why '{function}' {path})" if function else ""))
+    raise LimitsExceeded("not within the limits of this test:\n" + "\n".join(lines), rows)
+
+
+@contextlib.contextmanager
+def recorded(path, limits):
+    """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is the better message."""
+    with _begin(path, limits):
+        yield path
+    check(path, limits)
+
+
+def _begin(path, limits):
+    _arguments(limits)
+    if limits.get("reset"):
+        _reset()
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is not None:
+            dynamo.reset()
+    return record(path, force=True)
+
+
+# ---- tests -----------------------------------------------------------------------------------------------------------
+
+def _path(config, factory, nodeid):
+    name = re.sub(r"[^\w.-]+", "-", nodeid).strip("-")[-120:] + ".db"
+    kept = config.getoption("dyntrace_dir")
+    if kept:
+        os.makedirs(kept, exist_ok=True)
+        return os.path.join(os.path.abspath(kept), name)
+    return os.fspath(factory.mktemp("dyntrace") / name)
+
+
+def _discard(config, path):
+    if not config.getoption("dyntrace_dir"):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+@pytest.fixture
+def dyntrace_record(request, tmp_path_factory):
+    """dyntrace_record(**limits): a context manager that records what runs inside and holds it against the limits."""
+    count = 0
+
+    @contextlib.contextmanager
+    def part(**limits):
+        nonlocal count
+        count += 1
+        path = _path(request.config, tmp_path_factory, f"{request.node.nodeid}-{count}")
+        if request.config.getoption("no_dyntrace"):
+            yield path
+            return
+        with recorded(path, limits):
+            yield path
+        _discard(request.config, path)
+    return part
+
+
+def _limits(item):
+    """What all marks of a test say together; None: it has none."""
+    marks = list(item.iter_markers("dyntrace"))
+    if not marks:
+        return None
+    limits = {}
+    for mark in reversed(marks):  # the nearest comes first
+        if mark.args:
+            raise pytest.UsageError(f"{item.nodeid}: pytest.mark.dyntrace takes keywords only")
+        limits.update(mark.kwargs)
+    return limits
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    limits = None if item.config.getoption("no_dyntrace") else _limits(item)
+    if limits is None:
+        yield
+        return
+    wrong = path = None
+    stack = contextlib.ExitStack()
+    try:
+        path = _path(item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid)
+        stack.enter_context(_begin(path, limits))
+    except Exception as error:  # a test that asks for limits and is not recorded has not passed
+        wrong = error
+    outcome = yield
+    try:
+        stack.close()
+        if not wrong:
+            check(path, limits)
+            if outcome.excinfo is None:
+                _discard(item.config, path)
+    except Exception as error:
+        wrong = error
+    if wrong is None:
+        return
+    if outcome.excinfo is not None:  # its own failure is told first
+        item.add_report_section("call", "dyntrace", str(wrong))
+    else:
+        _fail(outcome, wrong)
+
+
+def _fail(outcome, error):
+    """The test fails with ERROR, without a traceback through pytest: no line of the test is to blame."""
+    kind = pytest.fail.Exception
+    wrong = kind(f"dyntrace: {error}", pytrace=False)
+    if hasattr(outcome, "force_exception"):
+        outcome.force_exception(wrong)
+    else:  # pluggy before 1.1
+        outcome._excinfo = (kind, wrong, None)

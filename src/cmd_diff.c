@@ -1,0 +1,784 @@
+/* cmd_diff.c -- `dyntrace diff`: what is different in B?
+ *
+ * Runs in: the viewer.
+ *
+ * A function of A and one of B are the same when file, qualified name and kind
+ * agree. Directories may differ (another checkout, another machine), so what is
+ * compared of the file is its last part, and where that leaves several, first
+ * line and fingerprint decide:
+ *
+ *     what            A                    B
+ *     same key        C.f  m.py  #1 fp 7   C.f  m.py  #1 fp 7     same fingerprint: nothing to say
+ *     same key        C.g  m.py  fp 8      C.g  m.py  fp 9        'code': its bytecode changed
+ *     only in one     C.h  m.py            -                      'function': gone, if it was compiled
+ *
+ * Each trace is read into a list of functions sorted by that key, with totals
+ * added up in one pass over lookups and guard checks; then the two lists are
+ * walked together. Times differ from run to run: they are a difference beyond
+ * --tolerance only.
+ *
+ * --lookups goes through the lookups of both in order of time, thread by thread
+ * of the same rank and name, up to the first that was decided differently: where
+ * one rank began to do what the others did not. */
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "db.h"
+#include "find_code.h"
+#include "json.h"
+#include "progress.h"
+#include "prose.h"
+#include "say.h"
+#include "table.h"
+
+enum {
+    LIMIT = 200,           /* rows, unless --limit */
+    TICK_ROWS = 1 << 15,
+    OUTCOMES = 10,
+    LEAST_NS = 5000000,    /* a function's own time below this is noise, whatever the ratio */
+    LEAST_GUARD_NS = 1000, /* the same for guards of a call */
+};
+
+static const char usage[] =
+    "usage: dyntrace diff A B [--fail-on KIND,...] [--function GLOB] [--tolerance P] [--lookups] [--rank R[,S]]\n"
+    "                         [--limit N] [--json]\n\n"
+    "What is different in trace B: functions are matched by name and file, then line and fingerprint.\n\n"
+    "  --fail-on KIND,...  exit 1 when there is a difference of these kinds, or of any:\n"
+    "                        function  compiled in one only     code     its bytecode changed\n"
+    "                        outcome   how its calls ended      entry    cache entries (compiles)\n"
+    "                        reason    of a recompile           break    graph breaks\n"
+    "                        guard     time of its guards       time     its own time\n"
+    "                        lookup    a lookup that diverges (with --lookups)\n"
+    "  --function GLOB     only functions whose qualified name matches\n"
+    "  --tolerance P       times that differ by less are alike (20%)\n"
+    "  --lookups           for each thread the first lookup that was decided differently; rank against rank\n"
+    "                      when the traces are of two ranks\n"
+    "  --rank R[,S]        only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db\n"
+    "                      --rank 0,1 --lookups` tells where rank 1 began to do something else\n"
+    "  --limit N           rows printed (200; 0 is all)\n"
+    "  --json              for a program\n\n"
+    "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.\n";
+
+enum kind { FUNCTION, CODE, OUTCOME, ENTRY, REASON, BREAK, GUARD, TIME, LOOKUP, KINDS };
+static const char *const kind_names[KINDS] = {"function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"};
+static const char *const outcome_names[OUTCOMES] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled",
+                                                    "guard_error", "callback_error"};
+
+/* ---- one side -------------------------------------------------------------- */
+
+struct function {
+    char *name, *file, *kind;  /* owned; file: the last part of it */
+    int64_t line, fingerprint; /* fingerprint: of all its code objects together */
+    int64_t calls, self_ns, outcomes[OUTCOMES], lookups;
+    int64_t entries, breaks, checks, guards_ns;
+};
+
+struct code {
+    int64_t id;
+    struct function f; /* owns its texts until they are given to a side */
+};
+
+struct side {
+    struct db *db;              /* owned */
+    int64_t rank;               /* of --rank; -1: every process */
+    struct code *codes;         /* owned, by id */
+    size_t code_count;
+    struct function *functions; /* owned, by key */
+    size_t function_count;
+};
+
+/* A function of A and the same one of B. */
+struct pair {
+    const struct function *a, *b; /* borrowed from the sides */
+};
+
+struct diff {
+    struct side a, b;
+    struct pair *pairs;           /* owned */
+    size_t pair_count;
+    const char *glob; /* borrowed, or NULL */
+    bool json, lookups, fail[KINDS];
+    double tolerance;
+    int64_t limit, rows, found[KINDS]; /* limit -1: all */
+    struct table *table;               /* owned */
+    struct progress progress;
+};
+
+static struct code *code_find(struct side *side, int64_t id)
+{
+    size_t low = 0, high = side->code_count;
+    uint64_t guess = high ? (uint64_t)id - (uint64_t)side->codes[0].id : 0;
+
+    if (guess < high && side->codes[guess].id == id) /* ids seldom have gaps */
+        return &side->codes[guess];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (side->codes[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < side->code_count && side->codes[low].id == id ? &side->codes[low] : NULL;
+}
+
+static int function_order(const void *a, const void *b)
+{
+    const struct function *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    if (!order)
+        order = strcmp(x->file, y->file);
+    return order ? order : strcmp(x->kind, y->kind);
+}
+
+/* With the line and fingerprint: those of one key in an order that both sides share. */
+static int function_order_full(const void *a, const void *b)
+{
+    const struct function *x = a, *y = b;
+    int order = function_order(a, b);
+
+    if (!order)
+        order = (x->line > y->line) - (x->line < y->line);
+    return order ? order : (x->fingerprint > y->fingerprint) - (x->fingerprint < y->fingerprint);
+}
+
+static void function_free(struct function *f)
+{
+    free(f->name);
+    free(f->file);
+    free(f->kind);
+}
+
+/* Code of the processes that are meant; ?2 is the rank. */
+#define OF_RANK "(?2 IS NULL OR c.process_id IN (SELECT process_id FROM process WHERE rank = ?2))"
+
+/* --function as parameter FIRST, --rank as the next one; NULL where not given. */
+static void bind(const struct diff *diff, const struct side *side, struct query *query, int first)
+{
+    if (query && diff->glob)
+        query_bind_text(query, first, diff->glob);
+    if (query && side->rank >= 0)
+        query_bind_integer(query, first + 1, side->rank);
+}
+
+static bool codes_read(struct diff *diff, struct side *side)
+{
+    struct query *query = db_query(side->db,
+        "SELECT c.code_id, c.qualname, c.filename, c.kind, c.first_line, c.fingerprint, n.calls, n.self_ns FROM code c"
+        " LEFT JOIN code_total n ON n.code_id = c.code_id WHERE c.kind IS NOT 'compiled' AND (?1 IS NULL OR c.qualname GLOB ?1"
+        " OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " ORDER BY c.code_id");
+    size_t room = 0;
+
+    bind(diff, side, query, 1);
+    while (query_step(query)) {
+        const char *path = query_text(query, 2, NULL), *slash = strrchr(path, '/');
+        if (side->code_count == room) {
+            struct code *more = realloc(side->codes, (room = room ? room * 2 : 1024) * sizeof *more);
+            if (!more)
+                goto memory;
+            side->codes = more;
+        }
+        struct code *code = &side->codes[side->code_count++];
+        *code = (struct code){.id = query_integer(query, 0)};
+        code->f = (struct function){
+            .file = strdup(slash ? slash + 1 : path), .line = query_integer(query, 4), .fingerprint = query_integer(query, 5),
+            .calls = query_integer(query, 6), .self_ns = query_integer(query, 7),
+        };
+        code->f.name = strdup(query_text(query, 1, NULL));
+        code->f.kind = strdup(query_text(query, 3, NULL));
+        if (!code->f.file || !code->f.name || !code->f.kind)
+            goto memory;
+    }
+    return query_close(query);
+memory:
+    say_error("%s: out of memory", db_path(side->db));
+    query_close(query);
+    return false;
+}
+
+static bool lookups_read(struct diff *diff, struct side *side)
+{
+    struct query *query = db_query(side->db, "SELECT code_id, outcome FROM lookup");
+    int64_t rows = 0;
+
+    while (query_step(query)) {
+        int64_t outcome = query_integer(query, 1);
+        struct code *code = code_find(side, query_integer(query, 0));
+        if (!(++rows % TICK_ROWS))
+            progress_tick(&diff->progress, 0, 0);
+        if (code) {
+            code->f.outcomes[outcome >= 0 && outcome < OUTCOMES ? outcome : 0]++;
+            code->f.lookups++;
+        }
+    }
+    return query_close(query);
+}
+
+/* SQL's rows are (code_id, entries, breaks, checks, nanoseconds). */
+static bool counts_read(struct side *side, const char *sql)
+{
+    struct query *query = db_query(side->db, sql);
+
+    while (query_step(query)) {
+        struct code *code = code_find(side, query_integer(query, 0));
+        if (!code)
+            continue;
+        code->f.entries += query_integer(query, 1);
+        code->f.breaks += query_integer(query, 2);
+        code->f.checks += query_integer(query, 3);
+        code->f.guards_ns += query_integer(query, 4);
+    }
+    return query_close(query);
+}
+
+/* Code objects of one function, such as those of several processes, become one. */
+static bool functions_join(struct side *side)
+{
+    size_t kept = 0;
+
+    side->functions = calloc(side->code_count + 1, sizeof *side->functions);
+    if (!side->functions) {
+        say_error("%s: out of memory", db_path(side->db));
+        return false;
+    }
+    for (size_t i = 0; i < side->code_count; i++) {
+        side->functions[i] = side->codes[i].f;
+        side->codes[i].f = (struct function){0};
+    }
+    qsort(side->functions, side->code_count, sizeof *side->functions, function_order_full);
+    for (size_t i = 0; i < side->code_count; i++) {
+        struct function *to = kept ? &side->functions[kept - 1] : NULL, *from = &side->functions[i];
+        /* Two functions of one name in one file stay two: they differ in their line. */
+        if (!to || function_order(to, from) || to->line != from->line) {
+            side->functions[kept++] = *from;
+            continue;
+        }
+        if (to->fingerprint != from->fingerprint)
+            to->fingerprint = to->fingerprint * 31 + from->fingerprint;
+        to->calls += from->calls;
+        to->self_ns += from->self_ns;
+        to->lookups += from->lookups;
+        to->entries += from->entries;
+        to->breaks += from->breaks;
+        to->checks += from->checks;
+        to->guards_ns += from->guards_ns;
+        for (int o = 0; o < OUTCOMES; o++)
+            to->outcomes[o] += from->outcomes[o];
+        function_free(from);
+    }
+    side->function_count = kept;
+    return true;
+}
+
+static bool side_read(struct diff *diff, struct side *side)
+{
+    return codes_read(diff, side) && lookups_read(diff, side) &&
+           counts_read(side, "SELECT code_id, COUNT(*), 0, 0, 0 FROM cache_entry GROUP BY code_id") &&
+           counts_read(side, "SELECT m.code_id, 0, COUNT(*), 0, 0 FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
+                             " GROUP BY m.code_id") &&
+           /* Few entries, many checks: added up by entry first. */
+           counts_read(side, "SELECT e.code_id, 0, 0, k.checks, k.ns FROM (SELECT cache_entry_id, COUNT(duration_ns) AS checks,"
+                             " SUM(duration_ns) AS ns FROM guard_check GROUP BY cache_entry_id) k"
+                             " JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id") &&
+           functions_join(side);
+}
+
+static void side_free(struct side *side)
+{
+    for (size_t i = 0; i < side->code_count; i++)
+        function_free(&side->codes[i].f);
+    for (size_t i = 0; i < side->function_count; i++)
+        function_free(&side->functions[i]);
+    free(side->codes);
+    free(side->functions);
+    db_close(side->db);
+}
+
+/* ---- differences ----------------------------------------------------------- */
+
+/* A row: F is where; A and B what it is in each, NULL for "not there". */
+static void row_put(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a, const char *b)
+{
+    char *where = NULL;
+
+    diff->found[kind]++;
+    if (diff->limit >= 0 && ++diff->rows > diff->limit)
+        return;
+    if (!diff->table)
+        diff->table = table_open(stdout, table_format(stdout, diff->json), 6,
+                                 (const char *[]){"kind", "function", "where", "what", "a", "b"});
+    if (!diff->table)
+        return;
+    table_string(diff->table, kind_names[kind]);
+    table_string(diff->table, f ? f->name : NULL);
+    if (f && asprintf(&where, "%s:%" PRId64, f->file, f->line) < 0)
+        where = NULL;
+    table_string(diff->table, where);
+    table_string(diff->table, what);
+    table_string(diff->table, a);
+    table_string(diff->table, b);
+    free(where);
+}
+
+static void number_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, int64_t a, int64_t b)
+{
+    char x[32], y[32];
+
+    if (a == b)
+        return;
+    snprintf(x, sizeof x, "%" PRId64, a);
+    snprintf(y, sizeof y, "%" PRId64, b);
+    row_put(diff, kind, f, what, x, y);
+}
+
+/* Times in nanoseconds that differ beyond what differs anyway. */
+static void time_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, double a, double b, double least)
+{
+    char x[TABLE_HUMAN], y[TABLE_HUMAN];
+    double less = a < b ? a : b, more = a < b ? b : a;
+
+    if (more - less < least || more <= less * (1 + diff->tolerance))
+        return;
+    row_put(diff, kind, f, what, table_duration(x, (int64_t)a), table_duration(y, (int64_t)b));
+}
+
+/* Nobody misses a function that no compiler was asked about. */
+static bool function_matters(const struct function *f)
+{
+    return f->lookups || f->entries || f->breaks;
+}
+
+static void functions_compare(struct diff *diff, const struct function *a, const struct function *b)
+{
+    if (a->fingerprint && b->fingerprint && a->fingerprint != b->fingerprint && (function_matters(a) || function_matters(b)))
+        row_put(diff, CODE, b, "bytecode", "as it was", "changed");
+    for (int o = 0; o < OUTCOMES; o++)
+        number_row(diff, OUTCOME, b, outcome_names[o], a->outcomes[o], b->outcomes[o]);
+    number_row(diff, ENTRY, b, "cache entries", a->entries, b->entries);
+    number_row(diff, BREAK, b, "graph breaks", a->breaks, b->breaks);
+    if (a->checks && b->checks && a->lookups && b->lookups)
+        time_row(diff, GUARD, b, "guards of a call", (double)a->guards_ns / (double)a->lookups,
+                 (double)b->guards_ns / (double)b->lookups, LEAST_GUARD_NS);
+}
+
+static int pair_order(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    int64_t dx = llabs(x->a->self_ns - x->b->self_ns), dy = llabs(y->a->self_ns - y->b->self_ns);
+
+    return (dx < dy) - (dx > dy);
+}
+
+/* After all else, because every run differs in this: what changed most comes first. */
+static void times_compare(struct diff *diff)
+{
+    qsort(diff->pairs, diff->pair_count, sizeof *diff->pairs, pair_order);
+    for (size_t i = 0; i < diff->pair_count; i++) {
+        const struct function *a = diff->pairs[i].a, *b = diff->pairs[i].b;
+        if (a->calls && b->calls)
+            time_row(diff, TIME, b, "own time", (double)a->self_ns, (double)b->self_ns, LEAST_NS);
+    }
+}
+
+static bool sides_compare(struct diff *diff)
+{
+    size_t i = 0, j = 0;
+    struct side *a = &diff->a, *b = &diff->b;
+
+    diff->pairs = calloc(a->function_count + 1, sizeof *diff->pairs);
+    if (!diff->pairs) {
+        say_error("diff: out of memory");
+        return false;
+    }
+    while (i < a->function_count || j < b->function_count) {
+        struct function *f = i < a->function_count ? &a->functions[i] : NULL;
+        struct function *g = j < b->function_count ? &b->functions[j] : NULL;
+        int order = !f ? 1 : !g ? -1 : function_order(f, g);
+        if (!order) { /* of several with this key, those of one line belong together; else they are taken in turn */
+            bool more_a = i + 1 < a->function_count && !function_order(f, &a->functions[i + 1]);
+            bool more_b = j + 1 < b->function_count && !function_order(g, &b->functions[j + 1]);
+            if (f->line != g->line && (more_a || more_b)) {
+                if (more_a && !more_b)
+                    order = f->fingerprint == g->fingerprint ? 0 : -1;
+                else if (more_b && !more_a)
+                    order = f->fingerprint == g->fingerprint ? 0 : 1;
+            }
+        }
+        if (order < 0) {
+            if (function_matters(f))
+                row_put(diff, FUNCTION, f, "decided about", "yes", NULL);
+            i++;
+        } else if (order > 0) {
+            if (function_matters(g))
+                row_put(diff, FUNCTION, g, "decided about", NULL, "yes");
+            j++;
+        } else {
+            functions_compare(diff, f, g);
+            diff->pairs[diff->pair_count++] = (struct pair){f, g};
+            i++;
+            j++;
+        }
+    }
+    return true;
+}
+
+/* ---- reasons --------------------------------------------------------------- */
+
+/* Recompiles by function and source, and breaks by function, line and reason: counted, in one order. What was seen
+ * (sizes, values) is not part of a reason. */
+static const char reasons_sql[] =
+    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
+    "       COALESCE(r.kind, '?') || ' ' || COALESCE(r.source, substr(r.text, 1, 200), '?') AS what, COUNT(*) "
+    "FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id JOIN code c ON c.code_id = m.code_id "
+    "WHERE r.ordinal = 0 AND (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
+    "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
+static const char breaks_sql[] =
+    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
+    "       COALESCE(substr(b.reason, 1, instr(substr(b.reason, 1, 200) || char(10), char(10)) - 1), '?') AS what, COUNT(*) "
+    "FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN code c ON c.code_id = m.code_id "
+    "WHERE (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
+    "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
+
+/* Order of two rows by their texts in columns 0, 1 and 3, as SQLite's BINARY has it. */
+static int reason_order(struct query *a, struct query *b)
+{
+    static const int columns[] = {0, 1, 3};
+    int order = 0;
+
+    for (int i = 0; i < 3 && !order; i++) {
+        bool x = query_type(a, columns[i]) == QUERY_NULL, y = query_type(b, columns[i]) == QUERY_NULL;
+        order = x || y ? y - x : strcmp(query_text(a, columns[i], NULL), query_text(b, columns[i], NULL));
+    }
+    return order;
+}
+
+static void reason_row(struct diff *diff, enum kind kind, struct query *at, struct query *a, struct query *b)
+{
+    struct function f = {.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
+    char x[32], y[32];
+
+    if (!f.name)
+        f.name = strdup("?");
+    if (!f.file)
+        f.file = strdup("?");
+    if (a)
+        snprintf(x, sizeof x, "%" PRId64, query_integer(a, 4));
+    if (b)
+        snprintf(y, sizeof y, "%" PRId64, query_integer(b, 4));
+    if (f.name && f.file)
+        row_put(diff, kind, &f, query_text(at, 3, NULL), a ? x : NULL, b ? y : NULL);
+    function_free(&f);
+}
+
+/* Rows of SQL that are new, gone, or more or fewer. */
+static bool reasons_compare(struct diff *diff, enum kind kind, const char *sql)
+{
+    struct query *a = db_query(diff->a.db, sql), *b = db_query(diff->b.db, sql);
+    bool more_a, more_b;
+
+    bind(diff, &diff->a, a, 1);
+    bind(diff, &diff->b, b, 1);
+    more_a = query_step(a);
+    more_b = query_step(b);
+    while (more_a || more_b) {
+        int order = !more_a ? 1 : !more_b ? -1 : reason_order(a, b);
+        if (order)
+            reason_row(diff, kind, order < 0 ? a : b, order < 0 ? a : NULL, order > 0 ? b : NULL);
+        else if (kind == REASON && query_integer(a, 4) != query_integer(b, 4))
+            reason_row(diff, kind, b, a, b);
+        if (order <= 0)
+            more_a = query_step(a);
+        if (order >= 0)
+            more_b = query_step(b);
+    }
+    return query_close(a) & query_close(b);
+}
+
+/* ---- lookup by lookup ------------------------------------------------------ */
+
+/* Threads that did lookups. Those of A and B that are alike have the same name and the same place among those of that
+ * name: workers of one pool come in an order. Rank is no part of it: ranks are what is compared. */
+#define THREADS \
+    "SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who," \
+    "       p.pid, p.rank FROM thread t LEFT JOIN process p ON p.process_id = t.process_id" \
+    " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?1 IS NULL OR p.rank = ?1) ORDER BY who"
+#define LOOKUPS \
+    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), c.first_line, l.outcome, e.label," \
+    "       l.lookup_id, l.start_ns, s.text FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id" \
+    " LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id LEFT JOIN signature s ON s.signature_id = l.signature_id" \
+    " WHERE l.thread_id = ?1 AND (?2 IS NULL OR c.qualname GLOB ?2 OR c.qualname GLOB '*.' || ?2) ORDER BY l.lookup_id"
+
+static bool text_same(struct query *a, struct query *b, int column)
+{
+    return query_type(a, column) == query_type(b, column) &&
+           !strcmp(query_text(a, column, NULL), query_text(b, column, NULL));
+}
+
+/* "hit 0/1 (lookup 7 at 1.2 ms; x: int[4])"; the caller frees it. */
+static char *lookup_words(struct query *q, bool more)
+{
+    char *made = NULL, human[TABLE_HUMAN];
+    int64_t outcome;
+
+    if (!more)
+        return strdup("no more lookups");
+    outcome = query_integer(q, 3);
+    if (asprintf(&made, "%.300s %s%s%.100s (lookup %" PRId64 " at %s%s%.300s)", query_text(q, 0, NULL),
+                 outcome_names[outcome >= 0 && outcome < OUTCOMES ? outcome : 0], *query_text(q, 4, NULL) ? " " : "",
+                 query_text(q, 4, NULL), query_integer(q, 5), table_duration(human, query_integer(q, 6)),
+                 *query_text(q, 7, NULL) ? "; " : "", query_text(q, 7, NULL)) < 0)
+        return NULL;
+    return made;
+}
+
+/* The first lookup of two threads that differs in function, outcome or entry. */
+static bool threads_compare(struct diff *diff, struct query *thread_a, struct query *thread_b)
+{
+    struct query *a = db_query(diff->a.db, LOOKUPS), *b = db_query(diff->b.db, LOOKUPS);
+    bool more_a, more_b;
+    int64_t alike = 0;
+
+    query_bind_integer(a, 1, query_integer(thread_a, 0));
+    query_bind_integer(b, 1, query_integer(thread_b, 0));
+    bind(diff, &diff->a, a, 2);
+    bind(diff, &diff->b, b, 2);
+    while ((more_a = query_step(a)) & (more_b = query_step(b))) {
+        if (!text_same(a, b, 0) || !text_same(a, b, 1) || query_integer(a, 3) != query_integer(b, 3) || !text_same(a, b, 4))
+            break;
+        if (!(++alike % TICK_ROWS))
+            progress_tick(&diff->progress, 0, 0);
+    }
+    if ((more_a || more_b) && !query_failed(a) && !query_failed(b)) {
+        struct query *at = more_b ? b : a;
+        struct function f = {.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
+        char *x = lookup_words(a, more_a), *y = lookup_words(b, more_b), *what = NULL;
+        if (asprintf(&what, "%.100s: after %" PRId64 " alike", query_text(thread_b, 1, NULL), alike) < 0)
+            what = NULL;
+        f.name = f.name ? f.name : strdup("?");
+        f.file = f.file ? f.file : strdup("?");
+        if (what && f.name && f.file)
+            row_put(diff, LOOKUP, &f, what, x, y);
+        function_free(&f);
+        free(x);
+        free(y);
+        free(what);
+    }
+    return query_close(a) & query_close(b);
+}
+
+static bool lookups_compare(struct diff *diff)
+{
+    struct query *a = db_query(diff->a.db, THREADS), *b = db_query(diff->b.db, THREADS);
+    bool more_a, more_b, ok = true;
+
+    if (diff->a.rank >= 0)
+        query_bind_integer(a, 1, diff->a.rank);
+    if (diff->b.rank >= 0)
+        query_bind_integer(b, 1, diff->b.rank);
+    more_a = query_step(a);
+    more_b = query_step(b);
+    while (ok && (more_a || more_b)) {
+        int order = !more_a ? 1 : !more_b ? -1 : strcmp(query_text(a, 1, NULL), query_text(b, 1, NULL));
+        if (order)
+            row_put(diff, LOOKUP, NULL, query_text(order < 0 ? a : b, 1, NULL), order < 0 ? "a thread with lookups" : NULL,
+                    order > 0 ? "a thread with lookups" : NULL);
+        else
+            ok = threads_compare(diff, a, b);
+        if (order <= 0)
+            more_a = query_step(a);
+        if (order >= 0)
+            more_b = query_step(b);
+    }
+    return (query_close(a) & query_close(b)) && ok;
+}
+
+/* ---- the result ------------------------------------------------------------ */
+
+static bool side_open(struct side *side, const char *path)
+{
+    struct query *snapshot, *query;
+    char *state;
+    bool any;
+
+    if (!(side->db = db_open(path)))
+        return false;
+    snapshot = db_query(side->db, "BEGIN");
+    query_step(snapshot);
+    query_close(snapshot);
+    if (!find_tables(side->db))
+        return false;
+    query = side->rank < 0 ? NULL : db_query(side->db, "SELECT 1 FROM process WHERE rank = ?1");
+    if (query) {
+        query_bind_integer(query, 1, side->rank);
+        any = query_step(query);
+        if (!query_close(query))
+            return false;
+        if (!any) {
+            say_error("%s: no process of rank %" PRId64, path, side->rank);
+            return false;
+        }
+    }
+    state = db_meta(side->db, "state");
+    if (state && !strcmp(state, "recording"))
+        say_error("%s: is still being recorded, or was interrupted: what is compared is what it has so far", path);
+    free(state);
+    if (db_integer(side->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'") > 0)
+        say_error("%s: lost events (`dyntrace report` says where): some differences may be due to that", path);
+    return true;
+}
+
+static int traces_diff(struct diff *diff, const char *a, const char *b)
+{
+    int64_t all = 0;
+    bool ok, fails = false;
+
+    diff->progress = progress_begin("comparing");
+    ok = side_open(&diff->a, a) && side_open(&diff->b, b) && side_read(diff, &diff->a) && side_read(diff, &diff->b);
+    if (ok && diff->json)
+        fputs("{\"differences\": ", stdout);
+    if (ok) {
+        ok = sides_compare(diff) && reasons_compare(diff, REASON, reasons_sql) && reasons_compare(diff, BREAK, breaks_sql) &&
+             (!diff->lookups || lookups_compare(diff));
+        if (ok)
+            times_compare(diff);
+    }
+    progress_end(&diff->progress);
+    if (diff->table && !table_close(diff->table))
+        ok = false;
+    for (int k = 0; k < KINDS; k++) {
+        all += diff->found[k];
+        fails = fails || (diff->fail[k] && diff->found[k]);
+    }
+    if (ok && diff->json) {
+        fprintf(stdout, "%s,\n\"fails\": %s,\n\"counts\": {", diff->table ? "" : "[]", fails ? "true" : "false");
+        for (int k = 0; k < KINDS; k++)
+            fprintf(stdout, "%s\"%s\": %" PRId64, k ? ", " : "", kind_names[k], diff->found[k]);
+        fputs("}}\n", stdout);
+    } else if (ok && !all) {
+        puts("no difference");
+    } else if (ok && diff->limit >= 0 && all > diff->limit) {
+        say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all", diff->limit, all);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        say_error("output: cannot be written");
+        ok = false;
+    }
+    return !ok ? 2 : fails ? 1 : 0;
+}
+
+/* ---- the command line ------------------------------------------------------ */
+
+static const char *option_value(int argc, char **argv, int *i, const char *name)
+{
+    size_t length = strlen(name);
+    const char *a = argv[*i];
+
+    if (strncmp(a, name, length) != 0 || (a[length] && a[length] != '='))
+        return NULL;
+    return a[length] ? a + length + 1 : *i + 1 < argc ? argv[++*i] : "";
+}
+
+/* "outcome,entry" or "any". */
+static bool fail_read(struct diff *diff, const char *list)
+{
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        bool known = false;
+        for (int k = 0; k < KINDS; k++)
+            if ((length == strlen(kind_names[k]) && !strncmp(list, kind_names[k], length)) || (length == 3 && !strncmp(list, "any", 3)))
+                diff->fail[k] = known = true;
+        if (!known)
+            return false;
+        list += length;
+        list += *list == ',';
+    }
+    return diff->fail[0] || memchr(diff->fail, true, sizeof diff->fail);
+}
+
+static int diff_main(int argc, char **argv)
+{
+    struct diff diff = {.limit = LIMIT, .tolerance = 0.2, .a.rank = -1, .b.rank = -1};
+    const char *paths[2] = {0}, *value;
+    bool options = true;
+    int count = 0, status = 2;
+    char *end;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (!options || a[0] != '-' || !a[1]) {
+            if (count == 2) {
+                say_error("diff: %s: two traces at a time", a);
+                return 2;
+            }
+            paths[count++] = a;
+        } else if (!strcmp(a, "--json")) {
+            diff.json = true;
+        } else if (!strcmp(a, "--lookups")) {
+            diff.lookups = true;
+        } else if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+            fputs(usage, stdout);
+            return 0;
+        } else if ((value = option_value(argc, argv, &i, "--fail-on"))) {
+            if (!fail_read(&diff, value)) {
+                say_error("diff: --fail-on: needs kinds such as outcome,entry, or any; `dyntrace diff --help` lists them");
+                return 2;
+            }
+        } else if ((value = option_value(argc, argv, &i, "--function"))) {
+            if (!*value) {
+                say_error("diff: --function: needs a glob such as 'Net.*'");
+                return 2;
+            }
+            diff.glob = value;
+        } else if ((value = option_value(argc, argv, &i, "--tolerance"))) {
+            diff.tolerance = strtod(value, &end);
+            if (end != value && *end == '%') {
+                diff.tolerance /= 100;
+                end++;
+            }
+            if (end == value || *end || !(diff.tolerance >= 0)) {
+                say_error("diff: --tolerance: needs a share such as 0.2 or 20%%");
+                return 2;
+            }
+        } else if ((value = option_value(argc, argv, &i, "--rank"))) {
+            diff.a.rank = diff.b.rank = strtoll(value, &end, 10);
+            if (end != value && *end == ',')
+                diff.b.rank = strtoll(value = end + 1, &end, 10);
+            if (end == value || *end || diff.a.rank < 0 || diff.b.rank < 0) {
+                say_error("diff: --rank: needs one rank, or two such as 0,1");
+                return 2;
+            }
+        } else if ((value = option_value(argc, argv, &i, "--limit"))) {
+            diff.limit = strtoll(value, &end, 10);
+            if (end == value || *end || diff.limit < 0) {
+                say_error("diff: --limit: needs a number of rows, 0 for all");
+                return 2;
+            }
+            diff.limit = diff.limit ? diff.limit : -1;
+        } else {
+            say_error("diff: %s: no such option; `dyntrace diff --help` lists them", a);
+            return 2;
+        }
+    }
+    if (count != 2) {
+        say_error("diff: needs two traces: `dyntrace diff A B`");
+        return 2;
+    }
+    if (diff.fail[LOOKUP])
+        diff.lookups = true;
+    setlocale(LC_CTYPE, "");
+    status = traces_diff(&diff, paths[0], paths[1]);
+    side_free(&diff.a);
+    side_free(&diff.b);
+    free(diff.pairs);
+    return status;
+}
+
+const struct command command_diff = {
+    "diff", "what is different in another trace", usage, diff_main,
+};

@@ -1,0 +1,370 @@
+"""`dyntrace import`: the logs that torch writes with TORCH_TRACE=DIR.
+
+The logs here are written as torch 2.13 writes them, so that no torch is needed; tests/with_torch holds an import of a real
+log against a recording of the same run."""
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import time
+
+import pytest
+from test_run import holds
+from test_viewer import one_line, run  # noqa: F401 (fixture)
+
+GUARDS = """
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
+| +- DEFAULT_DEVICE: utils_device.CURRENT_DEVICE == None                           # _dynamo/output_graph.py:1122 in init_ambient_guards
+| +- GuardManager: source=L['k'], accessed_by=FrameLocalsGuardAccessor(key='k', framelocals_idx=1), type=<class 'int'>, tag_safe=(False, False)
+| | +- EQUALS_MATCH: L['k'] == 2                                                   # y = x * k  # src/app/net.py:4 in f
+| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0), type=<class 'torch.Tensor'>, tag_safe=(False, False)
+| | +- TENSOR_MATCH: check_tensor(L['x'], Tensor, torch.float32, size=[%d], stride=[1])  # y = x * k  # src/app/net.py:4 in f (HINT: x)
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['x'], '_dynamo_dynamic_indices') == False    # y = x * k  # src/app/net.py:4 in f
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['x'], '_dynamo_static_indices') == False     # y = x * k  # src/app/net.py:4 in f
+
+Guard latency = 75.00 us
+"""
+BREAK = """Graph break in user code at /home/me/src/app/net.py:5
+Graph Break Reason: Data-dependent branching
+  Explanation: Detected data-dependent branching
+  Hint: Use `torch.cond`
+
+User code traceback:
+  File "/home/me/src/app/net.py", line 12, in <module>
+    f(torch.ones(n), 2)
+  File "/home/me/src/app/net.py", line 5, in f
+    if y.sum() > 0:
+
+NoneType: None
+"""
+FILE = "/home/me/src/app/net.py"
+
+
+class Log:
+    """A process's log. Times are milliseconds since START, 12:00 UTC; the machine's clock says 14:00."""
+    START = 1789000000 // 86400 * 86400 + 43200
+
+    def __init__(self, directory, pid=100, rank=None, hours=2):
+        directory.mkdir(exist_ok=True)
+        self.path = directory / f"dedicated_log_torch_trace_{'' if rank is None else f'rank_{rank}_'}x{pid}.log"
+        self.pid, self.rank, self.hours, self.lines, self.ms = pid, rank, hours, [], 0
+
+    def put(self, name, value, label=None, text=None, attempt=0):
+        head = {name: value}
+        if self.rank is not None:
+            head["rank"] = self.rank
+        if label:
+            frame, compile_id = label.split("/")
+            head.update(frame_id=int(frame), frame_compile_id=int(compile_id), attempt=attempt)
+        if text is not None:
+            head["has_payload"] = hashlib.md5(text.encode()).hexdigest()
+        at = time.gmtime(self.START + self.hours * 3600 + self.ms // 1000)
+        self.lines.append(f"V{time.strftime('%m%d %H:%M:%S', at)}.{self.ms % 1000:03d}000 {self.pid} torch/_dynamo/x.py:1] {json.dumps(head)}")
+        if text is not None:
+            self.lines += ["\t" + line for line in text.split("\n")]
+        self.ms += 1
+
+    def event(self, name, phase, label=None, **rest):
+        self.put("chromium_event", {}, label, json.dumps({"name": name, "ts": self.START * 1e6 + self.ms * 1e3, "args": {"compile_id": label, **rest},
+                                                          "ph": phase, "cat": "dynamo_timed", "tid": 0, "pid": 0}, indent=0))
+
+    def compile(self, label, name="f", line=3, size=2, reasons=None, broke=False, failed=None, graph=True, **metrics):
+        self.event("dynamo", "B", label)
+        self.event("entire_frame_compile", "B", label)
+        if reasons:
+            self.put("artifact", {"name": "recompile_reasons", "encoding": "json"}, label, reasons)
+        self.put("str", [FILE, 7])
+        self.put("dynamo_start", {"stack": [{"line": 12, "name": "<module>", "filename": 7}, {"line": line, "name": name, "filename": 7}]}, label)
+        if broke:
+            for attempt in (0, 1):  # torch starts again, and meets it again
+                self.put("artifact", {"name": "dynamo_graph_break_reason", "encoding": "string"}, label, BREAK, attempt)
+        if failed:
+            if failed[0] != "Unsupported":
+                self.put("artifact", {"name": "dynamo_error", "encoding": "string"}, label, "Traceback")
+            found = {"has_guarded_code": False, "fail_type": failed[0], "fail_reason": failed[1]}
+        else:
+            if graph:
+                self.put("dynamo_output_graph", {"sizes": {}}, label, "class GraphModule: ...")
+            self.put("dynamo_cpp_guards_str", {}, label, GUARDS % size)
+            found = {"has_guarded_code": True, "fail_type": None, "fail_reason": None}
+        found.update(compile_id=label, co_name=name, co_filename=FILE, co_firstlineno=line, python_version="3.11.7 (main)", pytorch_version="2.13.0+cpu", **metrics)
+        self.event("entire_frame_compile", "E", label)
+        self.put("compilation_metrics", found, label)
+        self.event("dynamo", "E", label)
+
+    def write(self):
+        self.path.write_text("\n".join(self.lines) + "\n")
+        return self.path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def rows(run, logs, tmp_path):  # noqa: F811
+    """Import the logs; then rows(SQL)."""
+    out = tmp_path / "out.db"
+
+    def rows(sql=None, err=""):
+        if not out.exists() or sql is None:
+            done = run("import", logs, "-o", out, "--force")
+            assert done.returncode == 0 and done.stdout == "" and (done.stderr == "" if not err else err in done.stderr), done.stderr
+            assert run("fsck", out).returncode == 0
+        with sqlite3.connect(out) as db:
+            return db.execute(sql).fetchall() if sql else out
+    return rows
+
+
+def one(logs):
+    """f compiled with a break, its rest, f again for another size, a compile that raises, one that gives nothing, the limit."""
+    log = Log(logs)
+    log.compile("0/0", broke=True)
+    log.compile("1/0", "torch_dynamo_resume_in_f_at_5", 5)
+    log.compile("0/1", size=3, reasons="0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3")
+    log.compile("0/2", reasons=json.dumps(["0/1: tensor 'x' size mismatch at index 0. expected 3, actual 4",
+                                           "0/0: k == 2   # y = x * k  # src/app/net.py:4 in f\nUser stack trace:\n  File"]), size=4)
+    log.compile("2/0", "bad", 20, failed=("BackendCompilerFailed", "backend='broken' raised:\nValueError: no"))
+    log.compile("3/0", "eager", 30, failed=("Unsupported", "loop"))
+    log.compile("0/3", failed=("Unsupported", "Dynamo recompile limit exceeded\n Developer debug context: Limit type: recompile_limit"))
+    return log
+
+
+def test_everything_has_its_place(logs, rows):
+    one(logs).write()
+    holds(rows())
+    assert rows("SELECT pid, rank, python_version, torch_version, mode, torch_mode, start_ns, end_ns FROM process") == [
+        (100, None, "3.11.7", "2.13.0+cpu", "none", "import", 0, None)]
+    assert rows("SELECT filename, qualname, first_line, kind, origin_code_id FROM code") == [
+        (FILE, "f", 3, "function", None), (FILE, "torch_dynamo_resume_in_f_at_5", 5, "resume", 1), (FILE, "bad", 20, "function", None),
+        (FILE, "eager", 30, "function", None)]
+    assert rows("SELECT label, code_id, outcome, cache_entry_id, reason FROM compile") == [
+        ("0/0", 1, "compiled", 1, None), ("1/0", 2, "compiled", 2, None), ("0/1", 1, "compiled", 3, None), ("0/2", 1, "compiled", 4, None),
+        ("2/0", 3, "error", None, "BackendCompilerFailed: backend='broken' raised:\nValueError: no"), ("3/0", 4, "declined", None, "Unsupported: loop"),
+        ("0/3", 1, "limit", None, "Unsupported: Dynamo recompile limit exceeded\n Developer debug context: Limit type: recompile_limit")]
+    assert rows("SELECT ordinal, kind, source, expression, user_stack FROM guard WHERE cache_entry_id = 1") == [
+        (0, "GLOBAL_STATE", "global state", '___check_global_state() against {"grad_mode":true}', None),
+        (1, "DEFAULT_DEVICE", "torch.utils._device.CURRENT_DEVICE", "utils_device.CURRENT_DEVICE == None", None),
+        (2, "EQUALS_MATCH", "L['k']", "L['k'] == 2", f'File "{FILE}", line 4, in f'),
+        (3, "TENSOR_MATCH", "L['x']", "check_tensor(L['x'], Tensor, torch.float32, size=[2], stride=[1])", f'File "{FILE}", line 4, in f'),
+        (4, "DIMENSION_DYNAMIC_MARKING_GUARD", "L['x']", "hasattr(L['x'], '_dynamo_dynamic_indices') == False and"
+         " hasattr(L['x'], '_dynamo_static_indices') == False", f'File "{FILE}", line 4, in f')]
+    assert rows("SELECT compile_id, cache_entry_id, ordinal, kind, source, expected, actual, text, how FROM recompile_cause") == [
+        (3, 1, 0, "TENSOR_MATCH", "L['x'].size()[0]", "2", "3", "tensor 'x' size mismatch at index 0. expected 2, actual 3", "re-checked"),
+        (4, 3, 0, "TENSOR_MATCH", "L['x'].size()[0]", "3", "4", "tensor 'x' size mismatch at index 0. expected 3, actual 4", "re-checked"),
+        (4, 1, 0, "EQUALS_MATCH", "L['k']", "2", None, "k == 2", "re-checked")]
+    assert rows("SELECT r.compile_id, g.ordinal, g.cache_entry_id FROM recompile_cause r JOIN guard g USING (guard_id)") == [(3, 3, 1), (4, 3, 3), (4, 2, 1)]
+    (broke,) = rows("SELECT compile_id, code_id, line, offset, reason, user_stack, resume_code_id FROM graph_break")
+    assert broke[:5] == (1, 1, 5, None, "Data-dependent branching\n  Explanation: Detected data-dependent branching\n  Hint: Use `torch.cond`")
+    assert broke[5].endswith("line 5, in f\n    if y.sum() > 0:") and broke[6] == 2
+    assert rows("SELECT kind, COUNT(*) FROM listing GROUP BY kind") == [("graph", 4), ("guards", 4)]
+    assert rows("SELECT COUNT(*), SUM(node_count) FROM graph") == [(4, None)]
+    for table in ("frame", "lookup", "guard_check", "thread", "loss", "signature"):
+        assert rows(f"SELECT COUNT(*) FROM {table}") == [(0,)]
+
+
+def test_times_are_torchs(logs, rows):
+    log = one(logs)
+    log.write()
+    assert rows("SELECT value FROM meta WHERE key = 'started_unix_ns'") == [(log.START * 10**9,)]
+    assert rows("SELECT start_ns, end_ns FROM compile WHERE label = '0/0'") == [(0, 10000000)]
+    assert rows("SELECT name, start_ns, end_ns, label FROM compile_phase WHERE compile_id = 1") == [
+        ("entire_frame_compile", 1000000, 8000000, "0/0"), ("dynamo", 0, 10000000, "0/0")]
+    assert rows("SELECT SUM(born_ns <> end_ns) FROM cache_entry e JOIN compile m USING (compile_id)") == [(0,)]
+
+
+def test_what_came_later_is_no_part_of_the_compile(logs, rows):
+    log = Log(logs)
+    log.compile("0/0")
+    log.event("entire_backward_compile", "B", "0/0")
+    log.event("entire_backward_compile", "E", "0/0")
+    log.event("never_ended", "B", "0/0")
+    log.write()
+    assert rows("SELECT compile_id, label FROM compile_phase WHERE name = 'entire_backward_compile'") == [(None, "0/0")]
+    assert rows("SELECT COUNT(*) FROM compile_phase WHERE name = 'never_ended'") == [(0,)]
+
+
+def test_labels_again_after_a_reset(logs, rows):
+    log = Log(logs)
+    log.compile("0/0")
+    log.compile("0/1", reasons="0/0: k == 2")
+    log.compile("0/0", "g", 9)
+    log.compile("0/1", "g", 9, reasons="0/0: k == 2")
+    log.write()
+    assert rows("SELECT compile_id, label, qualname FROM compile JOIN code USING (code_id)") == [(1, "0/0", "f"), (2, "0/1", "f"), (3, "0/0", "g"), (4, "0/1", "g")]
+    assert rows("SELECT compile_id, cache_entry_id FROM recompile_cause") == [(2, 1), (4, 3)]
+
+
+def test_all_ranks(logs, rows):
+    for rank in (0, 1, 3):
+        log = Log(logs, pid=200 + rank, rank=rank)
+        log.compile("0/0")
+        log.compile(f"{rank}/1", f"only_{rank}", 9)
+        log.write()
+    assert rows("SELECT rank, pid FROM process ORDER BY rank") == [(0, 200), (1, 201), (3, 203)]
+    assert rows("SELECT rank, qualname FROM compile JOIN code USING (code_id) JOIN process USING (process_id) ORDER BY rank, compile_id") == [
+        (0, "f"), (0, "only_0"), (1, "f"), (1, "only_1"), (3, "f"), (3, "only_3")]
+
+
+def test_without_events(logs, rows):
+    """Metrics alone: times are the records', by the zone of this machine."""
+    log = one(logs)
+    blocks, keep = [], []
+    for line in log.lines:
+        if not line.startswith("\t"):
+            blocks.append([])
+        blocks[-1].append(line)
+    for block in blocks:
+        if "chromium_event" not in block[0]:
+            keep += block
+    log.lines, log.hours = keep, 0
+    log.write()
+    assert rows("SELECT label, outcome FROM compile") == [("0/0", "compiled"), ("1/0", "compiled"), ("0/1", "compiled"), ("0/2", "compiled"), ("2/0", "error"),
+                                                         ("3/0", "declined"), ("0/3", "limit")]
+    assert rows("SELECT COUNT(*) FROM compile WHERE end_ns <= start_ns") == [(0,)]
+
+
+def test_a_program_that_was_killed(logs, rows):
+    """What had begun is there without an end; the record that was cut short is a loss."""
+    log = Log(logs)
+    log.compile("0/0")
+    log.event("dynamo", "B", "1/0")
+    log.put("str", [FILE, 7])
+    log.put("dynamo_start", {"stack": [{"line": 9, "name": "g", "filename": 7}]}, "1/0")
+    log.put("dynamo_output_graph", {}, "1/0", "line one\nline two")
+    path = log.write()
+    path.write_text(path.read_text()[:-5])
+    assert rows("SELECT label, outcome, end_ns, qualname FROM compile JOIN code USING (code_id)", "1 damaged")[1] == ("1/0", None, None, "g")
+    assert rows("SELECT process_id, events, cause FROM loss") == [(1, 1, f"import: {path.name}: lines and records that are damaged")]
+
+
+@pytest.mark.parametrize("damage, lines", [
+    (lambda t: t.replace("class GraphModule", "class Graph_odule", 1), 1),  # another text than its digest says
+    (lambda t: t.replace("V", "X!", 1), None),
+    (lambda t: "garbage\n\x00\x01\n" + t, 2),
+    (lambda t: t + "V0101 00:00:00.000000 1 x] {not json}\n", 1),
+    (lambda t: t + "V1399 00:00:00.000000 1 x:1] {}\n", 1),
+    (lambda t: t + "\tleft over\n\tmore\n", None),
+    (lambda t: t.replace("\n\tTREE_GUARD", "\nTREE_GUARD", 1), None),
+    (lambda t: t + "\n\n", 0),
+], ids=range(8))
+def test_damage_is_counted(logs, rows, damage, lines):
+    path = one(logs).write()
+    path.write_text(damage(path.read_text()))
+    rows(err="" if lines == 0 else "damaged lines were passed over")
+    (lost,) = rows("SELECT COALESCE(SUM(events), 0) FROM loss")
+    assert lost[0] == lines if lines is not None else lost[0] > 0
+    assert rows("SELECT COUNT(*) FROM compile")[0][0] == 7
+    holds(rows("SELECT 1") and logs.parent / "out.db")
+
+
+def test_two_processes_in_one_file(logs, rows):
+    log = Log(logs, pid=1)
+    log.compile("0/0")
+    log.pid = 2
+    log.compile("0/0", "g", 9)
+    log.write()
+    assert rows("SELECT pid, qualname FROM compile JOIN code USING (code_id) JOIN process USING (process_id)") == [(1, "f"), (2, "g")]
+
+
+@pytest.mark.parametrize("reason, kind, source, expected, actual", [
+    ("0/0: tensor 'x' stride mismatch at index 1. expected 4, actual 8", "TENSOR_MATCH", "L['x'].stride()[1]", "4", "8"),
+    ("0/0: tensor 'L['x']' dtype mismatch. expected Float, actual Double", "TENSOR_MATCH", "L['x'].dtype", "Float", "Double"),
+    ("0/0: tensor 'x' rank mismatch. expected 1, actual 2", "TENSOR_MATCH", "L['x'].dim()", "1", "2"),
+    ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "TENSOR_MATCH", "L['x'].requires_grad", None, None),
+    ("0/0: L['k'] == 2", "EQUALS_MATCH", "L['k']", "2", None),
+    ("0/0: tensor 'z' size mismatch at index 0. expected 1, actual 2", None, None, "1", "2"),
+    ("0/0: Cache line invalidated because L['x'] got deallocated", None, None, None, None),
+])
+def test_reasons(logs, rows, reason, kind, source, expected, actual):
+    log = Log(logs)
+    log.compile("0/0")
+    log.compile("0/1", reasons=reason)
+    log.write()
+    assert rows("SELECT cache_entry_id, kind, source, expected, actual, text FROM recompile_cause") == [(1, kind, source, expected, actual, reason[5:])]
+
+
+@pytest.mark.parametrize("reason", ["no label at all", "9/9: k == 2", "", "0/0", "[1, 2]", "{}"])
+def test_odd_reasons(logs, rows, reason):
+    log = Log(logs)
+    log.compile("0/0")
+    log.compile("0/1", reasons=reason)
+    log.write()
+    assert all(row == (None, None, None) for row in rows("SELECT cache_entry_id, guard_id, kind FROM recompile_cause"))
+    holds(rows())
+
+
+def test_answers_do_not_make_up_calls(logs, rows, run):  # noqa: F811
+    one(logs).write()
+    out = rows()
+    why = run("why", "f", out).stdout
+    assert "calls: not known" in why and "its use is not known" in why and "never hit" not in why
+    assert "L['x'].size()[0]" in why and "call" in run("report", out).stdout
+    for limit in (["--max-eager-share", "0.5"], ["--require-compiled", "f"], ["--max-guard-us", "5"]):
+        done = run("check", out, *limit)
+        assert done.returncode == 2 and "no calls" in done.stderr
+    assert run("check", out, "--max-recompiles", "1").returncode == 1
+    assert run("check", out, "--max-recompiles", "2", "--max-graph-breaks", "1").returncode == 0
+    for arguments in (["show", "f"], ["report", "--json"], ["report", "--html", "-"], ["export", "--format", "jsonl"], ["export", "--format", "perfetto"]):
+        assert run(arguments[0], *arguments[1:2] if arguments[0] == "show" else [], out, *arguments[1:] if arguments[0] != "show" else []).returncode == 0
+
+
+def test_hostile_log(logs, rows, run):  # noqa: F811
+    evil = "\x1b]0;owned\x07\u202e'; DROP TABLE code; --"
+    log = Log(logs)
+    log.compile("0/0", name=evil, reasons=evil, broke=True)
+    log.put("artifact", {"name": evil}, "0/0", evil)
+    log.put("chromium_event", {}, "0/0", "[" * 5000)
+    log.put("chromium_event", {}, "0/0", json.dumps({"name": {"a": 1}, "ts": "x", "ph": 3}))
+    log.put("chromium_event", {}, "0/0", json.dumps({"name": "x", "ts": 1e300, "ph": "B"}))
+    log.put("compilation_metrics", 3, "0/0")
+    log.put("compilation_metrics", [], "0/1")
+    log.put("dynamo_start", {"stack": 5}, "0/2")
+    log.put("dynamo_start", {"stack": [{"line": "x", "name": [], "filename": {}}]}, "0/3")
+    log.put("str", ["a"])
+    log.put("dynamo_cpp_guards_str", {}, "0/0", "| " * 1000 + "+- A: b\n" + "+- GuardManager: source=\n| +- : \n+- X: " + "y" * 100000)
+    log.put("rank", "x")
+    log.put("artifact", {"name": "dynamo_graph_break_reason"}, "0/0", "Graph break in user code at :\nReason: ")
+    log.write()
+    out = rows()
+    assert rows("SELECT COUNT(*) FROM code WHERE qualname = ?".replace("?", "'" + evil.replace("'", "''") + "'")) == [(1,)]
+    assert not set(run("report", out).stdout) & set("\x1b\x07\u202e")
+
+
+def test_bad_usage(run, logs, tmp_path):  # noqa: F811
+    out = tmp_path / "out.db"
+    path = one(logs).write()
+    for arguments in ([], [logs], ["-o", out], [logs, logs, "-o", out], [logs, "-o", ""], [logs, "-o", "-"], [logs, "--nix", "-o", out],
+                      [tmp_path / "none", "-o", out], [path, "-o", path, "--force"], [logs, "-o", tmp_path / "none/out.db"]):
+        done = run("import", *arguments)
+        assert done.returncode == 2 and done.stdout == "", arguments
+        one_line(done.stderr)
+    assert not out.exists()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no *.log in it" in one_line(run("import", empty, "-o", out).stderr)
+    (empty / "x.log").write_text("nothing of torch's\n")
+    assert "is a record" in run("import", empty, "-o", out).stderr
+    os.mkfifo(empty / "y.log")
+    assert run("import", empty, "-o", out).returncode == 2 and not out.exists()
+    assert run("import", path, "-o", out).returncode == 0  # one file will do
+    assert "--force" in one_line(run("import", path, "-o", out).stderr)
+    assert run("import", path, "-o", out, "--force").returncode == 0
+
+
+@pytest.mark.timing
+def test_memory_does_not_grow_with_the_log(dyntrace, logs, tmp_path):
+    log = Log(logs)
+    log.compile("0/0")
+    with log.path.open("w") as file:  # a child's memory counts what its parent had
+        for i in range(3000):
+            log.put(("artifact", "aot_joint_graph")[i % 2], {"name": "big"}, "0/0", "x" * 20000)
+            file.write("\n".join(log.lines) + "\n")
+            log.lines = []
+    process = subprocess.Popen([dyntrace, "import", str(logs), "-o", str(tmp_path / "out.db")])
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0 and used.ru_maxrss < 120000 and used.ru_utime < 3

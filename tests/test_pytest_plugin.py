@@ -1,0 +1,192 @@
+"""dyntrace.pytest_plugin: tests of a user's that are recorded and held against limits."""
+import os
+import re
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# A compiler that compiles nothing, but guards on the size of its argument.
+COMPILER = """
+import array, pytest
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import GuardTree, L, TENSOR_MATCH
+from dyntrace.types import GuardedCode
+
+def total(values):
+    return sum(values)
+
+def run(*sizes):
+    def compiler(frame, entry, state):
+        if frame.f_code is not total.__code__:
+            return None
+        return GuardedCode(frame.f_code.replace(), GuardTree([TENSOR_MATCH(L["values"])], example=frame.f_locals))
+    set_eval_frame(compiler)
+    try:
+        for size in sizes:
+            total(array.array("d", bytes(8 * size)))
+    finally:
+        set_eval_frame(None)
+"""
+
+
+@pytest.fixture
+def suite(dyntrace, python, tmp_path):
+    """suite(tests, *options) -> what pytest said of them. The outer pytest's options do not reach it."""
+    if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
+        pytest.skip("this Python has no pytest")
+    library = Path(dyntrace).parent / "lib" / "python"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment.update(PYTHONPATH=str(library), PYTHONDONTWRITEBYTECODE="1", COLUMNS="200")
+    folder = tmp_path / "suite"
+    folder.mkdir()
+
+    def suite(tests, *options, plugin=("-p", "dyntrace.pytest_plugin"), start=()):
+        (folder / "test_it.py").write_text(COMPILER + tests)
+        return subprocess.run([*start, python, "-m", "pytest", "-p", "no:cacheprovider", "-q", *plugin, f"--basetemp={tmp_path}/base", *options],
+                              cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return suite
+
+
+def test_limits(suite):
+    done = suite("""
+@pytest.mark.dyntrace(max_recompiles=0, reset=True)
+def test_one_size(): run(16, 16)
+
+@pytest.mark.dyntrace(max_recompiles=0, reset=True)
+def test_two_sizes(): run(16, 18)
+
+@pytest.mark.dyntrace(max_recompiles=1, max_compiles=2, require_compiled="total", reset=True)
+def test_allowed(): run(16, 18)
+
+@pytest.mark.dyntrace(max_recompiles=0, after_warmup=2, reset=True)
+def test_warm(): run(16, 18, 16, 18)
+
+@pytest.mark.dyntrace(require_compiled=["total", "other"], reset=True)
+def test_nothing_ran(): pass
+
+def test_unmarked(): run(1, 2, 3)
+""")
+    assert "2 failed, 4 passed" in done.stdout, done.stdout + done.stderr
+    assert re.search(r"^  max-recompiles \(1, allowed 0\): total \S+/suite/test_it.py:7 \[\d+/1\]: L\['values'\] .*$", done.stdout, re.M), done.stdout
+    assert "  require-compiled: other: is not in the trace" in done.stdout and "(dyntrace why 'total' " in done.stdout
+    assert "FAILED test_it.py::test_two_sizes - Failed: dyntrace: not within the limits" in done.stdout
+    assert "pytest_plugin.py" not in done.stdout  # no traceback through us
+
+
+def test_the_trace_of_a_failure_is_kept(suite, tmp_path):
+    done = suite("""
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+def test_bad(): run(16)
+
+@pytest.mark.dyntrace(max_compiles=1, reset=True)
+def test_good(): run(16)
+""")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    kept = list((tmp_path / "base").rglob("*.db"))
+    assert [path.name for path in kept] == ["test_it.py-test_bad.db"] and str(kept[0]) in done.stdout
+    assert sqlite3.connect(kept[0]).execute("SELECT COUNT(*) FROM compile WHERE outcome = 'compiled'").fetchone() == (1,)
+
+
+def test_options(suite, tmp_path):
+    tests = """
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+@pytest.mark.parametrize("name", ["a/b", "../../x"])
+def test_bad(name): run(16)
+"""
+    done = suite(tests, "--no-dyntrace")
+    assert "2 passed" in done.stdout and not list((tmp_path / "base").rglob("*.db"))
+    suite(tests.replace("max_compiles=0", "max_compiles=1"), "--dyntrace-dir", tmp_path / "kept")
+    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["test_it.py-test_bad-..-..-x.db", "test_it.py-test_bad-a-b.db"]
+
+
+def test_marks_add_up(suite):
+    done = suite("""
+pytestmark = pytest.mark.dyntrace(max_compiles=1, reset=True)
+
+def test_module(): run(16, 18)
+
+@pytest.mark.dyntrace(max_compiles=2)
+def test_nearer(): run(16, 18)
+
+class TestIt:
+    pytestmark = pytest.mark.dyntrace(max_recompiles=0)
+    def test_both(self): run(16, 18)
+
+    @pytest.mark.dyntrace(max_recompiles=None, max_compiles=None)
+    def test_taken_back(self): run(16, 18)
+""")
+    assert "2 failed, 2 passed" in done.stdout, done.stdout
+    both = done.stdout.split("test_both", 1)[1]
+    assert "max-recompiles (1, allowed 0)" in both and "max-compiles (2, allowed 1)" in both
+
+
+def test_fixture(suite):
+    done = suite("""
+def test_part(dyntrace_record):
+    run(2)
+    with dyntrace_record(max_recompiles=0) as path:
+        run(2, 2)
+    with pytest.raises(AssertionError, match="max-compiles"):
+        with dyntrace_record(max_compiles=0, reset=True):
+            run(4)
+
+def test_bad(dyntrace_record):
+    with dyntrace_record(max_compiles=0, reset=True):
+        run(16)
+
+def test_raises(dyntrace_record):
+    with dyntrace_record(max_compiles=0, reset=True):
+        run(16)
+        raise KeyError("mine")
+""")
+    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert "LimitsExceeded" in done.stdout and "KeyError: 'mine'" in done.stdout
+
+
+def test_its_own_failure_comes_first(suite):
+    done = suite("""
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+def test_fails():
+    run(16)
+    assert 1 == 2
+""")
+    assert "assert 1 == 2" in done.stdout and "dyntrace call" in done.stdout
+    assert "max-compiles (1, allowed 0)" in done.stdout.split("dyntrace call")[1] and "1 failed" in done.stdout
+
+
+def test_skips_and_expected_failures(suite):
+    done = suite("""
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+def test_skips():
+    run(2)
+    pytest.skip("not here")
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+def test_expected(): run(16)
+""")
+    assert "1 skipped, 1 xfailed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("mark, why", [
+    ("max_recompile=0", "no such limit: max_recompile"), ("3", "keywords only"), ("max_recompiles=-1", "dyntrace check: dyntrace: check: --max-recompiles"),
+    ("max_compiles=0, function='nosuch*'", "no function matches"),
+])
+def test_bad_marks(suite, mark, why):
+    done = suite(f"\n@pytest.mark.dyntrace({mark})\ndef test_it(): run(2)\n")
+    assert done.returncode == 1 and why in done.stdout and "INTERNALERROR" not in done.stdout + done.stderr, done.stdout
+
+
+def test_under_a_recording(suite, dyntrace, python, tmp_path):
+    """Two recordings at once there cannot be: a test that asks for limits has not passed unseen."""
+    done = suite("\n@pytest.mark.dyntrace(max_compiles=1, reset=True)\ndef test_it(): run(2)\ndef test_other(): pass\n",
+                 start=(dyntrace, "run", "-o", tmp_path / "outer.db", "--"))
+    assert "1 failed, 1 passed" in done.stdout and "recorded already" in done.stdout, done.stdout + done.stderr
+
+
+def test_strict_markers_and_conftest(suite, tmp_path):
+    (tmp_path / "suite/conftest.py").write_text('pytest_plugins = ["dyntrace.pytest_plugin"]\n')
+    done = suite("\n@pytest.mark.dyntrace(max_compiles=1, reset=True)\ndef test_it(): run(2)\n", "--strict-markers", plugin=())
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,291 @@
+"""`dyntrace report` of decisions, for a terminal, a program and a browser.
+
+What the report says of frames, losses and processes is in test_viewer.py. The page is looked at by a parser, and by a
+headless Chromium where there is one."""
+import html.parser
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+
+import pytest
+from test_viewer import ROWS, make_trace
+from test_why import golden, plant, run, size_changes  # noqa: F401 (fixtures)
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+EVIL = "</title></script><script>document.title='owned'</script><img src=x onerror=owned()>\"'&\x1b]0;x\x07\u202e\n\t"
+
+
+@pytest.fixture
+def decided(plant):  # noqa: F811
+    """f: 4 compiles, 5 hits, 7 calls at the limit, a graph break."""
+    p = plant()
+    size_changes(p)
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=12, reason="call of print\n  Hint: do not",
+             user_stack='File "/src/app.py", line 12, in f')
+    p.insert("compile", compile_id=90, code_id=1, thread_id=1, label="0/4", start_ns=9000000, end_ns=9000000, outcome="limit", reason="cache_size_limit")
+    p.db.executescript("""
+    INSERT INTO meta VALUES ('state', 'complete'), ('host', 'box'), ('command', '["python", "app.py"]'), ('span_ns', 20000000),
+        ('started_unix_ns', 1700000000000000000);
+    INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 20000000, NULL, 0), (2, 1, 1, 1, 0, 2, 1000000, 3000000, 1, 0), (3, 1, 1, 1, 0, 1, 5000000, 6000000, 4, 0);""")
+    return p.done()
+
+
+def page_of(run, path, *more):  # noqa: F811
+    out = path.parent / "page.html"
+    done = run("report", path, "--html", out, "--force", *more)
+    assert done.returncode == 0 and done.stdout == "" and done.stderr == "", done.stderr
+    return out.read_text()
+
+
+class Page(html.parser.HTMLParser):
+    """Tags in balance; what elements and texts there are."""
+    EMPTY = {"meta", "link", "input", "br", "img"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.texts, self.attributes = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, *a) for a in attributes]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, *a) for a in attributes]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+
+def test_text(run, decided, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("TZ", "UTC")
+    golden("report", run("report", decided.name).stdout)
+
+
+def test_json(run, decided):  # noqa: F811
+    found = json.loads(run("report", decided, "--json").stdout)
+    assert {o: n["calls"] for o, n in found["outcomes"].items() if n["calls"]} == {"hit": 5, "compiled": 4, "limit": 7}
+    assert (found["hit_rate"], found["eager_share"]) == (0.3125, 0.4375)
+    cause, = found["recompile_causes"]
+    assert (cause["recompiles"], cause["source"], cause["expected"], cause["seen"]) == (3, "L['x']", "size[0] = 16",
+                                                                                     "size[0] = 18, size[0] = 20, size[0] = 22")
+    assert len(found["recompiles"]) == 6 and {r["compile_id"] for r in found["recompiles"]} == {2, 3, 4}
+    assert [(b["line"], b["times"], b["what"]) for b in found["graph_breaks"]] == [(12, 1, "call of print")]
+    assert [(r["qualname"], r["times"]) for r in found["limits_reached"]] == [("f", 1)]
+    bill, = found["guard_bill"]
+    with sqlite3.connect(decided) as db:
+        assert (bill["evaluations"], bill["failures"], bill["estimated_ns"]) == db.execute(
+            "SELECT SUM(evaluations), SUM(failures), SUM(estimated_ns) FROM guard_bill").fetchone() == (39, 34, 3900)
+    db.close()
+
+
+def test_bill_is_the_views(run, plant):  # noqa: F811
+    """Several guards, several ends: the same numbers as the view, which spells out each evaluation."""
+    p = plant()
+    guards = [("TYPE_MATCH", "L['x']", "a"), ("TENSOR_MATCH", "L['x']", "b"), ("EQUALS_MATCH", "L['k']", "c")]
+    p.entry(guards)
+    entry, _, ids = p.entries[0]
+    for n, failed in enumerate([None, None, 0, 1, 2, 2, None]):
+        p.call("hit" if failed is None else "limit", entry if failed is None else None,
+               [] if failed is None else [(entry, ids[failed])])
+        p.db.execute("UPDATE guard_check SET guards_run = ?, duration_ns = ? WHERE guard_check_id = ?",
+                     (3 if failed is None else failed + 1, 100 * n + 60, n + 1))
+    path = p.done()
+    found = json.loads(run("report", path, "--json").stdout)["guard_bill"]
+    with sqlite3.connect(path) as db:
+        views = db.execute("SELECT kind, source, evaluations, failures, CAST(estimated_ns AS INTEGER) FROM guard_bill ORDER BY 5 DESC").fetchall()
+    db.close()
+    assert [(b["kind"], b["source"], b["evaluations"], b["failures"], b["estimated_ns"]) for b in found] == views and len(views) == 3
+
+
+def test_page_is_whole(run, decided):  # noqa: F811
+    text = page_of(run, decided)
+    page = Page(text)
+    sections = [value for tag, name, value in page.attributes if tag == "section" and name == "id"]
+    assert sections == ["overview", "compiles", "recompiles", "each-recompile", "breaks", "limits", "guards", "functions", "timeline", "flame",
+                        "processes"]
+    links = {value for tag, name, value in page.attributes if tag == "a" and name == "href"}
+    assert links <= {"#" + s for s in sections}
+    texts = {t for _, t in page.texts}
+    assert {"L['x']", "size[0] = 18, size[0] = 20, size[0] = 22", "call of print", "cache_size_limit", "python app.py", "43.8 %", "31.2 %"} <= texts
+    boxes = [t for tag, t in page.texts if tag == "title"]
+    assert "main  src/app.py:90\n20 ms at 0 ns, frame 1" in boxes and "f  src/app.py:10\n2 ms at 1 ms, frame 2" in boxes  # timeline
+    assert "main  src/app.py:90\n20 ms in all, 17 ms own, 100 %" in boxes and "f  src/app.py:10\n3 ms in all, 3 ms own, 15 %" in boxes  # flame
+    assert any(t.startswith("f  src/app.py:10\ncompile 0/1 took 500 us at ") and "graph broke" in t for t in boxes)
+    assert sum("\nlimit at " in t for t in boxes) == 7
+
+
+def test_page_needs_no_network(run, decided):  # noqa: F811
+    text = page_of(run, decided)
+    assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    page = Page(text)
+    assert not [a for a in page.attributes if a[1] in ("src", "srcset", "action") or (a[1] == "href" and a[2][:1] != "#" and a[2] != "data:,")]
+    assert not re.search(r"@import|url\(", text)
+    policy, = [value for tag, name, value in page.attributes if tag == "meta" and name == "content" and "default-src" in value]
+    nonces = {value for tag, name, value in page.attributes if name == "nonce"}
+    assert "default-src 'none'" in policy and "unsafe" not in policy and len(nonces) == 1
+    assert f"script-src 'nonce-{nonces.pop()}'" in policy
+    assert page_of(run, decided) != text  # the next page has another nonce
+
+
+def test_hostile_names(run, plant, tmp_path):  # noqa: F811
+    p = plant(qualname=EVIL, filename=EVIL)
+    size_changes(p)
+    p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, 20000000, NULL, 0)")
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=12, reason=EVIL, user_stack=EVIL)
+    for table, column in (("recompile_cause", "text"), ("recompile_cause", "source"), ("recompile_cause", "actual"), ("compile", "label"),
+                          ("compile", "reason"), ("guard", "source"), ("guard", "kind"), ("thread", "name"), ("process", "argv")):
+        p.db.execute(f"UPDATE {table} SET {column} = ?", (EVIL,))
+    p.db.execute("INSERT INTO loss VALUES (1, 1, 5, 7, ?)", (EVIL,))
+    p.db.executemany("INSERT INTO meta VALUES (?, ?)", [(k, EVIL) for k in ("state", "host", "command", "dyntrace_version")])
+    path = p.done()
+    text = page_of(run, path)
+    clean = Page(page_of(run, make_trace(tmp_path / "clean.db")))
+    page = Page(text)
+    assert page.tags.count("script") == 1 and "img" not in page.tags and set(page.tags) <= set(clean.tags) | {"p", "details", "summary", "pre"}
+    assert not [a for a in page.attributes if a[1].startswith("on")]
+    assert not set(text) & set("\x1b\x07\u202e")
+    assert sum("owned" in t for tag, t in page.texts if tag != "script") > 20
+    for more in ([], ["--json"]):
+        assert not set(run("report", path, *more).stdout) & set("\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize("rows", ["", ROWS, "INSERT INTO thread VALUES (1, 1, 1, 'x');"], ids=["empty", "frames alone", "thread alone"])
+def test_pages_of_little(run, tmp_path, rows):  # noqa: F811
+    path = make_trace(tmp_path / "t.db", rows=rows)
+    page = Page(page_of(run, path))
+    assert "Functions, most own time first" in {t for _, t in page.texts}
+
+
+def test_page_of_an_older_trace(run, decided):  # noqa: F811
+    with sqlite3.connect(decided) as db:
+        db.executescript("DROP VIEW guard_evaluation; DROP VIEW guard_bill; DROP TABLE guard_check; DROP TABLE code_mark")
+    db.close()
+    Page(page_of(run, decided))
+    assert "compiles" in json.loads(run("report", decided, "--json").stdout)
+    assert run("report", decided).returncode == 0
+
+
+def test_frames_that_do_not_nest(run, tmp_path):  # noqa: F811
+    """Parents that are not there, times that run backwards, a ring of parents: drawn somehow, never a crash."""
+    path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(
+        f"INSERT INTO frame VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
+    Page(page_of(run, path))
+
+
+def test_page_is_not_written_over(run, decided):  # noqa: F811
+    out = decided.parent / "page.html"
+    out.write_text("mine")
+    done = run("report", decided, "--html", out)
+    assert done.returncode == 2 and "--force" in done.stderr and out.read_text() == "mine"
+    done = run("report", decided, "--html", decided, "--force")
+    assert done.returncode == 2 and "is the trace itself" in done.stderr
+    assert run("report", decided, "--html", decided.parent / "none/x.html").returncode == 2
+    assert run("report", decided, "--html").returncode == 2 and run("report", decided, "--html", out, "--force", "--json").returncode == 2
+    assert run("report", decided, "--html", "-").stdout.startswith("<!doctype html>")
+
+
+def test_page_on_a_full_disk(run, decided):  # noqa: F811
+    def limit():
+        import resource
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    out = decided.parent / "full.html"
+    done = subprocess.run([os.environ.get("DYNTRACE") or "build/dyntrace", "report", str(decided), "--html", str(out)], preexec_fn=limit,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and not out.exists()
+
+
+def test_limit(run, decided):  # noqa: F811
+    found = json.loads(run("report", decided, "--json", "--limit", "1").stdout)
+    assert len(found["recompiles"]) == 1
+    assert "The first 1; --limit 0 shows all." in page_of(run, decided, "--limit", "1")
+    assert "shows all" not in page_of(run, decided, "--limit", "0")
+
+
+# ---- in a real browser -----------------------------------------------------
+
+# What a person would do, by events; the results are left in the document's attributes.
+TRY = """
+(() => {
+  const root = document.documentElement, done = {};
+  const boxes = id => [...document.querySelectorAll(`#${id} g.f`)];
+  const width = g => Number(g.querySelector("rect").getAttribute("width"));
+  done.owned = document.title === "owned" || typeof owned !== "undefined";
+  const ground = () => getComputedStyle(document.body).backgroundColor;
+  const before = ground();
+  document.getElementById("theme").click();
+  done.theme = before !== ground();
+  const flame = document.getElementById("flame-svg"), f = boxes("flame-svg").find(g => g.textContent.startsWith(NAME));
+  done.narrow = width(f);
+  f.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  done.wide = width(f);
+  flame.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
+  done.again = width(f);
+  const timeline = document.getElementById("timeline-svg");
+  timeline.dispatchEvent(new WheelEvent("wheel", { deltaY: -1, clientX: 100, cancelable: true }));
+  done.zoomed = timeline.dataset.view;
+  timeline.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+  done.all = timeline.dataset.view;
+  const search = document.querySelector('.tools[data-for="flame-svg"] input');
+  search.value = NAME;
+  search.dispatchEvent(new Event("input"));
+  done.found = boxes("flame-svg").filter(g => g.classList.contains("match")).length;
+  const table = document.getElementById("t-functions"), column = () => [...table.tBodies[0].rows].map(r => r.cells[0].textContent);
+  const unsorted = column();
+  table.tHead.rows[0].cells[0].click();
+  done.sorted = String(column()) === String([...unsorted].sort().reverse());
+  const filter = document.querySelector('input[data-for="t-functions"]');
+  filter.value = "main";
+  filter.dispatchEvent(new Event("input"));
+  done.shown = [...table.tBodies[0].rows].filter(r => !r.hidden).length;
+  root.dataset.done = JSON.stringify(done);
+})();
+"""
+
+
+def browse(path, tmp_path, *more):
+    done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=5000",
+                           "--enable-logging=stderr", *more, path.as_uri()], capture_output=True, text=True, timeout=120)
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stdout, console
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
+@pytest.mark.parametrize("hostile", [False, True])
+def test_browser(run, decided, tmp_path, hostile):  # noqa: F811
+    name = "f"
+    if hostile:
+        with sqlite3.connect(decided) as db:
+            db.execute("UPDATE code SET qualname = ?, filename = ? WHERE code_id = 1", (EVIL, EVIL))
+            db.execute("UPDATE guard SET source = ?", (EVIL,))
+            db.execute("UPDATE graph_break SET reason = ?", (EVIL,))
+        db.close()
+        name = "</title>"
+    text = page_of(run, decided)
+    nonce, = set(re.findall(r'nonce="([0-9a-f]{32})"', text))
+    tried = tmp_path / "tried.html"
+    tried.write_text(text.replace("</body>", f'<script nonce="{nonce}">{TRY.replace("NAME", json.dumps(name).replace("</", "<" + chr(92) + "/"))}</script></body>'))
+    document, console = browse(tried, tmp_path, "--dump-dom")
+    assert not console, console  # neither an error nor something that the policy kept back
+    assert 'data-ready="1"' in document
+    done = json.loads(html.unescape(re.search(r'data-done="([^"]*)"', document)[1]))
+    assert done["owned"] is False and done["theme"] is True and done["sorted"] is True
+    assert (done["narrow"], done["wide"], done["again"]) == (180, 1200, 180)
+    assert done["zoomed"] != done["all"] == "0.0000 1200.0000"
+    assert done["found"] == (1 if hostile else 2) and done["shown"] == 1  # "f" is in "of", too
+    image = tmp_path / "page.png"
+    browse(tried, tmp_path, f"--screenshot={image}", "--window-size=1200,2000")
+    assert image.stat().st_size > 10000
