@@ -54,7 +54,6 @@ VIEWS = {
     "what-if-asked": ":what-if Space recompile_limit=2 Enter",
     "processes": "0",
     "losses": ":losses Enter",
-    "sql": "! Esc",
     "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
     "sql-error": ":sql Space SELECT Space nothing Enter",
     "help": "?",
