@@ -387,6 +387,7 @@ static void styles_make(struct screen *screen)
 
 /* ---- opening and closing --------------------------------------------------- */
 
+static SCREEN *terminal; /* owned: ncurses' own */
 static FILE *keys_file; /* owned when it is not stdin: where keys come from when stdin is something else */
 
 struct screen *screen_open_memory(int rows, int columns, bool ascii)
@@ -430,8 +431,9 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
         *why = strerror(errno);
         goto err;
     }
+    del_curterm(cur_term); /* that was only to look */
     signals_take(); /* before ncurses takes them: it leaves alone what is taken */
-    if (!newterm(NULL, stdout, keys)) {
+    if (!(terminal = newterm(NULL, stdout, keys))) {
         *why = "ncurses cannot start on this terminal";
         goto err;
     }
@@ -457,6 +459,7 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
     if (!screen || !grid_size(screen, LINES, COLS)) {
         *why = "out of memory";
         endwin();
+        delscreen(terminal);
         goto err;
     }
     screen->terminal = true;
@@ -479,6 +482,8 @@ void screen_close(struct screen *screen)
     if (screen->terminal) {
         endwin();
         rescue.armed = 0;
+        delscreen(terminal);
+        terminal = NULL;
         if (keys_file)
             fclose(keys_file);
         keys_file = NULL;

@@ -313,7 +313,8 @@ def test_wide_and_combining_characters_stand_where_they_should(dyntrace, place):
 
 @needs_tmux
 def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
-    for how in ("q", "Q", signal.SIGTERM, signal.SIGSEGV, signal.SIGHUP):
+    crash = [] if b"__asan_init" in Path(dyntrace).read_bytes() else [signal.SIGSEGV]  # a sanitizer takes that one itself
+    for how in ("q", "Q", signal.SIGTERM, signal.SIGHUP, *crash):
         with Terminal(place, 80, 24, f"stty -g > before; {dyntrace} tui plain.db; echo status $?; stty -g > after; cmp before after && echo the same") as terminal:
             terminal.wait(lambda screen: "plain.db > overview" in screen)
             if isinstance(how, str):
