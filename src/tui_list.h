@@ -117,6 +117,9 @@ bool list_place(struct list *list, const char *column, char **file, int64_t *lin
 enum { CELL_TEXT = 512 };
 void value_print(char *made, const struct value *value, enum cell_format format);
 
+/* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
+int value_compare(const struct value *a, const struct value *b);
+
 #define LIST_OPS .size = sizeof(struct list), .close = list_close, .settle = list_settle, .draw = list_draw, \
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter, \
     .export = list_export
