@@ -20,7 +20,7 @@ static const char breaks_sql[] =
     " MIN(b.resume_code_id) AS resume_code_id, MIN(b.compile_id) AS compile_id "
     "FROM graph_break b LEFT JOIN compile m ON m.compile_id = b.compile_id LEFT JOIN code c ON c.code_id = b.code_id"
     " LEFT JOIN code r ON r.code_id = b.resume_code_id "
-    "GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY times DESC, compiling DESC";
+    "GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY times DESC, compiling DESC, 1";
 
 static const struct list_column breaks_columns[] = {
     {"graph_break_id", AS_HIDDEN, 0, VIEW_NONE, NULL, NULL},

@@ -19,12 +19,12 @@
     " c.filename || ':' || c.first_line AS \"where\", e.compile_id AS compile_id, e.code_id AS code_id FROM cache_entry e" \
     " LEFT JOIN code c ON c.code_id = e.code_id"
 
-static const char entries_quick[] = ENTRY("NULL", "NULL", "NULL") " ORDER BY e.born_ns";
+static const char entries_quick[] = ENTRY("NULL", "NULL", "NULL") " ORDER BY e.born_ns, 1";
 static const char entries_sql[] =
     "WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY 1),"
     " uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, MAX(start_ns) AS last FROM lookup WHERE outcome IN (1, 2) GROUP BY 1) "
     ENTRY("COALESCE(u.hits, 0)", "COALESCE(t.tried, 0)", "u.last")
-    " LEFT JOIN tries t ON t.cache_entry_id = e.cache_entry_id LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id ORDER BY e.born_ns";
+    " LEFT JOIN tries t ON t.cache_entry_id = e.cache_entry_id LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id ORDER BY e.born_ns, 1";
 
 static const struct list_column entries_columns[] = {
     {"cache_entry_id", AS_HIDDEN, 0, VIEW_NONE, NULL, NULL},

@@ -114,7 +114,7 @@ static void calls_put(struct function *f)
         "SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = w.outcome) AS name, w.outcome, SUM(w.n), MIN(w.first), MAX(w.last),"
         " group_concat(w.bucket || ':' || w.n), SUM(w.ns) FROM ("
         "  SELECT outcome, MIN(39, MAX(0, CAST(start_ns * 39.999 / ?1 AS INTEGER))) AS bucket, COUNT(*) AS n, MIN(start_ns) AS first, MAX(start_ns) AS last,"
-        "   SUM(duration_ns) AS ns FROM lookup WHERE code_id IN $codes GROUP BY outcome, 2) w GROUP BY w.outcome ORDER BY 3 DESC");
+        "   SUM(duration_ns) AS ns FROM lookup WHERE code_id IN $codes GROUP BY outcome, 2) w GROUP BY w.outcome ORDER BY 3 DESC, 2");
     bool any = false;
 
     query_bind_integer(query, 1, f->span_ns > 0 ? f->span_ns : 1);

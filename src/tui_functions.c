@@ -25,7 +25,7 @@
 
 static const char functions_quick[] =
     "WITH " PARTS " " HEAD " NULL AS hits, NULL AS misses," MIDDLE " NULL AS guards," TAIL " NULL AS \"over time\"," PLACE
-    JOINS GROUPED " ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC";
+    JOINS GROUPED " ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, 1";
 
 static const char functions_sql[] =
     "WITH " PARTS ","
@@ -39,7 +39,7 @@ static const char functions_sql[] =
     "  GROUP BY cache_entry_id) k CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id GROUP BY e.code_id) "
     HEAD " SUM(d.hits) AS hits, SUM(d.misses) AS misses," MIDDLE " SUM(k.ns) AS guards," TAIL " group_concat(d.wave) AS \"over time\"," PLACE
     JOINS " LEFT JOIN decided d ON d.code_id = c.code_id LEFT JOIN checked k ON k.code_id = c.code_id" GROUPED
-    " ORDER BY recompiles DESC, breaks DESC, hits + misses DESC, entries DESC, self DESC";
+    " ORDER BY recompiles DESC, breaks DESC, hits + misses DESC, entries DESC, self DESC, 1";
 
 #define LOOKED_UP "code_id IN " SAME_FUNCTION
 

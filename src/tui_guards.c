@@ -22,12 +22,12 @@ static const char guards_sql[] =
     "WHERE g.guard_id = d.failed_guard_id"
     "   OR COALESCE((SELECT j.key FROM json_each(CASE WHEN json_valid(o.ordinals) THEN o.ordinals ELSE '[]' END) j"
     "                WHERE j.value = g.ordinal), g.ordinal) < d.guards_run "
-    "GROUP BY g.kind, g.source ORDER BY SUM(d.share) DESC";
+    "GROUP BY g.kind, g.source ORDER BY SUM(d.share) DESC, 1";
 
 /* What can be said at once: which guards there are. */
 static const char guards_quick[] =
     "SELECT MIN(guard_id) AS guard_id, kind, source, COUNT(DISTINCT cache_entry_id) AS entries, NULL AS evaluations, NULL AS failures,"
-    " NULL AS \"time (est.)\", MIN(expression) AS expression FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC";
+    " NULL AS \"time (est.)\", MIN(expression) AS expression FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC, 1";
 
 #define ALIKE "FROM guard g JOIN guard one ON one.guard_id = %lld AND g.kind IS one.kind AND g.source IS one.source"
 

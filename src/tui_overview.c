@@ -58,7 +58,7 @@ static void torch_put(struct doc *doc, struct db *db)
 
 static void losses_put(struct doc *doc, struct db *db)
 {
-    struct query *query = db_query(db, "SELECT cause, COUNT(*), SUM(events), cause LIKE 'stall:%' AS stall FROM loss GROUP BY cause ORDER BY stall, 3 DESC LIMIT 5");
+    struct query *query = db_query(db, "SELECT cause, COUNT(*), SUM(events), cause LIKE 'stall:%' AS stall FROM loss GROUP BY cause ORDER BY stall, 3 DESC, 1 LIMIT 5");
     int stalls = 0;
 
     while (query_step(query)) {
@@ -90,7 +90,7 @@ static void calls_put(struct doc *doc, struct db *db)
         doc_line(doc, "  ...");
         return;
     }
-    query = db_query(db, "SELECT outcome, COUNT(*), SUM(duration_ns) FROM lookup GROUP BY outcome ORDER BY 2 DESC");
+    query = db_query(db, "SELECT outcome, COUNT(*), SUM(duration_ns) FROM lookup GROUP BY outcome ORDER BY 2 DESC, 1");
     while (query_step(query) && count < 16) {
         rows[count].outcome = (int)query_integer(query, 0);
         rows[count].calls = query_integer(query, 1);
@@ -215,7 +215,7 @@ static void eager_put(struct doc *doc, struct db *db)
         "  WHERE outcome IN (3, 5, 6, 8, 9) GROUP BY 1, 2) "
         "SELECT MIN(e.code_id), c.qualname, (SELECT name FROM enum WHERE kind = 'outcome' AND value = e.outcome), SUM(e.calls), MIN(e.first) "
         "FROM eager e LEFT JOIN code c ON c.code_id = e.code_id GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY"
-        " e.outcome = 6, 4 DESC LIMIT 4");
+        " e.outcome = 6, 4 DESC, 1 LIMIT 4");
     while (query_step(query)) {
         if (!any)
             doc_part(doc, "Ran as Python though a compiler was set");
@@ -252,7 +252,7 @@ static void hot_put(struct doc *doc, struct db *db)
 {
     struct query *query = db_query(db,
         "SELECT MIN(n.code_id), c.qualname, SUM(n.self_ns), SUM(n.calls), c.filename, c.first_line FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id "
-        "GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC LIMIT 4");
+        "GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 4");
 
     doc_part(doc, "Most own time");
     while (query_step(query)) {

@@ -53,7 +53,7 @@ const struct view_ops view_processes = {
 static const char losses_sql[] =
     "SELECT l.rowid AS id, l.at_ns AS at, l.events AS events, p.pid AS pid, t.name AS thread, l.cause AS cause, l.process_id AS process_id "
     "FROM loss l LEFT JOIN process p ON p.process_id = l.process_id LEFT JOIN thread t ON t.thread_id = l.thread_id "
-    "ORDER BY l.cause LIKE 'stall:%', l.at_ns";
+    "ORDER BY l.cause LIKE 'stall:%', l.at_ns, 1";
 
 static const struct list_column losses_columns[] = {
     {"id", AS_HIDDEN, 0, VIEW_NONE, NULL, NULL},
