@@ -302,7 +302,7 @@ int replay_whatif(struct db *db, struct replay *replay, const struct replay_what
 {
     struct whatif_knobs knobs = {0};
     struct whatif_result result = {0};
-    struct printer p = {.db = db, .r = replay, .knobs = &knobs, .result = &result, .tried = -1, .out = stdout};
+    struct printer p = {.db = db, .r = replay, .knobs = &knobs, .result = &result, .tried = -1, .out = asked->out ? asked->out : stdout};
     bool *codes = NULL, best = asked->count == 1 && !strcmp(asked->settings[0], "best"), ok = true;
     struct whatif *w = NULL;
     int status;

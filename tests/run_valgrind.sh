@@ -19,6 +19,7 @@ trace=$logs/trace.db
 checked run -o "$trace" examples/wordcount.py README.md docs/internals.md
 checked report "$trace" >/dev/null
 checked sql "$trace" "SELECT count(*) FROM frame" >/dev/null
+checked tui "$trace" --dump --keys "2 Enter Tab Esc 3 4 5 j Enter Esc 6 7 + + 8 Tab j Tab Space 9 ] [ 0 ? ! Esc :entries Enter" >/dev/null
 checked fsck "$trace" >/dev/null
 checked doctor >/dev/null
 
