@@ -32,7 +32,7 @@ TESTS   ?= tests --ignore=tests/with_torch
 # ---- the program -----------------------------------------------------------
 
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
-LIBS     := -lsqlite3 -ledit -lpthread -lm
+LIBS     := -lsqlite3 -ledit -lncursesw -lpthread -lm
 
 SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o
@@ -140,7 +140,7 @@ install: all
 	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/python/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace)
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
-	$(INSTALL) -m 644 README.md LICENSE docs/internals.md docs/shim.md docs/replay.md $(DOCDIR)
+	$(INSTALL) -m 644 README.md LICENSE docs/internals.md docs/shim.md docs/replay.md docs/tui.md $(DOCDIR)
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
 
@@ -191,6 +191,11 @@ fuzz-build: $(FUZZ)
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a | $(BUILD)/fuzz
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/obj/fuzz_driver.o $(BUILD)/libdyntrace.a $(LIBS)
 
+# Random keys in the TUI, which is built with ASan and UBSan for that.
+tui-fuzz:
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
+	python3 tests/fuzz/tui_keys.py build/san/dyntrace $(FUZZ_SECONDS)
+
 # The driver must not be told about itself.
 $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(COVERAGE),$(STANDARD)) -c -o $@ $<
@@ -232,6 +237,7 @@ help:
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
+	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
@@ -241,7 +247,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

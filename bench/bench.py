@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 import answers  # noqa: F401  enters its figure
 import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure
+import tui  # noqa: F401  enters its figure
 import with_torch  # noqa: F401  enters its figure
 from figures import FIGURES
 from interpreters import Failed, Interpreter

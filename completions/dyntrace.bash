@@ -44,7 +44,7 @@ _dyntrace_run()
     -m) COMPREPLY=($(compgen -W "pytest unittest pip timeit json.tool http.server" -- "$cur")) ;;
     *)
         if [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "-o --force --python --frames --include --exclude --max-depth
+            COMPREPLY=($(compgen -W "-o --force --live --python --frames --include --exclude --max-depth
                 --min-duration -m -c --help --" -- "$cur"))
         else
             _dyntrace_files .py
@@ -56,7 +56,7 @@ _dyntrace_run()
 
 _dyntrace()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run report why show replay check export merge import diff sql fsck doctor help"
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} commands="run tui report why show replay check export merge import diff sql fsck doctor help"
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$cur"))
@@ -71,6 +71,15 @@ _dyntrace()
             _dyntrace_files .html
         elif [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "--json --html --force --limit --help" -- "$cur"))
+        else
+            _dyntrace_files .db
+        fi
+        ;;
+    tui)
+        if [[ $prev == --keys || $prev == --screen ]]; then
+            return
+        elif [[ $cur == -* ]]; then
+            COMPREPLY=($(compgen -W "--live --ascii --keys --dump --screen --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

@@ -218,7 +218,7 @@ static bool lookups_read(struct diff *diff, struct side *side)
     return query_close(query);
 }
 
-/* SQL's rows are (code_id, entries, breaks, checks, nanoseconds). */
+/* SQL's rows are (code_id, entries, breaks). */
 static bool counts_read(struct side *side, const char *sql)
 {
     struct query *query = db_query(side->db, sql);
@@ -229,10 +229,54 @@ static bool counts_read(struct side *side, const char *sql)
             continue;
         code->f.entries += query_integer(query, 1);
         code->f.breaks += query_integer(query, 2);
-        code->f.checks += query_integer(query, 3);
-        code->f.guards_ns += query_integer(query, 4);
     }
     return query_close(query);
+}
+
+/* Guards of each entry are its code's. Entries are few, checks many: read in their order, which needs no sorting. */
+static bool guards_read(struct diff *diff, struct side *side)
+{
+    struct query *query = db_query(side->db, "SELECT cache_entry_id, code_id FROM cache_entry ORDER BY cache_entry_id");
+    struct { int64_t id; struct code *code; } *entries = NULL;
+    size_t count = 0, room = 0;
+    int64_t rows = 0;
+    bool ok;
+
+    while (query_step(query)) {
+        if (count == room) {
+            void *more = realloc(entries, (room = room ? room * 2 : 1024) * sizeof *entries);
+            if (!more) {
+                say_error("%s: out of memory", db_path(side->db));
+                free(entries);
+                query_close(query);
+                return false;
+            }
+            entries = more;
+        }
+        entries[count].id = query_integer(query, 0);
+        entries[count++].code = code_find(side, query_integer(query, 1));
+    }
+    ok = query_close(query);
+    query = ok ? db_query(side->db, "SELECT cache_entry_id, duration_ns FROM guard_check WHERE duration_ns IS NOT NULL") : NULL;
+    while (query_step(query)) {
+        int64_t id = query_integer(query, 0);
+        size_t low = 0, high = count;
+        if (!(++rows % TICK_ROWS))
+            progress_tick(&diff->progress, 0, 0);
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (entries[middle].id < id)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < count && entries[low].id == id && entries[low].code) {
+            entries[low].code->f.checks++;
+            entries[low].code->f.guards_ns += query_integer(query, 1);
+        }
+    }
+    free(entries);
+    return query_close(query) && ok;
 }
 
 /* Code objects of one function, such as those of several processes, become one. */
@@ -277,14 +321,10 @@ static bool functions_join(struct side *side)
 static bool side_read(struct diff *diff, struct side *side)
 {
     return codes_read(diff, side) && lookups_read(diff, side) &&
-           counts_read(side, "SELECT code_id, COUNT(*), 0, 0, 0 FROM cache_entry GROUP BY code_id") &&
-           counts_read(side, "SELECT m.code_id, 0, COUNT(*), 0, 0 FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
+           counts_read(side, "SELECT code_id, COUNT(*), 0 FROM cache_entry GROUP BY code_id") &&
+           counts_read(side, "SELECT m.code_id, 0, COUNT(*) FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
                              " GROUP BY m.code_id") &&
-           /* Few entries, many checks: added up by entry first. */
-           counts_read(side, "SELECT e.code_id, 0, 0, k.checks, k.ns FROM (SELECT cache_entry_id, COUNT(duration_ns) AS checks,"
-                             " SUM(duration_ns) AS ns FROM guard_check GROUP BY cache_entry_id) k"
-                             " JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id") &&
-           functions_join(side);
+           guards_read(diff, side) && functions_join(side);
 }
 
 static void side_free(struct side *side)
@@ -506,16 +546,57 @@ static bool reasons_compare(struct diff *diff, enum kind kind, const char *sql)
     "SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who," \
     "       p.pid, p.rank FROM thread t LEFT JOIN process p ON p.process_id = t.process_id" \
     " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?1 IS NULL OR p.rank = ?1) ORDER BY who"
+/* All lookups of those threads, in that order, as numbers: text would make sorting them dear. */
 #define LOOKUPS \
+    "WITH named AS MATERIALIZED (SELECT thread_id, ROW_NUMBER() OVER (ORDER BY who) AS n FROM (" THREADS ")) " \
+    "SELECT n.n, l.lookup_id, l.code_id, l.outcome, l.cache_entry_id FROM lookup l JOIN named n ON n.thread_id = l.thread_id " \
+    "WHERE ?2 IS NULL OR l.code_id IN (SELECT code_id FROM code WHERE qualname GLOB ?2 OR qualname GLOB '*.' || ?2) " \
+    "ORDER BY n.n, l.lookup_id"
+#define LOOKUP_WORDS \
     "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), c.first_line, l.outcome, e.label," \
     "       l.lookup_id, l.start_ns, s.text FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id" \
     " LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id LEFT JOIN signature s ON s.signature_id = l.signature_id" \
-    " WHERE l.thread_id = ?1 AND (?2 IS NULL OR c.qualname GLOB ?2 OR c.qualname GLOB '*.' || ?2) ORDER BY l.lookup_id"
+    " WHERE l.lookup_id = ?1"
+#define CODE_WORDS \
+    "SELECT qualname, replace(filename, rtrim(filename, replace(filename, '/', '')), '') FROM code WHERE code_id = ?1"
+#define ENTRY_WORDS "SELECT label, NULL FROM cache_entry WHERE cache_entry_id = ?1"
+
+enum { KNOWN = 4096 };
+
+/* Are the thing X of A and the thing Y of B the same by their words? What was found is remembered. */
+struct sameness {
+    struct query *a, *b; /* owned: the words of an id */
+    struct {
+        int64_t a, b;
+        bool known, same;
+    } found[KNOWN];
+};
 
 static bool text_same(struct query *a, struct query *b, int column)
 {
     return query_type(a, column) == query_type(b, column) &&
            !strcmp(query_text(a, column, NULL), query_text(b, column, NULL));
+}
+
+static bool same(struct sameness *sameness, int64_t x, int64_t y)
+{
+    size_t place = ((uint64_t)x * 31 + (uint64_t)y) % KNOWN;
+    bool more_x, more_y;
+
+    if (!sameness->found[place].known || sameness->found[place].a != x || sameness->found[place].b != y) {
+        query_reset(sameness->a);
+        query_reset(sameness->b);
+        query_bind_integer(sameness->a, 1, x);
+        query_bind_integer(sameness->b, 1, y);
+        more_x = query_step(sameness->a);
+        more_y = query_step(sameness->b);
+        sameness->found[place].a = x;
+        sameness->found[place].b = y;
+        sameness->found[place].known = true;
+        sameness->found[place].same = more_x == more_y && (!more_x || (text_same(sameness->a, sameness->b, 0) &&
+                                                                     text_same(sameness->a, sameness->b, 1)));
+    }
+    return sameness->found[place].same;
 }
 
 /* "hit 0/1 (lookup 7 at 1.2 ms; x: int[4])"; the caller frees it. */
@@ -535,65 +616,134 @@ static char *lookup_words(struct query *q, bool more)
     return made;
 }
 
-/* The first lookup of two threads that differs in function, outcome or entry. */
-static bool threads_compare(struct diff *diff, struct query *thread_a, struct query *thread_b)
+/* WHO's lookups differ: those with the ids X and Y, 0 where there are no more. */
+static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64_t x, int64_t y)
 {
-    struct query *a = db_query(diff->a.db, LOOKUPS), *b = db_query(diff->b.db, LOOKUPS);
+    struct query *a = db_query(diff->a.db, LOOKUP_WORDS), *b = db_query(diff->b.db, LOOKUP_WORDS), *at;
+    struct function f = {0};
+    char *in_a, *in_b, *what = NULL;
     bool more_a, more_b;
+
+    query_bind_integer(a, 1, x);
+    query_bind_integer(b, 1, y);
+    more_a = x && query_step(a);
+    more_b = y && query_step(b);
+    at = more_b ? b : a;
+    in_a = lookup_words(a, more_a);
+    in_b = lookup_words(b, more_b);
+    if (more_a || more_b)
+        f = (struct function){.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
+    f.name = f.name ? f.name : strdup("?");
+    f.file = f.file ? f.file : strdup("?");
+    if (asprintf(&what, "%.100s: after %" PRId64 " alike", who, alike) < 0)
+        what = NULL;
+    if (what && f.name && f.file)
+        row_put(diff, LOOKUP, &f, what, in_a, in_b);
+    function_free(&f);
+    free(in_a);
+    free(in_b);
+    free(what);
+    query_close(a);
+    query_close(b);
+}
+
+/* Lookups of a side, one after the other, thread by thread. */
+struct stream {
+    struct query *rows, *threads; /* owned; THREADS at the one that is compared */
+    int64_t at;                   /* the how manieth thread that is */
+    bool more, thread;            /* there is a row, a thread */
+};
+
+static void stream_open(struct stream *stream, struct diff *diff, struct side *side)
+{
+    stream->rows = db_query(side->db, LOOKUPS);
+    stream->threads = db_query(side->db, THREADS);
+    if (side->rank >= 0 && stream->rows && stream->threads) {
+        query_bind_integer(stream->rows, 1, side->rank);
+        query_bind_integer(stream->threads, 1, side->rank);
+    }
+    if (diff->glob && stream->rows)
+        query_bind_text(stream->rows, 2, diff->glob);
+    stream->more = query_step(stream->rows);
+    stream->thread = query_step(stream->threads);
+    stream->at = 1;
+}
+
+/* Is the current row one of the current thread? */
+static bool stream_here(const struct stream *stream)
+{
+    return stream->more && query_integer(stream->rows, 0) == stream->at;
+}
+
+static void stream_next_thread(struct stream *stream)
+{
+    while (stream_here(stream))
+        stream->more = query_step(stream->rows);
+    stream->thread = query_step(stream->threads);
+    stream->at++;
+}
+
+static bool stream_close(struct stream *stream)
+{
+    return query_close(stream->rows) & query_close(stream->threads);
+}
+
+/* The first lookup of the threads that both are at that differs in function, outcome or entry. */
+static void threads_compare(struct diff *diff, struct stream *a, struct stream *b, struct sameness *codes, struct sameness *entries)
+{
     int64_t alike = 0;
 
-    query_bind_integer(a, 1, query_integer(thread_a, 0));
-    query_bind_integer(b, 1, query_integer(thread_b, 0));
-    bind(diff, &diff->a, a, 2);
-    bind(diff, &diff->b, b, 2);
-    while ((more_a = query_step(a)) & (more_b = query_step(b))) {
-        if (!text_same(a, b, 0) || !text_same(a, b, 1) || query_integer(a, 3) != query_integer(b, 3) || !text_same(a, b, 4))
-            break;
-        if (!(++alike % TICK_ROWS))
+    for (;; alike++) {
+        bool here_a = stream_here(a), here_b = stream_here(b);
+        if (!here_a && !here_b)
+            return;
+        if (here_a != here_b || query_integer(a->rows, 3) != query_integer(b->rows, 3) ||
+            !same(codes, query_integer(a->rows, 2), query_integer(b->rows, 2)) ||
+            !same(entries, query_integer(a->rows, 4), query_integer(b->rows, 4))) {
+            diverge_put(diff, query_text(b->threads, 1, NULL), alike, here_a ? query_integer(a->rows, 1) : 0,
+                        here_b ? query_integer(b->rows, 1) : 0);
+            return;
+        }
+        if (!(alike % TICK_ROWS))
             progress_tick(&diff->progress, 0, 0);
+        a->more = query_step(a->rows);
+        b->more = query_step(b->rows);
     }
-    if ((more_a || more_b) && !query_failed(a) && !query_failed(b)) {
-        struct query *at = more_b ? b : a;
-        struct function f = {.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
-        char *x = lookup_words(a, more_a), *y = lookup_words(b, more_b), *what = NULL;
-        if (asprintf(&what, "%.100s: after %" PRId64 " alike", query_text(thread_b, 1, NULL), alike) < 0)
-            what = NULL;
-        f.name = f.name ? f.name : strdup("?");
-        f.file = f.file ? f.file : strdup("?");
-        if (what && f.name && f.file)
-            row_put(diff, LOOKUP, &f, what, x, y);
-        function_free(&f);
-        free(x);
-        free(y);
-        free(what);
-    }
-    return query_close(a) & query_close(b);
 }
 
 static bool lookups_compare(struct diff *diff)
 {
-    struct query *a = db_query(diff->a.db, THREADS), *b = db_query(diff->b.db, THREADS);
-    bool more_a, more_b, ok = true;
+    struct stream a, b;
+    struct sameness *both = calloc(2, sizeof *both);
+    bool ok = both != NULL;
 
-    if (diff->a.rank >= 0)
-        query_bind_integer(a, 1, diff->a.rank);
-    if (diff->b.rank >= 0)
-        query_bind_integer(b, 1, diff->b.rank);
-    more_a = query_step(a);
-    more_b = query_step(b);
-    while (ok && (more_a || more_b)) {
-        int order = !more_a ? 1 : !more_b ? -1 : strcmp(query_text(a, 1, NULL), query_text(b, 1, NULL));
+    if (!ok) {
+        say_error("diff: out of memory");
+        return false;
+    }
+    both[0].a = db_query(diff->a.db, CODE_WORDS);
+    both[0].b = db_query(diff->b.db, CODE_WORDS);
+    both[1].a = db_query(diff->a.db, ENTRY_WORDS);
+    both[1].b = db_query(diff->b.db, ENTRY_WORDS);
+    ok = both[0].a && both[0].b && both[1].a && both[1].b;
+    stream_open(&a, diff, &diff->a);
+    stream_open(&b, diff, &diff->b);
+    while (ok && (a.thread || b.thread)) {
+        int order = !a.thread ? 1 : !b.thread ? -1 : strcmp(query_text(a.threads, 1, NULL), query_text(b.threads, 1, NULL));
         if (order)
-            row_put(diff, LOOKUP, NULL, query_text(order < 0 ? a : b, 1, NULL), order < 0 ? "a thread with lookups" : NULL,
+            row_put(diff, LOOKUP, NULL, query_text(order < 0 ? a.threads : b.threads, 1, NULL), order < 0 ? "a thread with lookups" : NULL,
                     order > 0 ? "a thread with lookups" : NULL);
         else
-            ok = threads_compare(diff, a, b);
+            threads_compare(diff, &a, &b, &both[0], &both[1]);
         if (order <= 0)
-            more_a = query_step(a);
+            stream_next_thread(&a);
         if (order >= 0)
-            more_b = query_step(b);
+            stream_next_thread(&b);
     }
-    return (query_close(a) & query_close(b)) && ok;
+    for (int i = 0; i < 2; i++)
+        ok = (query_close(both[i].a) & query_close(both[i].b)) && ok;
+    free(both);
+    return (stream_close(&a) & stream_close(&b)) && ok;
 }
 
 /* ---- the result ------------------------------------------------------------ */
@@ -606,6 +756,9 @@ static bool side_open(struct side *side, const char *path)
 
     if (!(side->db = db_open(path)))
         return false;
+    snapshot = db_query(side->db, "PRAGMA cache_size = -12288"); /* what is read once needs no more, and there are two traces */
+    query_step(snapshot);
+    query_close(snapshot);
     snapshot = db_query(side->db, "BEGIN");
     query_step(snapshot);
     query_close(snapshot);

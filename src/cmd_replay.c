@@ -30,17 +30,20 @@ static const char usage[] =
     "       dyntrace replay [FILE] [--filter BY] [--goto PLACE] [--next WHAT] ...\n"
     "       dyntrace replay [FILE] --verify [--json]\n"
     "       dyntrace replay [FILE] --what-if KEY=VALUE... [--function FUNC] [--calls] [--json]\n\n"
-    "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again.\n"
+    "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program "
+    "again.\n"
     "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
     "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
     "  --NAME WORDS     a command as an option, done in the order given: --goto PLACE, --next WHAT, --previous WHAT,\n"
-    "                   --filter BY, --stop WHEN, --guards LABEL, and --continue, --back, --play, --here, --cache, --stack,\n"
+    "                   --filter BY, --stop WHEN, --guards LABEL, and --continue, --back, --play, --here, --cache, "
+    "--stack,\n"
     "                   --source\n"
     "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
     "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
     "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
     "  --what-if KEY=VALUE  decide the recorded calls again under another setting, and print what would come of them\n"
-    "                   beside what was recorded. Several hold together, with commas between them or each with --what-if:\n"
+    "                   beside what was recorded. Several hold together, with commas between them or each with "
+    "--what-if:\n"
     "                     recompile_limit=N, accumulated_limit=N   entries of a function at once, and ever\n"
     "                     order=mru|fifo|static    a hit moves its entry to the front; oldest first; newest first\n"
     "                     isolate=region           every torch.compile() has entries and a limit of its own\n"
@@ -95,7 +98,8 @@ static char *code_name(struct session *s, uint32_t code)
     query_bind_integer(query, 1, s->replay->codes[code].id);
     if (query_step(query)) {
         char *file = prose_column(query, 1);
-        if (asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL), prose_path(file ? file : "?"), query_integer(query, 2)) < 0)
+        if (asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL), prose_path(file ? file : "?"),
+                     query_integer(query, 2)) < 0)
             made = NULL;
         free(file);
     } else if (asprintf(&made, "code %" PRId64, s->replay->codes[code].id) < 0) {
@@ -115,7 +119,8 @@ static const char *plural(int64_t count)
 static void finding_print(struct session *s, const struct replay_finding *f, FILE *out)
 {
     const struct replay_lookup *l = &s->replay->lookups[f->lookup];
-    char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted), *code = code_name(s, s->replay->caches[l->cache].code);
+    char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
+         *code = code_name(s, s->replay->caches[l->cache].code);
     char at[TABLE_HUMAN];
 
     fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
@@ -141,35 +146,50 @@ static void verdict_print(struct session *s, const struct replay_verdict *v, FIL
     if (!v->lookups)
         fputs("No lookups are recorded: there is nothing to verify.\n", out);
     else if (!v->count && !v->orphans)
-        fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups, plural(v->lookups));
+        fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups,
+                plural(v->lookups));
     if (v->count) {
-        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", v->count, v->lookups,
-                v->count == 1 ? "It is" : v->count > LISTED ? "The first" : "They are");
+        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", v->count,
+                v->lookups,
+                v->count == 1       ? "It is"
+                : v->count > LISTED ? "The first"
+                                    : "They are");
         for (size_t i = 0; i < v->count && i < LISTED; i++)
             finding_print(s, &v->findings[i], out);
         if (v->count > LISTED)
             fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, v->count);
     }
     if (v->orphans)
-        fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans, v->orphans == 1 ? " is" : "s are");
+        fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans,
+                v->orphans == 1 ? " is" : "s are");
     if (v->lookups)
-        fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n", v->whole);
+        fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n",
+                v->whole);
     if (v->observed)
-        fprintf(out, "%10" PRId64 "  in part: seen from outside of torch's evaluator, so only the entry that ran is known\n", v->observed);
+        fprintf(out,
+                "%10" PRId64 "  in part: seen from outside of torch's evaluator, so only the entry that ran is known\n",
+                v->observed);
     if (v->before)
         fprintf(out, "%10" PRId64 "  in part: ran code that was compiled before the recording began\n", v->before);
     if (v->unsure)
-        fprintf(out, "%10" PRId64 "  in part: the order of their entries depends on how lookups on several threads or processes\n"
-                     "            overlapped, or on events that were lost\n", v->unsure);
+        fprintf(out,
+                "%10" PRId64
+                "  in part: the order of their entries depends on how lookups on several threads or processes\n"
+                "            overlapped, or on events that were lost\n",
+                v->unsure);
     if (v->count)
         fprintf(out, "%10zu  do not follow\n", v->count);
     if (v->misses)
-        fprintf(out, "\n%" PRId64 " call%s found no entry and nobody was asked to compile: %" PRId64 " after the code was marked so, %" PRId64
-                     " at a limit of\nentries, %" PRId64 " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
+        fprintf(out,
+                "\n%" PRId64 " call%s found no entry and nobody was asked to compile: %" PRId64
+                " after the code was marked so, %" PRId64 " at a limit of\nentries, %" PRId64
+                " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
                 v->misses, plural(v->misses), v->by_mark, v->by_limit, v->by_false);
     if (v->insertion)
-        fprintf(out, "\nIn %" PRId64 " process%s torch was told to leave entries where they were put: a hit did not move them.\n", v->insertion,
-                v->insertion == 1 ? "" : "es");
+        fprintf(out,
+                "\nIn %" PRId64
+                " process%s torch was told to leave entries where they were put: a hit did not move them.\n",
+                v->insertion, v->insertion == 1 ? "" : "es");
 }
 
 static void string_print(FILE *out, const char *text)
@@ -182,18 +202,23 @@ static void string_print(FILE *out, const char *text)
 
 static void verdict_json(struct session *s, const struct replay_verdict *v, FILE *out)
 {
-    fprintf(out, "{\"lookups\": %" PRId64 ", \"do_not_follow\": %zu, \"orphan_checks\": %" PRId64 ", \"whole\": %" PRId64
-                 ", \"in_part_observed\": %" PRId64 ", \"in_part_before_recording\": %" PRId64 ", \"in_part_overlap\": %" PRId64
-                 ", \"insertion_order_processes\": %" PRId64 ",\n\"not_asked\": {\"calls\": %" PRId64 ", \"by_mark\": %" PRId64 ", \"by_limit\": %" PRId64
-                 ", \"by_callback\": %" PRId64 "},\n\"findings\": [",
-            v->lookups, v->count, v->orphans, v->whole, v->observed, v->before, v->unsure, v->insertion, v->misses, v->by_mark, v->by_limit,
-            v->by_false);
+    fprintf(out,
+            "{\"lookups\": %" PRId64 ", \"do_not_follow\": %zu, \"orphan_checks\": %" PRId64 ", \"whole\": %" PRId64
+            ", \"in_part_observed\": %" PRId64 ", \"in_part_before_recording\": %" PRId64
+            ", \"in_part_overlap\": %" PRId64 ", \"insertion_order_processes\": %" PRId64
+            ",\n\"not_asked\": {\"calls\": %" PRId64 ", \"by_mark\": %" PRId64 ", \"by_limit\": %" PRId64
+            ", \"by_callback\": %" PRId64 "},\n\"findings\": [",
+            v->lookups, v->count, v->orphans, v->whole, v->observed, v->before, v->unsure, v->insertion, v->misses,
+            v->by_mark, v->by_limit, v->by_false);
     for (size_t i = 0; i < v->count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings[i];
         const struct replay_lookup *l = &s->replay->lookups[f->lookup];
-        char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted), *code = code_name(s, s->replay->caches[l->cache].code);
-        fprintf(out, "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64 ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ", i ? "," : "",
-                l->id, l->start_ns, outcome_name(l->outcome), replay_fault_words(f->fault));
+        char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
+             *code = code_name(s, s->replay->caches[l->cache].code);
+        fprintf(out,
+                "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64
+                ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ",
+                i ? "," : "", l->id, l->start_ns, outcome_name(l->outcome), replay_fault_words(f->fault));
         string_print(out, code);
         fputs(", \"entry\": ", out);
         string_print(out, entry);
@@ -296,7 +321,10 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
         }
     }
     if ((s->json && !s->verify && !s->whatif.count) || ((s->whatif.calls || s->whatif.function) && !s->whatif.count)) {
-        say_error("replay: %s goes with %s--what-if", s->whatif.calls ? "--calls" : s->whatif.function ? "--function" : "--json",
+        say_error("replay: %s goes with %s--what-if",
+                  s->whatif.calls      ? "--calls"
+                  : s->whatif.function ? "--function"
+                                       : "--json",
                   s->json && !s->whatif.calls && !s->whatif.function ? "--verify or " : "");
         return 2;
     }
@@ -331,7 +359,9 @@ static int replay_main(int argc, char **argv)
     s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : s.whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s.replay)
         goto out;
-    status = s.verify ? verify(&s) : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif) : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
+    status = s.verify         ? verify(&s)
+             : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif)
+                              : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;
@@ -343,5 +373,8 @@ out:
 }
 
 const struct command command_replay = {
-    "replay", "step through the recorded decisions, verify them, or decide them otherwise", usage, replay_main,
+    "replay",
+    "step through the recorded decisions, verify them, or decide them otherwise",
+    usage,
+    replay_main,
 };

@@ -27,6 +27,7 @@
 #include "command.h"
 #include "json.h"
 #include "launch.h"
+#include "live.h"
 #include "recorder_sqlite.h"
 #include "recover.h"
 #include "say.h"
@@ -36,6 +37,7 @@ static const char usage[] =
     "usage: dyntrace run [OPTIONS] [--] script.py [ARGS] | -m MODULE [ARGS] | -c CODE [ARGS] | PROGRAM [ARGS]\n\n"
     "Runs the program and records every Python frame that it and its children evaluate.\n"
     "The exit status is the program's own (128+N when signal N killed it).\n\n"
+    "      --live           show the recording on the screen while the program runs (`dyntrace tui`)\n"
     "  -o FILE              write the trace to FILE (default: the script's name with .db)\n"
     "      --force          replace FILE if it is there\n"
     "      --python PY      run scripts, -m and -c by this interpreter (default: python3)\n"
@@ -52,7 +54,7 @@ static const char usage[] =
 
 struct options {
     const char *trace, *python;
-    bool force;
+    bool force, live;
     struct session_options session;
     const char **globs; /* owned, with their strings */
 };
@@ -87,9 +89,10 @@ static bool number(const char *text, uint32_t *value)
 /* Where the command begins in ARGV, or -1 after saying what is wrong. */
 static int options_parse(struct options *o, int argc, char **argv)
 {
-    enum { FORCE = 256, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION };
+    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION };
     static const struct option names[] = {
         {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
+        {"live", no_argument, NULL, LIVE},
         {"python", required_argument, NULL, PYTHON},    {"frames", required_argument, NULL, FRAMES},
         {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
         {"torch", required_argument, NULL, TORCH},
@@ -116,6 +119,7 @@ static int options_parse(struct options *o, int argc, char **argv)
         switch (option) {
         case 'o': o->trace = optarg; break;
         case FORCE: o->force = true; break;
+        case LIVE: o->live = true; break;
         case PYTHON: o->python = optarg; break;
         case FRAMES:
             for (which = 0; which < 3 && strcmp(optarg, frames[which]); which++)
@@ -396,6 +400,7 @@ static int frames_file_free(const char *trace, const char *frames)
 
 /* ---- running ---- */
 
+static struct live live = {.master = -1, .slave = -1, .in = -1, .out = -1}; /* --live */
 static volatile pid_t command_pid;
 static volatile sig_atomic_t interrupted;
 
@@ -505,6 +510,7 @@ static void command_start(const struct session *session, const struct target *t,
                      paths ? paths : "") > 0)
             setenv("PYTHONPATH", value, 1);
     }
+    live_command(&live);
     execv(t->path, t->argv);
     if (errno == ENOEXEC) { /* a script without "#!": what a shell would do */
         size_t count = 0;
@@ -689,6 +695,8 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     probe.pid = -1;
     if (untraced)
         goto done;
+    if (o->live && !live_open(&live))
+        goto done;
     if (launch_collector(&session, command, first, root, &orders, &result))
         goto done;
     if (command_fork(&session, t, orders)) {
@@ -700,6 +708,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     }
     made = false;
     pid = command_pid;
+    live_show(&live, trace);
     order.status = command_wait();
     status = exit_status(order.status);
     if (write(orders, &order, sizeof order) != sizeof order || !wait_for_trace(orders, result, said)) {
@@ -714,10 +723,12 @@ static int record(const struct options *o, const struct target *t, int argc, cha
             goto done;
         }
     }
+    live_close(&live);
     say_result(&session, o, said);
     if (said->error[0] && !said->frames)
         session.directory[0] = 0;
 done:
+    live_close(&live);
     if (probe.pid > 0)
         probe_finish(&probe, t->path, true);
     if (made) { /* nothing ran: leave nothing behind */

@@ -25,6 +25,8 @@
 #include "result.h"
 #include "say.h"
 #include "schema.h"
+#include "sql_words.h"
+#include "state_file.h"
 #include "table.h"
 
 enum {
@@ -162,98 +164,20 @@ static bool queries_print(enum table_format format)
 
 /* ---- the prompt: completion ------------------------------------------------ */
 
-static const char *const keywords[] = {
-    "ALL", "AND", "AS", "ASC", "AVG", "BETWEEN", "BY", "CASE", "CAST", "COALESCE", "COUNT", "CROSS", "DESC",
-    "DISTINCT", "ELSE", "END", "EXCEPT", "EXISTS", "EXPLAIN", "FROM", "GLOB", "GROUP", "HAVING", "IN",
-    "INTERSECT", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "MAX", "MIN", "NOT", "NULL", "OFFSET", "ON", "OR",
-    "ORDER", "OVER", "PARTITION", "QUERY PLAN", "RECURSIVE", "ROUND", "SELECT", "SUM", "THEN", "UNION", "USING",
-    "VALUES", "WHEN", "WHERE", "WITH",
-};
 static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
 
 /* Words to complete; made once by the prompt. */
-static char **words; /* owned, each word too */
-static size_t word_count;
-
-static void word_add(const char *word)
-{
-    char **more;
-
-    if (!(word_count & (word_count + 1)) && /* 0, 1, 3, 7: room doubles */
-        (more = realloc(words, (word_count + 1) * 2 * sizeof *words)))
-        words = more;
-    else if (!(word_count & (word_count + 1)))
-        return;
-    if ((words[word_count] = strdup(word)))
-        word_count++;
-}
-
-/* Keywords are known in both cases; what was typed decides. */
-static void word_add_lower(const char *word)
-{
-    char lower[32];
-    size_t i;
-
-    for (i = 0; word[i] && i < sizeof lower - 1; i++)
-        lower[i] = (char)tolower((unsigned char)word[i]);
-    lower[i] = 0;
-    word_add(lower);
-}
-
-/* A name that can be typed as it is; others, such as a hostile file may have, are left out. */
-static bool is_name(const char *text)
-{
-    if (!isalpha((unsigned char)*text) && *text != '_')
-        return false;
-    while (isalnum((unsigned char)*text) || *text == '_')
-        text++;
-    return !*text;
-}
-
-static void words_gather(struct db *db)
-{
-    struct query *query = db_query(db,
-        "SELECT DISTINCT name FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-        "  UNION ALL SELECT c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c"
-        "  WHERE s.type = 'table') WHERE length(name) < 64 ORDER BY name LIMIT 5000");
-
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        word_add(keywords[i]), word_add_lower(keywords[i]);
-    for (int i = 0; i < schema_query_count; i++)
-        word_add(schema_queries[i].name);
-    while (query_step(query))
-        if (is_name(query_text(query, 0, NULL)))
-            word_add(query_text(query, 0, NULL));
-    query_close(query);
-}
-
-/* One match after the other; the caller of this, libedit, frees each. TEXT may
- * be "f.par": what stands before the last dot is kept. */
-static char *next_match(const char *text, const char *const *list, size_t count, int again)
-{
-    static size_t next;
-    const char *dot = strrchr(text, '.'), *part = dot ? dot + 1 : text;
-    size_t length = strlen(part);
-    char *made;
-
-    if (!again)
-        next = 0;
-    while (next < count) {
-        const char *word = list[next++];
-        if (!strncmp(word, part, length))
-            return asprintf(&made, "%.*s%s", (int)(part - text), text, word) < 0 ? NULL : made;
-    }
-    return NULL;
-}
+static struct sql_words words;
+static size_t next_word;
 
 static char *word_match(const char *text, int again)
 {
-    return next_match(text, (const char *const *)words, word_count, again);
+    return sql_match(text, (const char *const *)words.words, words.count, &next_word, again);
 }
 
 static char *dot_match(const char *text, int again)
 {
-    return next_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, again);
+    return sql_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, &next_word, again);
 }
 
 static char **complete(const char *text, int start, int end)
@@ -261,37 +185,6 @@ static char **complete(const char *text, int start, int end)
     (void)end;
     rl_attempted_completion_over = 1; /* no file names */
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
-}
-
-/* ---- the prompt: history --------------------------------------------------- */
-
-/* Path of the history file, made for its owner alone; NULL when there is no place
- * for one. The caller frees it. */
-static char *history_path(void)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char *path = NULL;
-    int length = -1, fd;
-
-    if (state && *state == '/')
-        length = asprintf(&path, "%s/dyntrace/sql_history", state);
-    else if (home && *home == '/')
-        length = asprintf(&path, "%s/.local/state/dyntrace/sql_history", home);
-    if (length < 0)
-        return NULL;
-    for (char *p = path + 1; (p = strchr(p, '/')); p++) {
-        *p = 0;
-        mkdir(path, 0700); /* mostly there already */
-        *p = '/';
-    }
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0 || fchmod(fd, 0600) != 0) {
-        free(path);
-        path = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    return path;
 }
 
 /* ---- the prompt itself ----------------------------------------------------- */
@@ -397,7 +290,7 @@ static void remember(char *statement, const char *file)
 static void prompt(struct session *session)
 {
     char *pending = NULL; /* owned: lines of an unfinished statement */
-    char *file = history_path();
+    char *file = state_file("sql_history");
     bool go_on = true;
 
     setlocale(LC_CTYPE, ""); /* libedit and wcwidth go by it */
@@ -411,7 +304,7 @@ static void prompt(struct session *session)
     stifle_history(HISTORY_LINES);
     if (file)
         read_history(file);
-    words_gather(session->db);
+    sql_words_gather(&words, session->db);
 
     printf("dyntrace sql on ");
     say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
@@ -459,11 +352,7 @@ static void prompt(struct session *session)
     }
     free(pending);
     free(file);
-    for (size_t i = 0; i < word_count; i++)
-        free(words[i]);
-    free(words);
-    words = NULL;
-    word_count = 0;
+    sql_words_free(&words);
 }
 
 /* ---- the command ----------------------------------------------------------- */

@@ -18,7 +18,7 @@ struct command {
 
 extern const struct command command_run, command_collect, command_report, command_why, command_show, command_sql, command_replay, command_fsck,
     command_doctor;
-extern const struct command command_check, command_export, command_merge, command_diff, command_import;
+extern const struct command command_tui, command_check, command_export, command_merge, command_diff, command_import;
 
 /* Where this program's data lies (the extensions, sitecustomize): "build/lib"
  * beside an uninstalled program, else PREFIX/lib/dyntrace. Owned by the callee. */

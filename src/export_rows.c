@@ -63,16 +63,10 @@ static void hex_put(FILE *out, const char *bytes, size_t count)
         fprintf(out, "%02x", (unsigned char)bytes[i]);
 }
 
-bool export_csv(struct export *export)
+void export_csv_head(FILE *out, struct query *query)
 {
-    FILE *out = export->out->file;
-    bool frames = !export->table || !strcmp(export->table, "frames");
-    char *sql = frames ? NULL : table_sql(export, export->table);
-    struct query *query = frames || sql ? db_query(export->db, frames ? frames_sql : sql) : NULL;
     int columns = query_columns(query);
-    int64_t rows = 0;
 
-    export->progress.what = "exporting";
     for (int i = 0; i < columns; i++) {
         const char *name = query_name(query, i);
         if (i)
@@ -81,28 +75,47 @@ bool export_csv(struct export *export)
     }
     if (columns)
         fputs("\r\n", out);
+}
+
+void export_csv_row(FILE *out, struct query *query)
+{
+    int columns = query_columns(query);
+
+    for (int i = 0; i < columns; i++) {
+        enum query_type type = query_type(query, i);
+        size_t bytes;
+        const char *text;
+        if (i)
+            putc(',', out);
+        if (type == QUERY_NULL)
+            continue;
+        if (type == QUERY_INTEGER) {
+            fprintf(out, "%" PRId64, query_integer(query, i));
+            continue;
+        }
+        text = query_text(query, i, &bytes);
+        if (type == QUERY_BLOB)
+            hex_put(out, text, bytes);
+        else
+            csv_text(out, text, bytes);
+    }
+    fputs("\r\n", out);
+}
+
+bool export_csv(struct export *export)
+{
+    FILE *out = export->out->file;
+    bool frames = !export->table || !strcmp(export->table, "frames");
+    char *sql = frames ? NULL : table_sql(export, export->table);
+    struct query *query = frames || sql ? db_query(export->db, frames ? frames_sql : sql) : NULL;
+    int64_t rows = 0;
+
+    export->progress.what = "exporting";
+    export_csv_head(out, query);
     while (query_step(query)) {
         if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
             break;
-        for (int i = 0; i < columns; i++) {
-            enum query_type type = query_type(query, i);
-            size_t bytes;
-            const char *text;
-            if (i)
-                putc(',', out);
-            if (type == QUERY_NULL)
-                continue;
-            if (type == QUERY_INTEGER) {
-                fprintf(out, "%" PRId64, query_integer(query, i));
-                continue;
-            }
-            text = query_text(query, i, &bytes);
-            if (type == QUERY_BLOB)
-                hex_put(out, text, bytes);
-            else
-                csv_text(out, text, bytes);
-        }
-        fputs("\r\n", out);
+        export_csv_row(out, query);
     }
     free(sql);
     return query_close(query);

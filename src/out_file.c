@@ -18,6 +18,7 @@ enum { ENDING = sizeof ending / sizeof *ending };
 
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
 static char side[3][4200];        /* what SQLite may put beside it */
+static struct sigaction before[ENDING]; /* what those signals did, which they do again when all is in its place */
 
 static void on_signal(int number)
 {
@@ -26,21 +27,31 @@ static void on_signal(int number)
         for (int i = 0; i < 3; i++)
             unlink(side[i]);
     }
-    signal(number, SIG_DFL);
+    for (int i = 0; i < ENDING; i++)
+        if (ending[i] == number)
+            sigaction(number, &before[i], NULL);
     raise(number);
 }
 
 static void watch(char *path)
 {
-    struct sigaction act = {.sa_handler = path ? on_signal : SIG_DFL}, old;
+    struct sigaction act = {.sa_handler = on_signal}, old;
 
     if (path)
         for (int i = 0; i < 3; i++)
             snprintf(side[i], sizeof side[i], "%.4000s%s", path, (const char *[]){"-journal", "-wal", "-shm"}[i]);
     unfinished = path;
-    for (int i = 0; i < ENDING; i++)
-        if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup stays nohup */
+    for (int i = 0; i < ENDING; i++) {
+        if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN) /* nohup stays nohup */
+            continue;
+        if (path) {
+            if (old.sa_handler != on_signal)
+                before[i] = old;
             sigaction(ending[i], &act, NULL);
+        } else if (old.sa_handler == on_signal) {
+            sigaction(ending[i], &before[i], NULL);
+        }
+    }
 }
 
 bool out_open(struct out_file *out, const char *path, bool force)

@@ -10,8 +10,8 @@
 #include "replay_load.h"
 
 enum {
-    MARK_EVERY = 256,    /* lookups of a cache between two checkpoints, at least */
-    FORKS_MAX = 64,      /* generations of processes that hand a cache on */
+    MARK_EVERY = 256, /* lookups of a cache between two checkpoints, at least */
+    FORKS_MAX = 64,   /* generations of processes that hand a cache on */
 };
 
 /* ---- row id -> index ------------------------------------------------------- */
@@ -28,7 +28,8 @@ static size_t slot_of(const struct replay_map *map, int64_t key)
 uint32_t replay_map_get(const struct replay_map *map, int64_t key)
 {
     if (!map->gaps)
-        return (uint64_t)key - (uint64_t)map->first < map->count ? (uint32_t)((uint64_t)key - (uint64_t)map->first) : REPLAY_NONE;
+        return (uint64_t)key - (uint64_t)map->first < map->count ? (uint32_t)((uint64_t)key - (uint64_t)map->first)
+                                                                 : REPLAY_NONE;
     return map->values[slot_of(map, key)];
 }
 
@@ -87,7 +88,8 @@ void replay_map_free(struct replay_map *map)
 
 int replay_by_birth(const void *a, const void *b, void *context)
 {
-    const struct replay_entry *entries = context, *x = &entries[*(const uint32_t *)a], *y = &entries[*(const uint32_t *)b];
+    const struct replay_entry *entries = context, *x = &entries[*(const uint32_t *)a],
+                              *y = &entries[*(const uint32_t *)b];
 
     if (x->born_ns != y->born_ns)
         return x->born_ns < y->born_ns ? -1 : 1;
@@ -137,10 +139,11 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
 
 size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
-    int64_t at_ns = kind == REPLAY_LOOKUP    ? r->lookups[index].start_ns
-                    : kind == REPLAY_COMPILE ? r->compiles[index].start_ns
-                    : kind == REPLAY_DEATH   ? r->entries[index].died_ns
-                    : r->breaks[index].compile == REPLAY_NONE ? 0 : r->compiles[r->breaks[index].compile].start_ns;
+    int64_t at_ns = kind == REPLAY_LOOKUP                     ? r->lookups[index].start_ns
+                    : kind == REPLAY_COMPILE                  ? r->compiles[index].start_ns
+                    : kind == REPLAY_DEATH                    ? r->entries[index].died_ns
+                    : r->breaks[index].compile == REPLAY_NONE ? 0
+                                                              : r->compiles[r->breaks[index].compile].start_ns;
     struct replay_event wanted = {at_ns, index, kind};
     size_t low = 0, high = r->event_count;
 
@@ -236,7 +239,8 @@ static bool state_add(struct replay_state *state, uint32_t entry)
 }
 
 /* Cache INDEX before its lookup number RANK, at AT_NS: into SLOTS, one for each of the first COUNT entries by birth. */
-static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, struct replay_slot *slots, uint32_t count, int depth)
+static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, struct replay_slot *slots, uint32_t count,
+                       int depth)
 {
     const struct replay_cache *cache = &r->caches[index];
     uint32_t every = mark_every(cache), width = cache->entry_count * 2, from = rank / every * every;
@@ -289,7 +293,8 @@ static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, st
     return true;
 }
 
-static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t at_ns, bool included, struct replay_state *state)
+static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t at_ns, bool included,
+                       struct replay_state *state)
 {
     const struct replay_cache *cache = &r->caches[index];
     bool insertion = cache->process != REPLAY_NONE && r->processes[cache->process].insertion;
@@ -308,10 +313,11 @@ static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, in
         struct replay_slot *slot = &state->slots[i];
         const struct replay_entry *e = &r->entries[slot->entry];
         slot->dead = e->died_ns < at_ns || (e->died_ns == at_ns && included);
-        slot->touched = slot->dead ? -e->died_ns /* the last one to die is the last */
-                        : e->pinned ? REPLAY_NEVER - e->born_ns /* in front, the oldest first */
-                        : insertion ? -e->born_ns
-                        : slot->last_hit_ns > e->born_ns ? slot->last_hit_ns : e->born_ns;
+        slot->touched = slot->dead                       ? -e->died_ns /* the last one to die is the last */
+                        : e->pinned                      ? REPLAY_NEVER - e->born_ns /* in front, the oldest first */
+                        : insertion                      ? -e->born_ns
+                        : slot->last_hit_ns > e->born_ns ? slot->last_hit_ns
+                                                         : e->born_ns;
     }
     if (state->count)
         qsort(state->slots, state->count, sizeof *state->slots, by_turn);

@@ -71,7 +71,7 @@ struct replay_entry {
     bool insertion;         /* see replay_process */
 };
 
-struct replay_code { int64_t id, marked_ns; }; /* marked_ns: since when it is marked never to be compiled again, or REPLAY_NEVER */
+struct replay_code { int64_t id, marked_ns; }; /* marked_ns: since when it is not compiled again, or REPLAY_NEVER */
 
 struct replay_thread { int64_t id; uint32_t process; };
 
@@ -121,7 +121,7 @@ struct replay {
     /* With REPLAY_TIMES, else NULL: */
     int64_t *signatures;     /* by lookup: row id, or -1 */
     int64_t *failed;         /* by check: the guard that failed, or -1 */
-    struct replay_times { int64_t ns[2], count[2]; } *times; /* by entry: of its checks that did not pass, that passed */
+    struct replay_times { int64_t ns[2], count[2]; } *times; /* by entry: of checks that failed, that passed */
 };
 
 enum {
@@ -175,13 +175,14 @@ void replay_state_free(struct replay_state *state);
 /* ---- replay_verify.c ------------------------------------------------------- */
 
 enum replay_fault {
-    FAULT_NONE, FAULT_OUTCOME, FAULT_NO_ENTRY, FAULT_OTHER_CODE, FAULT_UNBORN, FAULT_DEAD, FAULT_TWICE, FAULT_REGION, FAULT_ORDER,
-    FAULT_UNTRIED, FAULT_PASSED, FAULT_NO_PASS, FAULT_OTHER_PASSED, FAULT_AFTER_END, FAULT_NO_ERROR, FAULT_ERROR, FAULT_COUNT,
+    FAULT_NONE, FAULT_OUTCOME, FAULT_NO_ENTRY, FAULT_OTHER_CODE, FAULT_UNBORN, FAULT_DEAD, FAULT_TWICE, FAULT_REGION,
+    FAULT_ORDER, FAULT_UNTRIED, FAULT_PASSED, FAULT_NO_PASS, FAULT_OTHER_PASSED, FAULT_AFTER_END, FAULT_NO_ERROR,
+    FAULT_ERROR, FAULT_COUNT,
     FAULT_GUARD, FAULT_POSITION, FAULT_RESULT, FAULT_NOT_NEW, FAULT_KINDS,
 };
 
 struct replay_finding {
-    uint32_t lookup, entry, wanted; /* indices; entry: of which it is told; wanted: which should have been tried there */
+    uint32_t lookup, entry, wanted; /* indices; entry: of which it is told; wanted: that was to be tried there */
     enum replay_fault fault;
 };
 
@@ -195,7 +196,7 @@ struct replay_verdict {
     int64_t unsure;      /* did not follow, but lookups on other threads, a fork or a loss can be why */
     int64_t orphans;     /* checks without a lookup */
     int64_t insertion;   /* processes whose entries stay where they were put */
-    int64_t misses, by_mark, by_limit, by_false; /* limit and run_only: explained by a mark; by a limit; neither is recorded */
+    int64_t misses, by_mark, by_limit, by_false; /* limit and run_only: explained by a mark, a limit, neither */
 };
 
 /* Re-decide every lookup. False: no memory. The caller ends it with replay_verdict_free. */

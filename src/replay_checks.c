@@ -19,14 +19,14 @@
 #include "say.h"
 
 struct check_reader {
-    const struct replay *r;  /* borrowed: its entries alone are looked at while the thread runs */
-    struct db *db;           /* the thread's, owned; or R's */
+    const struct replay *r; /* borrowed: its entries alone are looked at while the thread runs */
+    struct db *db;          /* the thread's, owned; or R's */
     bool threaded, times, ok, sorted;
     pthread_t thread;
     struct replay_map owners; /* of guards: index of the entry */
     struct replay_check *checks;
-    int64_t *lookups;        /* by check: row id of its lookup */
-    uint16_t *positions;     /* the same: its position, POSITION_BAD for what is none; NULL with TIMES */
+    int64_t *lookups;    /* by check: row id of its lookup */
+    uint16_t *positions; /* the same: its position, POSITION_BAD for what is none; NULL with TIMES */
     int64_t *failed;
     struct replay_times *times_of;
     size_t count, lookup_count, position_count, failed_count;
@@ -49,8 +49,8 @@ static bool read_guards(struct check_reader *c)
 
 static enum replay_result result_of(const char *text)
 {
-    static const char *const names[] = {[CHECK_PASS] = "pass", [CHECK_FAIL] = "fail", [CHECK_ERROR] = "error",
-                                        [CHECK_MISMATCH] = "backend_mismatch"};
+    static const char *const names[] = {
+        [CHECK_PASS] = "pass", [CHECK_FAIL] = "fail", [CHECK_ERROR] = "error", [CHECK_MISMATCH] = "backend_mismatch"};
 
     for (int i = 0; i < CHECK_UNKNOWN; i++)
         if (!strcmp(text, names[i]))
@@ -58,18 +58,19 @@ static enum replay_result result_of(const char *text)
     return CHECK_UNKNOWN;
 }
 
-/* The recorder writes checks in the order of their lookups, so that needs no sort. SORTED becomes false where somebody has
- * changed that. A column that is not wanted costs as much as one that is. */
+/* The recorder writes checks in the order of their lookups, so that needs no sort. SORTED becomes false where
+ * somebody has changed that. A column that is not wanted costs as much as one that is. */
 static bool read_checks(struct check_reader *c, bool sort)
 {
-    struct query *query = db_query(c->db, c->times ? sort ? "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
-                                                            " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
-                                                          : "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
-                                                            " FROM guard_check ORDER BY guard_check_id"
-                                           : sort ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
-                                                    " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
-                                                  : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
-                                                    " FROM guard_check ORDER BY guard_check_id");
+    struct query *query =
+        db_query(c->db, c->times ? sort ? "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
+                                          " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
+                                        : "SELECT lookup_id, 0, cache_entry_id, result, failed_guard_id, 0, duration_ns"
+                                          " FROM guard_check ORDER BY guard_check_id"
+                        : sort   ? "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
+                                   " FROM guard_check ORDER BY lookup_id, position, guard_check_id"
+                                 : "SELECT lookup_id, position, cache_entry_id, result, failed_guard_id, guards_run"
+                                   " FROM guard_check ORDER BY guard_check_id");
     int64_t before = INT64_MIN;
     bool ok = true;
 
@@ -83,7 +84,8 @@ static bool read_checks(struct check_reader *c, bool sort)
             break;
         }
         before = id;
-        if (!(k = GROW(c, checks, count)) || !GROW(c, lookups, lookup_count) || (c->times ? !GROW(c, failed, failed_count) : !GROW(c, positions, position_count))) {
+        if (!(k = GROW(c, checks, count)) || !GROW(c, lookups, lookup_count) ||
+            (c->times ? !GROW(c, failed, failed_count) : !GROW(c, positions, position_count))) {
             ok = false;
             break;
         }
@@ -100,13 +102,15 @@ static bool read_checks(struct check_reader *c, bool sort)
             if (entry != REPLAY_NONE && k->result <= CHECK_FAIL && query_type(query, 6) != QUERY_NULL) {
                 struct replay_times *t = &c->times_of[entry];
                 int64_t ns = replay_time(query, 6, 0);
-                t->ns[k->result == CHECK_PASS] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
+                t->ns[k->result == CHECK_PASS] +=
+                    ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
                 t->count[k->result == CHECK_PASS]++;
             }
         } else {
             int64_t position = replay_integer(query, 1, -1);
             c->positions[c->count - 1] = position < 0 || position >= POSITION_BAD ? POSITION_BAD : (uint16_t)position;
-            if (entry != REPLAY_NONE && c->r->entries[entry].guards >= 0 && query_integer(query, 5) > c->r->entries[entry].guards)
+            if (entry != REPLAY_NONE && c->r->entries[entry].guards >= 0 &&
+                query_integer(query, 5) > c->r->entries[entry].guards)
                 k->bad_guard = true;
         }
     }

@@ -14,7 +14,8 @@
 #include "say.h"
 #include "why.h"
 
-const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death", "hit", "miss", "event", "frame"};
+const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
+                                              "hit",    "miss",    "event",     "frame"};
 
 static bool say(const char *what, const char *why)
 {
@@ -22,22 +23,26 @@ static bool say(const char *what, const char *why)
     return false;
 }
 
+enum { FRAMES_NEAR = 256 }; /* ids, between which no bisection is needed */
+
 /* ---- finding the next event ------------------------------------------------ */
 
 uint32_t cursor_code(const struct replay *r, const struct replay_event *e)
 {
-    return e->kind == REPLAY_LOOKUP    ? r->caches[r->lookups[e->index].cache].code
-           : e->kind == REPLAY_COMPILE ? r->compiles[e->index].code
-           : e->kind == REPLAY_DEATH   ? r->entries[e->index].code
-           : r->breaks[e->index].compile == REPLAY_NONE ? REPLAY_NONE : r->compiles[r->breaks[e->index].compile].code;
+    return e->kind == REPLAY_LOOKUP                     ? r->caches[r->lookups[e->index].cache].code
+           : e->kind == REPLAY_COMPILE                  ? r->compiles[e->index].code
+           : e->kind == REPLAY_DEATH                    ? r->entries[e->index].code
+           : r->breaks[e->index].compile == REPLAY_NONE ? REPLAY_NONE
+                                                        : r->compiles[r->breaks[e->index].compile].code;
 }
 
 uint32_t cursor_thread(const struct replay *r, const struct replay_event *e)
 {
     return e->kind == REPLAY_LOOKUP    ? r->lookups[e->index].thread
            : e->kind == REPLAY_COMPILE ? r->compiles[e->index].thread
-           : e->kind == REPLAY_DEATH || r->breaks[e->index].compile == REPLAY_NONE ? REPLAY_NONE
-                                       : r->compiles[r->breaks[e->index].compile].thread;
+           : e->kind == REPLAY_DEATH || r->breaks[e->index].compile == REPLAY_NONE
+               ? REPLAY_NONE
+               : r->compiles[r->breaks[e->index].compile].thread;
 }
 
 static bool is_miss(const struct replay_lookup *l)
@@ -77,7 +82,8 @@ static bool passes(const struct cursor *c, const struct replay_event *e)
         return false;
     if ((c->by_outcome || c->lookups) && e->kind != REPLAY_LOOKUP)
         return false;
-    if (c->by_outcome && !c->outcomes[c->r->lookups[e->index].outcome < CALL_KINDS ? c->r->lookups[e->index].outcome : CALL_KINDS])
+    if (c->by_outcome &&
+        !c->outcomes[c->r->lookups[e->index].outcome < CALL_KINDS ? c->r->lookups[e->index].outcome : CALL_KINDS])
         return false;
     return !c->lookups || c->lookups[e->index];
 }
@@ -113,9 +119,14 @@ void cursor_end(struct cursor *c)
 
 void cursor_to_event(struct cursor *c, size_t event)
 {
+    uint32_t thread = event < c->r->event_count ? cursor_thread(c->r, &c->r->events[event]) : REPLAY_NONE;
+
     c->at = event;
     c->gap = event >= c->r->event_count;
     c->frame_id = 0;
+    c->frame_ns = c->r->last_ns;
+    if (thread != REPLAY_NONE)
+        c->frame_thread = c->r->threads[thread].id;
 }
 
 void cursor_to_time(struct cursor *c, int64_t at_ns)
@@ -123,6 +134,7 @@ void cursor_to_time(struct cursor *c, int64_t at_ns)
     c->at = replay_seek(c->r, at_ns);
     c->gap = true;
     c->frame_id = 0;
+    c->frame_ns = at_ns;
 }
 
 const struct replay_event *cursor_event(const struct cursor *c)
@@ -132,7 +144,9 @@ const struct replay_event *cursor_event(const struct cursor *c)
 
 int64_t cursor_ns(const struct cursor *c)
 {
-    return c->frame_id ? c->frame_ns : c->at < c->r->event_count ? c->r->events[c->at].at_ns : c->r->last_ns;
+    if (c->gap)
+        return c->frame_ns;
+    return c->at < c->r->event_count ? c->r->events[c->at].at_ns : c->r->last_ns;
 }
 
 int64_t cursor_frame(const struct cursor *c)
@@ -163,27 +177,59 @@ static void to_frame(struct cursor *c, struct query *row)
     c->gap = true;
 }
 
+/* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow time. */
+static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
+{
+    int64_t low = db_integer(c->db, 0, "SELECT MIN(frame_id) FROM frame");
+    int64_t high = db_integer(c->db, 0, "SELECT MAX(frame_id) FROM frame");
+    struct query *query = db_query(c->db, "SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2"
+                                          " AND thread_id = ?3 ORDER BY frame_id LIMIT 1");
+
+    while (low < high && (uint64_t)high - (uint64_t)low > FRAMES_NEAR) {
+        int64_t middle = low + (int64_t)(((uint64_t)high - (uint64_t)low) / 2);
+        query_reset(query);
+        query_bind_integer(query, 1, middle);
+        query_bind_integer(query, 2, high);
+        query_bind_integer(query, 3, thread);
+        if (query_step(query) && query_integer(query, 1) < at_ns)
+            low = query_integer(query, 0) + 1;
+        else
+            high = middle;
+        if (query_failed(query))
+            break;
+    }
+    query_close(query);
+    return low;
+}
+
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    const struct replay_event *e = cursor_event(c);
+    int64_t from = cursor_frame(c);
     struct query *query;
-    int64_t from = cursor_frame(c), thread = c->frame_thread;
     bool found;
 
-    if (e && cursor_thread(c->r, e) != REPLAY_NONE)
-        thread = c->r->threads[cursor_thread(c->r, e)].id;
-    if (!from)
-        query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE start_ns >= ?1 ORDER BY frame_id LIMIT 1"
-                                              : "SELECT frame_id, start_ns, thread_id FROM frame WHERE start_ns < ?1 ORDER BY frame_id DESC LIMIT 1");
-    else
-        query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1 AND thread_id = ?2"
-                                                " ORDER BY frame_id LIMIT 1"
-                                              : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1 AND thread_id = ?2"
-                                                " ORDER BY frame_id DESC LIMIT 1");
-    query_bind_integer(query, 1, from ? from : cursor_ns(c));
     if (from)
-        query_bind_integer(query, 2, thread);
+        query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1"
+                                                " AND thread_id = ?2 ORDER BY frame_id LIMIT 1"
+                                              : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
+                                                " AND thread_id = ?2 ORDER BY frame_id DESC LIMIT 1");
+    else
+        query = db_query(c->db, direction > 0
+                                    ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1"
+                                      " AND thread_id = ?2 AND start_ns >= ?3 ORDER BY frame_id LIMIT 1"
+                                    : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
+                                      " AND thread_id = ?2 AND start_ns < ?3 ORDER BY frame_id DESC LIMIT 1");
+    query_bind_integer(query, 2, c->frame_thread);
+    if (from) {
+        query_bind_integer(query, 1, from);
+    } else {
+        int64_t near = frame_near(c, c->frame_thread, cursor_ns(c));
+        if (direction < 0 && near < INT64_MAX - 2 * FRAMES_NEAR)
+            near += 2 * FRAMES_NEAR;
+        query_bind_integer(query, 1, near);
+        query_bind_integer(query, 3, cursor_ns(c));
+    }
     found = query_step(query);
     if (found)
         to_frame(c, query);
@@ -232,7 +278,9 @@ static size_t place_of(const struct replay *r, enum cursor_what what, int64_t id
         return index == r->break_count ? r->event_count : replay_event_of(r, REPLAY_BREAK, index);
     case NEXT_DEATH:
         index = replay_map_get(&r->entry_ids, id);
-        return index == REPLAY_NONE || r->entries[index].died_ns == REPLAY_NEVER ? r->event_count : replay_event_of(r, REPLAY_DEATH, index);
+        return index == REPLAY_NONE || r->entries[index].died_ns == REPLAY_NEVER
+                   ? r->event_count
+                   : replay_event_of(r, REPLAY_DEATH, index);
     default:
         index = replay_map_get(&r->compile_ids, id);
         return index == REPLAY_NONE ? r->event_count : replay_event_of(r, REPLAY_COMPILE, index);
@@ -289,7 +337,8 @@ bool cursor_what(const char *word, enum cursor_what *what)
 
     for (int i = 0; i < NEXT_KINDS; i++)
         if (length && (!strcmp(cursor_whats[i], word) || (!strncmp(cursor_whats[i], word, strlen(cursor_whats[i])) &&
-                                                          (!strcmp(word + strlen(cursor_whats[i]), "s") || !strcmp(word + strlen(cursor_whats[i]), "es"))))) {
+                                                          (!strcmp(word + strlen(cursor_whats[i]), "s") ||
+                                                           !strcmp(word + strlen(cursor_whats[i]), "es"))))) {
             *what = (enum cursor_what)i;
             return true;
         }
@@ -299,7 +348,10 @@ bool cursor_what(const char *word, enum cursor_what *what)
 /* "1.5s", "20ms", "3us", "7ns": nanoseconds, or -1. */
 static int64_t time_from(const char *word)
 {
-    static const struct { const char *unit; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
     char *end;
     double value = strtod(word, &end);
 
@@ -311,7 +363,8 @@ static int64_t time_from(const char *word)
 
 enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)
 {
-    char *text = strdup(place), *rest = text, *word = text ? word_next(&rest) : NULL, *more = word ? word_next(&rest) : NULL, *end;
+    char *text = strdup(place), *rest = text, *word = text ? word_next(&rest) : NULL,
+         *more = word ? word_next(&rest) : NULL, *end;
     enum cursor_result result = CURSOR_ERROR;
     double percent;
     int64_t ns;
@@ -335,7 +388,9 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
         }
     } else {
         percent = strtod(word, &end);
-        ns = end != word && !strcmp(end, "%") && percent >= 0 && percent <= 100 ? (int64_t)((double)c->r->last_ns * percent / 100) : time_from(word);
+        ns = end != word && !strcmp(end, "%") && percent >= 0 && percent <= 100
+                 ? (int64_t)((double)c->r->last_ns * percent / 100)
+                 : time_from(word);
         if (ns < 0 || more) {
             say(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
         } else {
@@ -367,7 +422,8 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Marks in a new array of COUNT what MAP gives for the ids of a query's rows; without a MAP they are lookups. TEXT is its ?1. */
+/* Marks in a new array of COUNT what MAP gives for the ids of a query's rows; without a MAP they are lookups. TEXT is
+ * its ?1. */
 static bool *ids_marked(struct cursor *c, const char *sql, const char *text, const struct replay_map *map, size_t count)
 {
     struct query *query = db_query(c->db, sql);
@@ -375,7 +431,8 @@ static bool *ids_marked(struct cursor *c, const char *sql, const char *text, con
 
     query_bind_text(query, 1, text);
     while (marked && query_step(query)) {
-        uint32_t at = map ? replay_map_get(map, query_integer(query, 0)) : replay_lookup_at(c->r, query_integer(query, 0));
+        uint32_t at =
+            map ? replay_map_get(map, query_integer(query, 0)) : replay_lookup_at(c->r, query_integer(query, 0));
         if (at != REPLAY_NONE)
             any = marked[at] = true;
     }
@@ -412,7 +469,8 @@ static bool outcomes_of(struct cursor *c, char *list)
         while (i < CALL_KINDS && strcmp(name, why_outcome((enum outcome_kind)i)))
             i++;
         if (i == CALL_KINDS) {
-            say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error or callback_error");
+            say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error "
+                      "or callback_error");
             return false;
         }
         chosen[i] = true;
@@ -437,15 +495,17 @@ bool cursor_filter(struct cursor *c, const char *by)
         marked = codes_named(c, rest);
     } else if (!strcmp(kind, "file")) {
         place = &c->codes;
-        marked = ids_marked(c, "SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1", rest, &c->r->code_ids, c->r->code_count);
+        marked = ids_marked(c, "SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1", rest,
+                            &c->r->code_ids, c->r->code_count);
     } else if (!strcmp(kind, "thread")) {
         place = &c->threads;
-        marked = ids_marked(c, "SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1", rest, &c->r->thread_ids,
-                            c->r->thread_count);
+        marked = ids_marked(c, "SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1", rest,
+                            &c->r->thread_ids, c->r->thread_count);
     } else if (!strcmp(kind, "process")) {
         place = &c->threads;
-        marked = ids_marked(c, "SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id"
-                               " WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER)",
+        marked = ids_marked(c,
+                            "SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id"
+                            " WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER)",
                             rest, &c->r->thread_ids, c->r->thread_count);
     } else if (!strcmp(kind, "outcome")) {
         ok = outcomes_of(c, rest);
@@ -461,7 +521,8 @@ bool cursor_filter(struct cursor *c, const char *by)
         *place = marked;
         ok = true;
     }
-    if (ok && asprintf(&more, "%s%s%s", c->filtered ? c->filtered : "", c->filtered ? ", " : "", by + strspn(by, " \t")) >= 0) {
+    if (ok && asprintf(&more, "%s%s%s", c->filtered ? c->filtered : "", c->filtered ? ", " : "",
+                       by + strspn(by, " \t")) >= 0) {
         free(c->filtered);
         c->filtered = more;
     }
@@ -496,8 +557,12 @@ void cursor_stops_off(struct cursor *c)
 /* "when FUNC recompiles", "when entry 0/3 is hit"; "when" and "is" may be left out. */
 bool cursor_stop_add(struct cursor *c, const char *text)
 {
-    static const struct { const char *verb; int when; } verbs[] = {
-        {"recompiles", STOP_RECOMPILE}, {"compiles", STOP_COMPILE}, {"misses", STOP_MISS}, {"called", STOP_LOOKUP}, {"hit", STOP_HIT}, {"dies", STOP_DEATH},
+    static const struct {
+        const char *verb;
+        int when;
+    } verbs[] = {
+        {"recompiles", STOP_RECOMPILE}, {"compiles", STOP_COMPILE}, {"misses", STOP_MISS},
+        {"called", STOP_LOOKUP},        {"hit", STOP_HIT},          {"dies", STOP_DEATH},
     };
     struct cursor_stop stop = {.text = strdup(text)};
     char *copy = strdup(text), *rest = copy, *word, *subject = NULL;
@@ -526,7 +591,8 @@ bool cursor_stop_add(struct cursor *c, const char *text)
         goto out;
     }
     if (entry)
-        stop.entries = ids_marked(c, "SELECT cache_entry_id FROM cache_entry WHERE label = ?1", subject, &c->r->entry_ids, c->r->entry_count);
+        stop.entries = ids_marked(c, "SELECT cache_entry_id FROM cache_entry WHERE label = ?1", subject,
+                                  &c->r->entry_ids, c->r->entry_count);
     else
         stop.codes = codes_named(c, subject);
 out:
@@ -552,7 +618,8 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
             continue;
         if ((stop->when == STOP_RECOMPILE && e->kind == REPLAY_COMPILE && r->compiles[e->index].recompile) ||
             (stop->when == STOP_COMPILE && e->kind == REPLAY_COMPILE) || (stop->when == STOP_MISS && l && is_miss(l)) ||
-            (stop->when == STOP_LOOKUP && l) || (stop->when == STOP_HIT && l && !is_miss(l) && l->entry != REPLAY_NONE && stop->entries[l->entry]) ||
+            (stop->when == STOP_LOOKUP && l) ||
+            (stop->when == STOP_HIT && l && !is_miss(l) && l->entry != REPLAY_NONE && stop->entries[l->entry]) ||
             (stop->when == STOP_DEATH && e->kind == REPLAY_DEATH && stop->entries[e->index]))
             return stop;
     }
@@ -575,8 +642,11 @@ enum cursor_result cursor_cache(const struct cursor *c, struct replay_state *sta
     } else {
         code = cursor_code(r, e);
         thread = cursor_thread(r, e);
-        process = e->kind == REPLAY_DEATH ? r->entries[e->index].process : thread == REPLAY_NONE ? REPLAY_NONE : r->threads[thread].process;
-        cache = code == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->cache_ids, (int64_t)code << 32 | (int64_t)process);
+        process = e->kind == REPLAY_DEATH ? r->entries[e->index].process
+                  : thread == REPLAY_NONE ? REPLAY_NONE
+                                          : r->threads[thread].process;
+        cache =
+            code == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->cache_ids, (int64_t)code << 32 | (int64_t)process);
         if (cache == REPLAY_NONE)
             return CURSOR_NONE;
         ok = replay_state_when(r, cache, e->at_ns, state);

@@ -29,31 +29,41 @@
 #include "replay.h"
 
 enum cursor_what {
-    NEXT_LOOKUP, NEXT_COMPILE, NEXT_RECOMPILE, NEXT_BREAK, NEXT_DEATH, NEXT_HIT, NEXT_MISS, NEXT_EVENT, NEXT_FRAME, NEXT_KINDS,
+    NEXT_LOOKUP,
+    NEXT_COMPILE,
+    NEXT_RECOMPILE,
+    NEXT_BREAK,
+    NEXT_DEATH,
+    NEXT_HIT,
+    NEXT_MISS,
+    NEXT_EVENT,
+    NEXT_FRAME,
+    NEXT_KINDS,
 };
 extern const char *const cursor_whats[NEXT_KINDS]; /* "lookup", ... */
 
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
 struct cursor_stop {
-    char *text;       /* owned: as it was typed */
+    char *text; /* owned: as it was typed */
     enum { STOP_RECOMPILE, STOP_COMPILE, STOP_MISS, STOP_HIT, STOP_DEATH, STOP_LOOKUP } when;
     bool *codes, *entries; /* owned, or NULL: any */
 };
 enum { CURSOR_STOPS = 16 };
 
 struct cursor {
-    struct db *db;       /* borrowed */
-    struct replay *r;    /* borrowed */
-    FILE *out;           /* borrowed: where a name that fits several functions lists them */
-    size_t at;           /* the event that it is on, or before which it is */
+    struct db *db;    /* borrowed */
+    struct replay *r; /* borrowed */
+    FILE *out;        /* borrowed: where a name that fits several functions lists them */
+    size_t at;        /* the event that it is on, or before which it is */
     bool gap;
-    int64_t frame_id;    /* after a step over frames: that frame; else 0 */
-    int64_t frame_thread, frame_ns;
+    int64_t frame_id; /* after a step over frames: that frame; else 0 */
+    int64_t frame_thread; /* row id: whose frames are stepped over */
+    int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
     /* The filter; NULL: all. By index of codes, threads, lookups. */
     bool *codes, *threads, *lookups;
     bool outcomes[CALL_KINDS + 1], by_outcome;
-    char *filtered;      /* owned: words for it, or NULL */
+    char *filtered; /* owned: words for it, or NULL */
     struct cursor_stop stops[CURSOR_STOPS];
     int stop_count;
 };
@@ -78,12 +88,12 @@ enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
 void cursor_to_event(struct cursor *cursor, size_t event);
 
-/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no such event; *WHAT is what
- * was looked for. */
+/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no such event; *WHAT
+ * is what was looked for. */
 enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cursor_what *what);
 
-/* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL". Filters of several kinds hold
- * together; one of the same kind takes the place of the former. False: it was said why not. */
+/* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL". Filters of several kinds
+ * hold together; one of the same kind takes the place of the former. False: it was said why not. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
 size_t cursor_passing(const struct cursor *cursor); /* how many events pass it */
@@ -105,8 +115,8 @@ uint32_t cursor_thread(const struct replay *replay, const struct replay_event *e
 /* The row id of the frame that it is at, 0 if none is known. */
 int64_t cursor_frame(const struct cursor *cursor);
 
-/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. NONE: there is none here. The
- * caller ends STATE with replay_state_free. */
+/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. NONE: there is none
+ * here. The caller ends STATE with replay_state_free. */
 enum cursor_result cursor_cache(const struct cursor *cursor, struct replay_state *state);
 
 #endif

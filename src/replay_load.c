@@ -16,9 +16,9 @@
 #include "say.h"
 
 enum {
-    FORKS_MAX = 64,      /* generations of processes that hand a cache on */
+    FORKS_MAX = 64, /* generations of processes that hand a cache on */
     TICK_ROWS = 1 << 14,
-    CACHE_KIB = 8192,    /* of the file: tables are read from end to end */
+    CACHE_KIB = 8192, /* of the file: tables are read from end to end */
 };
 
 /* A new item, zeroed, at the end of ARRAY, an array of COUNT items of SIZE; room doubles. NULL: no memory. */
@@ -59,10 +59,11 @@ int64_t replay_time(struct query *query, int column, int64_t otherwise)
 
 static bool load_processes(struct replay *r)
 {
-    struct query *query = db_query(r->db, find_column(r->db, "process", "torch_version")
-                                       ? "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL FROM process"
-                                         " ORDER BY process_id"
-                                       : "SELECT process_id, start_ns, parent_process_id, 0 FROM process ORDER BY process_id");
+    struct query *query =
+        db_query(r->db, find_column(r->db, "process", "torch_version")
+                            ? "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL FROM process"
+                              " ORDER BY process_id"
+                            : "SELECT process_id, start_ns, parent_process_id, 0 FROM process ORDER BY process_id");
     bool ok = true;
 
     while (ok && query_step(query)) {
@@ -70,7 +71,9 @@ static bool load_processes(struct replay *r)
         if (!p)
             ok = false;
         else
-            *p = (struct replay_process){.id = query_integer(query, 0), .start_ns = replay_time(query, 1, 0), .lost_ns = REPLAY_NEVER,
+            *p = (struct replay_process){.id = query_integer(query, 0),
+                                         .start_ns = replay_time(query, 1, 0),
+                                         .lost_ns = REPLAY_NEVER,
                                          .parent = replay_map_get(&r->process_ids, replay_integer(query, 2, -1)),
                                          .torch = query_integer(query, 3)};
         ok = ok && replay_map_put(&r->process_ids, p->id, (uint32_t)(r->process_count - 1));
@@ -95,7 +98,8 @@ static bool load_threads(struct replay *r)
     while (ok && query_step(query)) {
         struct replay_thread *t = GROW(r, threads, thread_count);
         if (t)
-            *t = (struct replay_thread){query_integer(query, 0), replay_map_get(&r->process_ids, query_integer(query, 1))};
+            *t = (struct replay_thread){query_integer(query, 0),
+                                        replay_map_get(&r->process_ids, query_integer(query, 1))};
         ok = t && replay_map_put(&r->thread_ids, t->id, (uint32_t)(r->thread_count - 1));
     }
     return query_close(query) && ok;
@@ -120,11 +124,14 @@ static uint32_t code_index(struct replay *r, int64_t code_id)
 static bool load_entries(struct replay *r)
 {
     bool region = find_column(r->db, "cache_entry", "region_id");
-    struct query *query = db_query(r->db, region
-        ? "SELECT cache_entry_id, code_id, born_ns, died_ns, region_id, compile_id, label = 'precompiled' AND compile_id IS NULL,"
-          " death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', guard_count FROM cache_entry ORDER BY cache_entry_id"
-        : "SELECT cache_entry_id, code_id, born_ns, died_ns, NULL, compile_id, label = 'precompiled' AND compile_id IS NULL,"
-          " death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', guard_count FROM cache_entry ORDER BY cache_entry_id");
+    struct query *query = db_query(r->db, region ? "SELECT cache_entry_id, code_id, born_ns, died_ns, region_id, "
+                                                   "compile_id, label = 'precompiled' AND compile_id IS NULL,"
+                                                   " death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', "
+                                                   "guard_count FROM cache_entry ORDER BY cache_entry_id"
+                                                 : "SELECT cache_entry_id, code_id, born_ns, died_ns, NULL, "
+                                                   "compile_id, label = 'precompiled' AND compile_id IS NULL,"
+                                                   " death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', "
+                                                   "guard_count FROM cache_entry ORDER BY cache_entry_id");
     bool ok = true;
 
     while (ok && query_step(query)) {
@@ -132,10 +139,15 @@ static bool load_entries(struct replay *r)
         if (!e)
             ok = false;
         else
-            *e = (struct replay_entry){.id = query_integer(query, 0), .code = code_index(r, replay_integer(query, 1, -1)),
-                                       .born_ns = replay_time(query, 2, 0), .died_ns = replay_time(query, 3, REPLAY_NEVER),
-                                       .region = replay_integer(query, 4, -1), .compile_id = replay_integer(query, 5, -1),
-                                       .process = REPLAY_NONE, .pinned = query_integer(query, 6), .reset = query_integer(query, 7),
+            *e = (struct replay_entry){.id = query_integer(query, 0),
+                                       .code = code_index(r, replay_integer(query, 1, -1)),
+                                       .born_ns = replay_time(query, 2, 0),
+                                       .died_ns = replay_time(query, 3, REPLAY_NEVER),
+                                       .region = replay_integer(query, 4, -1),
+                                       .compile_id = replay_integer(query, 5, -1),
+                                       .process = REPLAY_NONE,
+                                       .pinned = query_integer(query, 6),
+                                       .reset = query_integer(query, 7),
                                        .guards = replay_integer(query, 8, -1)};
         ok = ok && e->code != REPLAY_NONE && replay_map_put(&r->entry_ids, e->id, (uint32_t)(r->entry_count - 1));
     }
@@ -144,7 +156,9 @@ static bool load_entries(struct replay *r)
 
 static bool load_compiles(struct replay *r)
 {
-    struct query *query = db_query(r->db, "SELECT compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns FROM compile ORDER BY compile_id");
+    struct query *query = db_query(
+        r->db,
+        "SELECT compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns FROM compile ORDER BY compile_id");
     bool ok = true;
 
     while (ok && query_step(query)) {
@@ -152,7 +166,8 @@ static bool load_compiles(struct replay *r)
         if (!c)
             ok = false;
         else
-            *c = (struct replay_compile){.id = query_integer(query, 0), .start_ns = replay_time(query, 1, 0),
+            *c = (struct replay_compile){.id = query_integer(query, 0),
+                                         .start_ns = replay_time(query, 1, 0),
                                          .code = code_index(r, replay_integer(query, 2, -1)),
                                          .thread = replay_map_get(&r->thread_ids, replay_integer(query, 3, -1)),
                                          .entry = replay_map_get(&r->entry_ids, replay_integer(query, 4, -1)),
@@ -167,7 +182,8 @@ static bool load_compiles(struct replay *r)
     while (ok && query_step(query)) {
         struct replay_break *b = GROW(r, breaks, break_count);
         if (b)
-            *b = (struct replay_break){query_integer(query, 0), replay_map_get(&r->compile_ids, replay_integer(query, 1, -1))};
+            *b = (struct replay_break){query_integer(query, 0),
+                                       replay_map_get(&r->compile_ids, replay_integer(query, 1, -1))};
         ok = b != NULL;
     }
     return query_close(query) && ok;
@@ -193,10 +209,11 @@ static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
 static bool load_lookups(struct replay *r, bool times)
 {
     int64_t rows = db_integer(r->db, 0, "SELECT COUNT(*) FROM lookup");
-    struct query *query = db_query(r->db, times ? "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                                  " entries_checked, signature_id FROM lookup ORDER BY lookup_id"
-                                                : "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                                  " entries_checked, NULL FROM lookup ORDER BY lookup_id");
+    struct query *query =
+        db_query(r->db, times ? "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
+                                " entries_checked, signature_id FROM lookup ORDER BY lookup_id"
+                              : "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
+                                " entries_checked, NULL FROM lookup ORDER BY lookup_id");
     struct progress progress = progress_begin("reading lookups");
     size_t signatures = 0;
     bool ok = true;
@@ -225,8 +242,9 @@ static bool load_lookups(struct replay *r, bool times)
         checked = query_integer(query, 7);
         l->observed = !checked && query_type(query, 7) == QUERY_NULL;
         l->checked = checked < 0 || checked > UINT16_MAX ? UINT16_MAX : (uint16_t)checked;
-        l->cache = code == REPLAY_NONE ? REPLAY_NONE
-                   : cache_index(r, code, l->thread == REPLAY_NONE ? REPLAY_NONE : r->threads[l->thread].process);
+        l->cache = code == REPLAY_NONE
+                       ? REPLAY_NONE
+                       : cache_index(r, code, l->thread == REPLAY_NONE ? REPLAY_NONE : r->threads[l->thread].process);
         ok = l->cache != REPLAY_NONE;
         if (ok && l->outcome == CALL_COMPILED && l->entry != REPLAY_NONE && r->entries[l->entry].process == REPLAY_NONE)
             r->entries[l->entry].process = r->caches[l->cache].process;
@@ -244,7 +262,8 @@ static bool load_marks(struct replay *r)
 
     if (!find_column(r->db, "code_mark", "action"))
         return true;
-    query = db_query(r->db, "SELECT code_id, MIN(at_ns) FROM code_mark WHERE action IN ('skip', 'run_only') GROUP BY code_id");
+    query = db_query(r->db,
+                     "SELECT code_id, MIN(at_ns) FROM code_mark WHERE action IN ('skip', 'run_only') GROUP BY code_id");
     while (query_step(query)) {
         uint32_t at = replay_map_get(&r->code_ids, query_integer(query, 0));
         if (at != REPLAY_NONE)
@@ -257,7 +276,8 @@ static bool load_marks(struct replay *r)
 
 static int by_time(const void *a, const void *b, void *context)
 {
-    const struct replay_lookup *lookups = context, *x = &lookups[*(const uint32_t *)a], *y = &lookups[*(const uint32_t *)b];
+    const struct replay_lookup *lookups = context, *x = &lookups[*(const uint32_t *)a],
+                               *y = &lookups[*(const uint32_t *)b];
 
     if (x->start_ns != y->start_ns)
         return x->start_ns < y->start_ns ? -1 : 1;
@@ -348,10 +368,12 @@ static bool fill_caches(struct replay *r)
     }
     for (size_t i = 0; i < r->cache_count; i++) {
         uint32_t process = r->caches[i].process;
-        for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX && r->caches[i].parent == REPLAY_NONE; generation++) {
+        for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX && r->caches[i].parent == REPLAY_NONE;
+             generation++) {
             process = r->processes[process].parent;
             if (process != REPLAY_NONE)
-                r->caches[i].parent = replay_map_get(&r->cache_ids, (int64_t)r->caches[i].code << 32 | (int64_t)process);
+                r->caches[i].parent =
+                    replay_map_get(&r->cache_ids, (int64_t)r->caches[i].code << 32 | (int64_t)process);
         }
     }
     ok = true;
@@ -384,8 +406,9 @@ static bool make_events(struct replay *r)
     for (size_t i = 0; i < r->compile_count; i++)
         few[others++] = (struct replay_event){r->compiles[i].start_ns, (uint32_t)i, REPLAY_COMPILE};
     for (size_t i = 0; i < r->break_count; i++)
-        few[others++] = (struct replay_event){r->breaks[i].compile == REPLAY_NONE ? 0 : r->compiles[r->breaks[i].compile].start_ns,
-                                              (uint32_t)i, REPLAY_BREAK};
+        few[others++] =
+            (struct replay_event){r->breaks[i].compile == REPLAY_NONE ? 0 : r->compiles[r->breaks[i].compile].start_ns,
+                                  (uint32_t)i, REPLAY_BREAK};
     for (size_t i = 0; i < r->entry_count; i++)
         if (r->entries[i].died_ns != REPLAY_NEVER)
             few[others++] = (struct replay_event){r->entries[i].died_ns, (uint32_t)i, REPLAY_DEATH};
@@ -424,7 +447,8 @@ static bool find_recompiles(struct replay *r)
         if (r->events[i].kind != REPLAY_COMPILE)
             continue;
         c = &r->compiles[r->events[i].index];
-        key = (int64_t)c->code << 32 | (c->thread == REPLAY_NONE ? (int64_t)REPLAY_NONE : (int64_t)r->threads[c->thread].process);
+        key = (int64_t)c->code << 32 |
+              (c->thread == REPLAY_NONE ? (int64_t)REPLAY_NONE : (int64_t)r->threads[c->thread].process);
         c->recompile = replay_map_get(&made, key) != REPLAY_NONE;
         if (c->entry != REPLAY_NONE)
             ok = replay_map_put(&made, key, 1);
@@ -504,4 +528,3 @@ void replay_free(struct replay *r)
     replay_map_free(&r->compile_ids);
     free(r);
 }
-

@@ -16,7 +16,8 @@ struct query;
 bool replay_map_put(struct replay_map *map, int64_t key, uint32_t value);
 void replay_map_free(struct replay_map *map);
 
-/* A new item, zeroed, at the end of ARRAY, an array of COUNT items of SIZE; room doubles. NULL: no memory, and it was said. */
+/* A new item, zeroed, at the end of ARRAY, an array of COUNT items of SIZE; room doubles. NULL: no memory, and it was
+ * said. */
 void *replay_grow(void *array, size_t *count, size_t size);
 #define GROW(r, array, count) ((__typeof__((r)->array))replay_grow(&(r)->array, &(r)->count, sizeof *(r)->array))
 

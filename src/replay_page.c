@@ -20,10 +20,11 @@
 
 enum {
     WIDTH = 70,
-    STACK_SHOWN = 4, STACK_ALL = 200,
+    STACK_SHOWN = 4,
+    STACK_ALL = 200,
     ENTRIES_SHOWN = 16,
     SOURCE_AROUND = 2,
-    SOURCE_MAX = 8 << 20,  /* bytes of a source file */
+    SOURCE_MAX = 8 << 20, /* bytes of a source file */
     GUARDS_SHOWN = 40,
 };
 
@@ -61,7 +62,8 @@ static void label_print(struct replay_page *p, uint32_t entry)
         fputs("an entry that the trace has not", p->out);
         return;
     }
-    query = db_query(p->db, "SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1");
+    query = db_query(
+        p->db, "SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1");
     query_bind_integer(query, 1, p->c->r->entries[entry].id);
     if (query_step(query))
         text_print(p, query, 0);
@@ -77,8 +79,10 @@ static void check_print(struct replay_page *p, int64_t lookup_id, int64_t entry_
 
     if (!p->checks_indexed)
         return;
-    query = db_query(p->db, "SELECT k.result, g.kind, COALESCE(NULLIF(g.expression, ''), g.source) FROM guard_check k LEFT JOIN guard g"
-                            " ON g.guard_id = k.failed_guard_id WHERE k.lookup_id = ?1 AND k.cache_entry_id = ?2 LIMIT 1");
+    query = db_query(
+        p->db,
+        "SELECT k.result, g.kind, COALESCE(NULLIF(g.expression, ''), g.source) FROM guard_check k LEFT JOIN guard g"
+        " ON g.guard_id = k.failed_guard_id WHERE k.lookup_id = ?1 AND k.cache_entry_id = ?2 LIMIT 1");
     query_bind_integer(query, 1, lookup_id);
     query_bind_integer(query, 2, entry_id);
     if (query_step(query)) {
@@ -116,7 +120,8 @@ static void state_print(struct replay_page *p, const struct replay_state *state,
     for (size_t i = 0; i < state->count && (all || i < ENTRIES_SHOWN); i++) {
         const struct replay_slot *slot = &state->slots[i];
         const struct replay_entry *e = &p->c->r->entries[slot->entry];
-        struct query *query = db_query(p->db, "SELECT label, backend, guard_count, death_cause FROM cache_entry WHERE cache_entry_id = ?1");
+        struct query *query = db_query(
+            p->db, "SELECT label, backend, guard_count, death_cause FROM cache_entry WHERE cache_entry_id = ?1");
         bool there;
         query_bind_integer(query, 1, e->id);
         there = query_step(query);
@@ -154,7 +159,9 @@ bool replay_page_cache(struct replay_page *p, bool all)
     enum cursor_result result = cursor_cache(p->c, &state);
 
     if (result == CURSOR_THERE) {
-        fputs(e->kind == REPLAY_LOOKUP ? "  cache as this lookup found it, in the order tried\n" : "  cache at that moment, in the order tried\n", p->out);
+        fputs(e->kind == REPLAY_LOOKUP ? "  cache as this lookup found it, in the order tried\n"
+                                       : "  cache at that moment, in the order tried\n",
+              p->out);
         state_print(p, &state, e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE, all);
     }
     replay_state_free(&state);
@@ -177,7 +184,9 @@ static void stack_print(struct replay_page *p, int most)
         query_reset(query);
         query_bind_integer(query, 1, id);
         if (!query_step(query)) {
-            fputs(depth ? "    (what called it is not recorded)\n" : "    (its frame is not in the trace: too short, or not written yet)\n", p->out);
+            fputs(depth ? "    (what called it is not recorded)\n"
+                        : "    (its frame is not in the trace: too short, or not written yet)\n",
+                  p->out);
             break;
         }
         before = id;
@@ -203,7 +212,8 @@ static void lines_print(struct replay_page *p, const char *filename, int64_t lin
     ssize_t got;
     int64_t at = 0;
 
-    if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > SOURCE_MAX || !(in = fdopen(file, "r")))
+    if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > SOURCE_MAX ||
+        !(in = fdopen(file, "r")))
         goto out;
     fputs("  source ", p->out);
     prose_text(p->out, prose_path(filename), WIDTH);
@@ -233,16 +243,20 @@ void replay_page_source(struct replay_page *p)
     struct query *query = NULL;
 
     if (p->c->frame_id) {
-        query = db_query(p->db, "SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id WHERE f.frame_id = ?1");
+        query = db_query(
+            p->db,
+            "SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id WHERE f.frame_id = ?1");
         query_bind_integer(query, 1, p->c->frame_id);
     } else if (e && e->kind == REPLAY_BREAK) {
-        query = db_query(p->db, "SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id WHERE b.graph_break_id = ?1");
+        query = db_query(p->db, "SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id "
+                                "WHERE b.graph_break_id = ?1");
         query_bind_integer(query, 1, p->c->r->breaks[e->index].id);
     } else if (e && cursor_code(p->c->r, e) != REPLAY_NONE) {
         query = db_query(p->db, "SELECT filename, first_line FROM code WHERE code_id = ?1");
         query_bind_integer(query, 1, p->c->r->codes[cursor_code(p->c->r, e)].id);
     }
-    if (query && query_step(query) && query_type(query, 0) == QUERY_TEXT && query_integer(query, 1) > 0 && query_integer(query, 1) < INT32_MAX)
+    if (query && query_step(query) && query_type(query, 0) == QUERY_TEXT && query_integer(query, 1) > 0 &&
+        query_integer(query, 1) < INT32_MAX)
         lines_print(p, query_text(query, 0, NULL), query_integer(query, 1));
     query_close(query);
 }
@@ -268,7 +282,9 @@ static void lookup_print(struct replay_page *p, const struct replay_lookup *l)
     else
         fprintf(p->out, ", %u entr%s checked", l->checked, l->checked == 1 ? "y" : "ies");
     fprintf(p->out, ", %s\n", table_duration(a, l->end_ns - l->start_ns));
-    query = db_query(p->db, "SELECT s.text FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1");
+    query = db_query(
+        p->db,
+        "SELECT s.text FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1");
     query_bind_integer(query, 1, l->id);
     if (query_step(query)) {
         fputs("  inputs: ", p->out);
@@ -280,7 +296,8 @@ static void lookup_print(struct replay_page *p, const struct replay_lookup *l)
 
 static void compile_print(struct replay_page *p, const struct replay_compile *c)
 {
-    struct query *query = db_query(p->db, "SELECT label, outcome, reason, end_ns - start_ns FROM compile WHERE compile_id = ?1");
+    struct query *query =
+        db_query(p->db, "SELECT label, outcome, reason, end_ns - start_ns FROM compile WHERE compile_id = ?1");
     char a[TABLE_HUMAN];
 
     code_print(p, p->c->r->codes[c->code].id);
@@ -301,8 +318,10 @@ static void compile_print(struct replay_page *p, const struct replay_compile *c)
     }
     query_close(query);
     putc('\n', p->out);
-    query = db_query(p->db, "SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind, r.source, r.expected, r.actual, r.text FROM recompile_cause r"
-                            " LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.compile_id = ?1 AND r.how IS NOT 're-checked'"
+    query = db_query(p->db, "SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind, r.source, r.expected, "
+                            "r.actual, r.text FROM recompile_cause r"
+                            " LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.compile_id = ?1 "
+                            "AND r.how IS NOT 're-checked'"
                             " ORDER BY r.rowid LIMIT 8");
     query_bind_integer(query, 1, c->id);
     while (query_step(query)) {
@@ -342,7 +361,9 @@ static void break_print(struct replay_page *p, const struct replay_break *b)
 
 static void thread_print(struct replay_page *p, int64_t thread_id)
 {
-    struct query *query = db_query(p->db, "SELECT t.name, p.pid FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    struct query *query = db_query(
+        p->db,
+        "SELECT t.name, p.pid FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
 
     query_bind_integer(query, 1, thread_id);
     fprintf(p->out, "thread %" PRId64, thread_id);
@@ -371,8 +392,9 @@ void replay_page_print(struct replay_page *p, bool brief)
     double percent = r->last_ns > 0 ? 100.0 * (double)cursor_ns(p->c) / (double)r->last_ns : 0;
 
     if (p->c->frame_id) {
-        struct query *query = db_query(p->db, "SELECT f.code_id, f.end_ns - f.start_ns, (SELECT name FROM enum WHERE kind = 'outcome' AND"
-                                              " value = f.outcome) FROM frame f WHERE f.frame_id = ?1");
+        struct query *query =
+            db_query(p->db, "SELECT f.code_id, f.end_ns - f.start_ns, (SELECT name FROM enum WHERE kind = 'outcome' AND"
+                            " value = f.outcome) FROM frame f WHERE f.frame_id = ?1");
         query_bind_integer(query, 1, p->c->frame_id);
         fprintf(p->out, "frame %" PRId64 "  %.6f s  %.1f %%  ", p->c->frame_id, seconds(p->c->frame_ns), percent);
         thread_print(p, p->c->frame_thread);
@@ -389,17 +411,19 @@ void replay_page_print(struct replay_page *p, bool brief)
         query_close(query);
     } else if (!e || p->c->gap) {
         if (e)
-            fprintf(p->out, "before event %zu of %zu  %.6f s  %.1f %%\n", p->c->at + 1, r->event_count, seconds(cursor_ns(p->c)), percent);
+            fprintf(p->out, "before event %zu of %zu  %.6f s  %.1f %%\n", p->c->at + 1, r->event_count,
+                    seconds(cursor_ns(p->c)), percent);
         else
             fprintf(p->out, "after the last of %zu events\n", r->event_count);
         return;
     } else {
         int64_t id = e->kind == REPLAY_LOOKUP    ? r->lookups[e->index].id
                      : e->kind == REPLAY_COMPILE ? r->compiles[e->index].id
-                     : e->kind == REPLAY_BREAK   ? r->breaks[e->index].id : r->entries[e->index].id;
+                     : e->kind == REPLAY_BREAK   ? r->breaks[e->index].id
+                                                 : r->entries[e->index].id;
         uint32_t thread = cursor_thread(r, e);
-        fprintf(p->out, "%s %" PRId64 "  event %zu of %zu  %.6f s  %.1f %%", kinds[e->kind], id, p->c->at + 1, r->event_count,
-                seconds(e->at_ns), percent);
+        fprintf(p->out, "%s %" PRId64 "  event %zu of %zu  %.6f s  %.1f %%", kinds[e->kind], id, p->c->at + 1,
+                r->event_count, seconds(e->at_ns), percent);
         if (thread != REPLAY_NONE) {
             fputs("  ", p->out);
             thread_print(p, r->threads[thread].id);
@@ -445,10 +469,13 @@ void replay_page_guards(struct replay_page *p, const char *label)
         entry = r->entries[e->index].id;
     if (e && e->kind == REPLAY_COMPILE && r->compiles[e->index].entry != REPLAY_NONE)
         entry = r->entries[r->compiles[e->index].entry].id;
-    query = db_query(p->db, label ? "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
-                                   " ON g.cache_entry_id = e.cache_entry_id WHERE e.label = ?1 ORDER BY e.cache_entry_id, g.ordinal LIMIT ?2"
-                                 : "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
-                                   " ON g.cache_entry_id = e.cache_entry_id WHERE e.cache_entry_id = ?1 ORDER BY g.ordinal LIMIT ?2");
+    query = db_query(
+        p->db,
+        label
+            ? "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
+              " ON g.cache_entry_id = e.cache_entry_id WHERE e.label = ?1 ORDER BY e.cache_entry_id, g.ordinal LIMIT ?2"
+            : "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
+              " ON g.cache_entry_id = e.cache_entry_id WHERE e.cache_entry_id = ?1 ORDER BY g.ordinal LIMIT ?2");
     if (label)
         query_bind_text(query, 1, label);
     else

@@ -11,10 +11,10 @@ struct cursor;
 struct db;
 
 struct replay_page {
-    struct db *db;           /* borrowed, as all of it */
+    struct db *db; /* borrowed, as all of it */
     const struct cursor *c;
     FILE *out;
-    bool checks_indexed;     /* false while the trace is written */
+    bool checks_indexed; /* false while the trace is written */
 };
 
 /* Event, cache, stack and source; BRIEF: only the event. */

@@ -22,7 +22,7 @@
 
 enum {
     WIDTH = 70,
-    PLAY_GAP_MS = 5000,    /* no longer than that is waited between two events */
+    PLAY_GAP_MS = 5000, /* no longer than that is waited between two events */
 };
 
 struct stepper {
@@ -31,7 +31,7 @@ struct stepper {
     FILE *out;             /* borrowed */
     enum cursor_what last; /* what `next` alone goes to */
     double speed;
-    bool failed;           /* a command could not be done */
+    bool failed; /* a command could not be done */
 };
 
 static void say(struct stepper *s, const char *what, const char *why)
@@ -74,7 +74,9 @@ static void moved(struct stepper *s, enum cursor_result result, const char *wher
         s->failed = true;
     else
         fprintf(s->out, "(no %s%s%s)\n", where, cursor_whats[what],
-                what == NEXT_FRAME ? " on this thread" : s->c.filtered ? " that passes the filter" : "");
+                what == NEXT_FRAME ? " on this thread"
+                : s->c.filtered    ? " that passes the filter"
+                                   : "");
 }
 
 static void step(struct stepper *s, char *rest, int direction)
@@ -162,7 +164,9 @@ static void run_on(struct stepper *s, int direction, bool play)
                 ms = PLAY_GAP_MS;
             if (ms >= 1) {
                 fflush(s->out);
-                nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)((ms - 1000 * (double)(time_t)(ms / 1000)) * 1e6)}, NULL);
+                nanosleep(
+                    &(struct timespec){(time_t)(ms / 1000), (long)((ms - 1000 * (double)(time_t)(ms / 1000)) * 1e6)},
+                    NULL);
                 if (prompt_interrupted())
                     break;
             }
@@ -179,7 +183,11 @@ static void run_on(struct stepper *s, int direction, bool play)
         putc('\n', s->out);
         replay_page_print(&s->page, false);
     } else {
-        fprintf(s->out, "(%s after %zu events)\n", prompt_interrupted() ? "interrupted" : direction > 0 ? "the end" : "the beginning", passed);
+        fprintf(s->out, "(%s after %zu events)\n",
+                prompt_interrupted() ? "interrupted"
+                : direction > 0      ? "the end"
+                                     : "the beginning",
+                passed);
     }
 }
 
@@ -240,12 +248,17 @@ static const struct step_command {
     void (*run)(struct stepper *s, char *rest);
     enum { NO_OPTION, ALONE, WITH_WORDS } option;
 } commands[] = {
-    {"next", "n", "[WHAT]", "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before", do_next, WITH_WORDS},
+    {"next", "n", "[WHAT]",
+     "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before", do_next,
+     WITH_WORDS},
     {"previous", "p", "[WHAT]", "the one before", do_previous, WITH_WORDS},
     {"goto", "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile", do_goto, WITH_WORDS},
     {"here", ".", "", "print this place again", do_here, ALONE},
-    {"filter", "f", "[BY WHAT]", "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off", do_filter, WITH_WORDS},
-    {"stop", "s", "[WHEN]", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off", do_stop, WITH_WORDS},
+    {"filter", "f", "[BY WHAT]",
+     "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off", do_filter,
+     WITH_WORDS},
+    {"stop", "s", "[WHEN]", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off",
+     do_stop, WITH_WORDS},
     {"continue", "c", "", "on to the next stop, or the end", do_continue, ALONE},
     {"back", "b", "", "back to the stop before, or the beginning", do_back, ALONE},
     {"play", "", "[SPEED]", "tell one event after the other in recorded time; Ctrl-C stops", do_play, ALONE},
@@ -316,17 +329,21 @@ int replay_step_option(const char *name)
 int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out)
 {
     struct stepper s = {.out = out, .speed = speed, .last = NEXT_LOOKUP};
-    bool scripted = script->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO), go_on = true;
+    bool scripted = script->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+         go_on = true;
     char *line = NULL;
     size_t room = 0;
 
     cursor_begin(&s.c, db, replay, out);
     s.page = (struct replay_page){.db = db, .c = &s.c, .out = out};
-    s.page.checks_indexed = db_integer(db, 0, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'index' AND name = 'guard_check_lookup'") > 0;
+    s.page.checks_indexed =
+        db_integer(db, 0, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'index' AND name = 'guard_check_lookup'") >
+        0;
     if (terminal) {
         fputs("Replays the decisions recorded in ", out);
         prose_text(out, db_path(db), WIDTH);
-        fprintf(out, " (%zu lookups, %zu compiles), not the program. \"help\" tells more.\n", replay->lookup_count, replay->compile_count);
+        fprintf(out, " (%zu lookups, %zu compiles), not the program. \"help\" tells more.\n", replay->lookup_count,
+                replay->compile_count);
         prompt_begin();
     }
     for (int i = 0; i < script->count && go_on; i++) {

@@ -12,15 +12,17 @@ struct replay;
 /* What to do, in order: a command with its words, or with NAME NULL a list of them with ';' between. */
 enum { REPLAY_COMMANDS = 256 };
 struct replay_script {
-    struct replay_command { const char *name, *words; } commands[REPLAY_COMMANDS]; /* borrowed */
+    struct replay_command {
+        const char *name, *words;
+    } commands[REPLAY_COMMANDS]; /* borrowed */
     int count;
 };
 
 /* Is NAME a command that may be an option too? -1: no; 1: it takes words, 0: it takes none. */
 int replay_step_option(const char *name);
 
-/* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. SPEED is that of `play`. The exit status: 2
- * when a command of a script could not be done. */
+/* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. SPEED is that of `play`. The exit
+ * status: 2 when a command of a script could not be done. */
 int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out);
 
 #endif

@@ -31,10 +31,10 @@
 #include "remedy.h"
 
 enum {
-    CHECKS_MAX = 512,           /* that the recorder keeps of a lookup: it has no place for more */
-    THREADS_MAX = 4096,         /* lookups of other threads that are looked through for this one's next */
-    NEAR_LOOKUPS = 4096,        /* the same for lookups that overlap one */
-    SLACK_NS = 50 * 1000000,    /* time that the recorder itself took within a lookup is not in its duration */
+    CHECKS_MAX = 512,        /* that the recorder keeps of a lookup: it has no place for more */
+    THREADS_MAX = 4096,      /* lookups of other threads that are looked through for this one's next */
+    NEAR_LOOKUPS = 4096,     /* the same for lookups that overlap one */
+    SLACK_NS = 50 * 1000000, /* time that the recorder itself took within a lookup is not in its duration */
 };
 
 const char *replay_fault_words(enum replay_fault fault)
@@ -71,13 +71,14 @@ struct walk {
     const struct replay *r;
     const struct replay_cache *cache;
     bool insertion;
-    uint32_t *live;          /* owned: entries in the order that they are tried, dead ones left out */
+    uint32_t *live; /* owned: entries in the order that they are tried, dead ones left out */
     uint32_t count;
-    uint32_t *dying;         /* owned: the cache's entries by death */
-    uint32_t born, died;     /* how many of both are done */
-    int64_t *low, *high;     /* owned, by entry: it was moved to the front last between these */
-    int64_t longest;         /* lookup of this cache so far */
-    uint32_t *tried, *wild;  /* owned, by entry: the last lookup that tried it, + 1; the last during which others moved it, + 1 */
+    uint32_t *dying;     /* owned: the cache's entries by death */
+    uint32_t born, died; /* how many of both are done */
+    int64_t *low, *high; /* owned, by entry: it was moved to the front last between these */
+    int64_t longest;     /* lookup of this cache so far */
+    uint32_t *tried,
+        *wild; /* owned, by entry: the last lookup that tried it, + 1; the last during which others moved it, + 1 */
 };
 
 static int by_death(const void *a, const void *b, void *entries)
@@ -118,7 +119,8 @@ static void advance(struct walk *w, int64_t now)
     const struct replay_entry *entries = w->r->entries;
 
     for (;;) {
-        const struct replay_entry *birth = w->born < w->cache->entry_count ? &entries[w->cache->entries[w->born]] : NULL;
+        const struct replay_entry *birth =
+            w->born < w->cache->entry_count ? &entries[w->cache->entries[w->born]] : NULL;
         const struct replay_entry *death = w->died < w->cache->entry_count ? &entries[w->dying[w->died]] : NULL;
         bool born = birth && birth->born_ns < now, died = death && death->died_ns < now;
         if (!born && !died)
@@ -149,7 +151,8 @@ static bool optional(const struct replay_entry *e, int64_t start, int64_t end)
 }
 
 /* Why ENTRY, which lookup L tried or ran, is not among what it could see; FAULT_NONE: it can be. */
-static enum replay_fault fault_of_entry(const struct walk *w, uint32_t entry, const struct replay_lookup *l, int64_t end)
+static enum replay_fault fault_of_entry(const struct walk *w, uint32_t entry, const struct replay_lookup *l,
+                                        int64_t end)
 {
     const struct replay *r = w->r;
     const struct replay_entry *e;
@@ -166,15 +169,16 @@ static enum replay_fault fault_of_entry(const struct walk *w, uint32_t entry, co
     return replay_place(r, w->cache, entry) < w->cache->entry_count ? FAULT_NONE : FAULT_OTHER_CODE;
 }
 
-/* The first live entry from AT on, in the order for REGION: PASS 0 are the loaded ones, 1 the region's own, 2 the common
- * ones. UINT32_MAX at the end. */
+/* The first live entry from AT on, in the order for REGION: PASS 0 are the loaded ones, 1 the region's own, 2 the
+ * common ones. UINT32_MAX at the end. */
 static uint32_t next_live(const struct walk *w, int64_t region, int *pass, uint32_t *at)
 {
     for (; *pass < 3; ++*pass, *at = 0)
         for (; *at < w->count; ++*at) {
             const struct replay_entry *e = &w->r->entries[w->live[*at]];
-            bool seen = *pass == 0 ? e->pinned && (e->region < 0 || e->region == region)
-                        : !e->pinned && e->region == (*pass == 1 ? region : -1) && (*pass == 2 || region >= 0);
+            bool seen = *pass == 0
+                            ? e->pinned && (e->region < 0 || e->region == region)
+                            : !e->pinned && e->region == (*pass == 1 ? region : -1) && (*pass == 2 || region >= 0);
             if (seen)
                 return w->live[(*at)++];
         }
@@ -182,21 +186,23 @@ static uint32_t next_live(const struct walk *w, int64_t region, int *pass, uint3
 }
 
 /* What ended a lookup of L's checks, if one did: its place, else the number of checks. */
-static uint32_t end_of_checks(const struct walk *w, const struct replay_lookup *l, const struct replay_check *checks, int64_t end)
+static uint32_t end_of_checks(const struct walk *w, const struct replay_lookup *l, const struct replay_check *checks,
+                              int64_t end)
 {
     for (uint32_t i = 0; i < l->check_count; i++) {
         if (checks[i].result == CHECK_ERROR)
             return i;
         /* Guards that passed while their own entry died are no hit. */
-        if (checks[i].result == CHECK_PASS &&
-            (i + 1 == l->check_count || checks[i].entry == REPLAY_CHECK_NONE || !optional(&w->r->entries[checks[i].entry], l->start_ns, end)))
+        if (checks[i].result == CHECK_PASS && (i + 1 == l->check_count || checks[i].entry == REPLAY_CHECK_NONE ||
+                                               !optional(&w->r->entries[checks[i].entry], l->start_ns, end)))
             return i;
     }
     return l->check_count;
 }
 
 /* The lookup's own rows, order aside. */
-static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t end, int64_t *region, struct replay_finding *f)
+static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t end, int64_t *region,
+                                       struct replay_finding *f)
 {
     const struct replay_lookup *l = &w->r->lookups[index];
     const struct replay_check *checks = w->r->checks + l->checks;
@@ -264,7 +270,8 @@ static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t e
 }
 
 /* Were the entries that it tried those that it should have, in order? */
-static enum replay_fault fault_of_order(struct walk *w, uint32_t index, int64_t end, int64_t region, struct replay_finding *f)
+static enum replay_fault fault_of_order(struct walk *w, uint32_t index, int64_t end, int64_t region,
+                                        struct replay_finding *f)
 {
     const struct replay_lookup *l = &w->r->lookups[index];
     const struct replay_check *checks = w->r->checks + l->checks;
@@ -272,7 +279,8 @@ static enum replay_fault fault_of_order(struct walk *w, uint32_t index, int64_t 
     int pass = 0;
 
     while (k < l->check_count && (entry = next_live(w, region, &pass, &at)) != REPLAY_NONE) {
-        while (k < l->check_count && checks[k].entry != entry && optional(&w->r->entries[checks[k].entry], l->start_ns, end))
+        while (k < l->check_count && checks[k].entry != entry &&
+               optional(&w->r->entries[checks[k].entry], l->start_ns, end))
             k++; /* it came or went meanwhile: its place is anywhere */
         if (k == l->check_count)
             break;
@@ -310,14 +318,17 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     int64_t end = l->end_ns + 1, latest = l->end_ns + SLACK_NS;
 
     if (l->outcome == CALL_COMPILED) { /* older recorders took that time out of these as well */
-        uint32_t compile = l->entry == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->compile_ids, r->entries[l->entry].compile_id);
+        uint32_t compile =
+            l->entry == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->compile_ids, r->entries[l->entry].compile_id);
         return compile != REPLAY_NONE && r->compiles[compile].end_ns > end ? r->compiles[compile].end_ns : end;
     }
     if (l->check_count <= (l->outcome == CALL_HIT))
         return end;
     for (size_t i = index + 1; i < r->lookup_count && i - index < THREADS_MAX; i++)
         if (r->lookups[i].thread == l->thread && r->lookups[i].start_ns >= l->end_ns)
-            return r->lookups[i].start_ns - 1 > latest ? latest : r->lookups[i].start_ns > end ? r->lookups[i].start_ns - 1 : end;
+            return r->lookups[i].start_ns - 1 > latest ? latest
+                   : r->lookups[i].start_ns > end      ? r->lookups[i].start_ns - 1
+                                                       : end;
     return latest;
 }
 

@@ -20,12 +20,12 @@
 enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 108 };
 
 struct printer {
-    struct db *db;        /* borrowed, as all of it */
+    struct db *db; /* borrowed, as all of it */
     const struct replay *r;
     const struct whatif_knobs *knobs;
     const struct whatif_result *result;
-    const bool *codes;    /* told; NULL: all */
-    int tried;            /* of `best`; -1: it was not asked */
+    const bool *codes; /* told; NULL: all */
+    int tried;         /* of `best`; -1: it was not asked */
     FILE *out;
 };
 
@@ -57,7 +57,8 @@ static bool told(const struct printer *p, const struct whatif_function *f)
 
 static bool differs(const struct whatif_function *f)
 {
-    return f->changed || f->gone || f->undecided || f->unrecorded || memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
+    return f->changed || f->gone || f->undecided || f->unrecorded ||
+           memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
 }
 
 /* ---- text ------------------------------------------------------------------ */
@@ -66,8 +67,10 @@ static void tally_print(struct printer *p, const char *what, const struct whatif
 {
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
 
-    fprintf(p->out, "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what, t->calls, t->hits, t->misses,
-            t->compiles, t->eager, t->checks, table_duration(guards, t->check_ns), table_duration(compiles, t->compile_ns));
+    fprintf(p->out,
+            "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what,
+            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, table_duration(guards, t->check_ns),
+            table_duration(compiles, t->compile_ns));
 }
 
 static void function_print(struct printer *p, const struct whatif_function *f)
@@ -75,13 +78,17 @@ static void function_print(struct printer *p, const struct whatif_function *f)
     tally_print(p, "recorded", &f->recorded);
     tally_print(p, "predicted", &f->predicted);
     if (f->gone)
-        fprintf(p->out, "    %" PRId64 " of its calls would not be looked up: the caller's code takes them in, or does not make them\n", f->gone);
+        fprintf(p->out,
+                "    %" PRId64
+                " of its calls would not be looked up: the caller's code takes them in, or does not make them\n",
+                f->gone);
     if (f->undecided)
         fprintf(p->out, "    %" PRId64 " undecided: the trace does not tell; a guess is counted\n", f->undecided);
     if (f->trusting)
         fprintf(p->out, "    %" PRId64 " would run code of which the recording has no compile\n", f->trusting);
     if (f->unrecorded)
-        fprintf(p->out, "    at least %" PRId64 " more calls would be looked up, of which the trace has nothing\n", f->unrecorded);
+        fprintf(p->out, "    at least %" PRId64 " more calls would be looked up, of which the trace has nothing\n",
+                f->unrecorded);
 }
 
 /* Our own words, in lines of a readable length. */
@@ -110,7 +117,8 @@ static void text_print(struct printer *p)
     size_t listed = 0, same = 0;
 
     if (p->tried >= 0 && knobs && !*knobs)
-        fprintf(p->out, "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n", p->tried);
+        fprintf(p->out, "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n",
+                p->tried);
     else if (p->tried >= 0) {
         fputs("Best of ", p->out);
         fprintf(p->out, "%d settings tried: ", p->tried);
@@ -126,7 +134,8 @@ static void text_print(struct printer *p)
         fputs("No lookups are recorded.\n", p->out);
         return;
     }
-    fprintf(p->out, "\n    %-10s %9s %9s %9s %9s %9s %9s  %-10s %s\n", "", "calls", "hits", "misses", "compiles", "eager", "checks", "guard time", "compile time");
+    fprintf(p->out, "\n    %-10s %9s %9s %9s %9s %9s %9s  %-10s %s\n", "", "calls", "hits", "misses", "compiles",
+            "eager", "checks", "guard time", "compile time");
     for (size_t i = 0; i < r->function_count; i++) {
         const struct whatif_function *f = &r->functions[i];
         char *qualname, *filename;
@@ -173,8 +182,10 @@ static void string_print(FILE *out, const char *text)
 
 static void tally_json(FILE *out, const struct whatif_tally *t)
 {
-    fprintf(out, "{\"calls\": %" PRId64 ", \"hits\": %" PRId64 ", \"misses\": %" PRId64 ", \"compiles\": %" PRId64 ", \"eager\": %" PRId64 ", \"checks\": %" PRId64
-                 ", \"check_ns\": %" PRId64 ", \"compile_ns\": %" PRId64 "}",
+    fprintf(out,
+            "{\"calls\": %" PRId64 ", \"hits\": %" PRId64 ", \"misses\": %" PRId64 ", \"compiles\": %" PRId64
+            ", \"eager\": %" PRId64 ", \"checks\": %" PRId64 ", \"check_ns\": %" PRId64 ", \"compile_ns\": %" PRId64
+            "}",
             t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, t->check_ns, t->compile_ns);
 }
 
@@ -184,8 +195,9 @@ static void function_json(FILE *out, const struct whatif_function *f)
     tally_json(out, &f->recorded);
     fputs(", \"predicted\": ", out);
     tally_json(out, &f->predicted);
-    fprintf(out, ", \"changed\": %" PRId64 ", \"gone\": %" PRId64 ", \"undecided\": %" PRId64 ", \"trusting\": %" PRId64
-                 ", \"unrecorded\": %" PRId64,
+    fprintf(out,
+            ", \"changed\": %" PRId64 ", \"gone\": %" PRId64 ", \"undecided\": %" PRId64 ", \"trusting\": %" PRId64
+            ", \"unrecorded\": %" PRId64,
             f->changed, f->gone, f->undecided, f->trusting, f->unrecorded);
 }
 
@@ -232,7 +244,9 @@ static void json_print(struct printer *p)
 /* A row for each call, by time. */
 static bool calls_print(struct printer *p, bool json)
 {
-    struct table *table = table_open(p->out, table_format(p->out, json), 6, (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
+    struct table *table =
+        table_open(p->out, table_format(p->out, json), 6,
+                   (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
     char **names = calloc(p->r->code_count + 1, sizeof *names);
 
     for (size_t i = 0; table && names && i < p->r->lookup_count; i++) {
@@ -288,7 +302,7 @@ int replay_whatif(struct db *db, struct replay *replay, const struct replay_what
 {
     struct whatif_knobs knobs = {0};
     struct whatif_result result = {0};
-    struct printer p = {.db = db, .r = replay, .knobs = &knobs, .result = &result, .tried = -1, .out = stdout};
+    struct printer p = {.db = db, .r = replay, .knobs = &knobs, .result = &result, .tried = -1, .out = asked->out ? asked->out : stdout};
     bool *codes = NULL, best = asked->count == 1 && !strcmp(asked->settings[0], "best"), ok = true;
     struct whatif *w = NULL;
     int status;

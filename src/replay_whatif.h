@@ -5,6 +5,7 @@
 #define DYNTRACE_REPLAY_WHATIF_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct db;
 struct replay;
@@ -13,8 +14,9 @@ enum { WHATIF_SETTINGS = 32 };
 struct replay_whatif {
     const char *settings[WHATIF_SETTINGS]; /* borrowed: as they were typed */
     int count;
-    bool json, calls;      /* calls: a row for each call */
-    const char *function;  /* borrowed: only this one is told, and weaker guards are its; or NULL */
+    bool json, calls;     /* calls: a row for each call */
+    FILE *out;            /* borrowed; NULL: standard output */
+    const char *function; /* borrowed: only this one is told, and weaker guards are its; or NULL */
 };
 
 /* The exit status. */

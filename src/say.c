@@ -76,6 +76,15 @@ char *say_escape(const char *text, size_t bytes)
     return made;
 }
 
+static _Thread_local void (*diverted)(void *context, const char *line);
+static _Thread_local void *diverted_context;
+
+void say_divert(void (*to)(void *context, const char *line), void *context)
+{
+    diverted = to;
+    diverted_context = context;
+}
+
 void say_error(const char *format, ...)
 {
     va_list arguments;
@@ -89,7 +98,9 @@ void say_error(const char *format, ...)
         return;
     /* One write, so that lines of several processes do not mix. */
     char *safe = say_escape(text, (size_t)length);
-    if (safe)
+    if (safe && diverted)
+        diverted(diverted_context, safe);
+    else if (safe)
         fprintf(stderr, "dyntrace: %s\n", safe);
     free(safe);
     free(text);

@@ -15,6 +15,10 @@
  * escaped, so that a hostile name cannot drive the terminal. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ", to TO and prints
+ * nothing: for a program that has the whole screen. NULL ends that. */
+void say_divert(void (*to)(void *context, const char *line), void *context);
+
 /* Write TEXT (BYTES long) to OUT with control characters, DEL, C1 controls and
  * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
 void say_escaped(FILE *out, const char *text, size_t bytes);

@@ -220,7 +220,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
     PyObject *result, *code = (PyObject *)compat_code(p->frame), *token = NULL, *done;
-    PyObject *type, *value, *traceback, *backend;
+    PyObject *type, *value, *traceback, *callback, *backend;
     struct torch_quiet quiet;
 
     if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
@@ -229,9 +229,10 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
         return P.hook(ts, frame, 0);
     p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
-    backend = shim_backend_of((PyObject *)compat_function(frame)); /* the callback is a function, as fail_on_recompile's is */
-    if (backend == (PyObject *)compat_function(frame))             /* or an object that is called */
-        Py_SETREF(backend, shim_backend_of(compat_local(frame, 0)));
+    callback = compat_local(frame, 0);
+    if (Py_TYPE(callback) == torch_frame_type) /* no self: a function, as a stance has it */
+        callback = (PyObject *)compat_function(frame);
+    backend = shim_backend_of(callback);
     torch_quiet_end(&quiet);
     missed(p, backend);
     decision_ask(&p->decision, p->state);

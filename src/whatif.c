@@ -2,16 +2,16 @@
  *
  * Runs in: the viewer.
  *
- * All lookups are gone through by time. For each cache a list of predicted entries is kept, by the rules of docs/shim.md,
- * changed by the knobs:
+ * All lookups are gone through by time. For each cache a list of predicted entries is kept, by the rules of
+ * docs/shim.md, changed by the knobs:
  *
  *     a call                 tries the entries that it sees, in order; the first that fits runs (and moves, ORDER_MRU)
  *     none fits              limit reached: it runs as Python; else compiled, a new entry
  *     an entry's death       as recorded, of the entry that the same calls had; a reset takes all
  *     a fork                 hands the list on
  *
- * It is done twice, the first time without a change: calls that do not come out as recorded then are not understood, and
- * count as undecided.
+ * It is done twice, the first time without a change: calls that do not come out as recorded then are not understood,
+ * and count as undecided.
  *
  * Of a torch program, what a call does not run compiled any more calls as Python: torch does not compile the callees of
  * a call at its limit, and functions made for the rest after a graph break are not called. What becomes compiled takes
@@ -29,54 +29,66 @@
 #include "say.h"
 #include "whatif_like.h"
 
-enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, TICK = 1 << 12 };
+enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, LIMIT_VARIES = -1, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
 
 struct made { /* a predicted entry */
     uint32_t class_;
-    int64_t group;     /* calls of others do not see it; -1: all do */
-    bool unsure;       /* it is there only if a guess was right */
+    int64_t group; /* calls of others do not see it; -1: all do */
+    bool unsure;   /* it is there only if a guess was right */
 };
 
-struct group_limit { int64_t group; bool unsure; };
+struct group_limit {
+    int64_t group;
+    bool unsure;
+};
 
-struct sim { /* a predicted cache */
+struct sim {           /* a predicted cache */
     struct made *list; /* owned, as tried */
     uint32_t count, room;
-    uint32_t dead;     /* torch counts them */
-    int64_t ever;      /* made since the last reset */
+    uint32_t dead;               /* torch counts them */
+    int64_t ever;                /* made since the last reset */
     struct group_limit *limited; /* owned: groups that torch does not compile for any more */
     uint32_t limited_count;
     uint32_t dying, born; /* how many of the recorded deaths and births are done */
-    uint32_t *deaths;  /* owned: the cache's entries by death */
+    uint32_t *deaths;     /* owned: the cache's entries by death */
     bool begun, unsure_made;
 };
 
 /* On a thread, a call that does not run as it was recorded, and until when it lasts. */
-struct nested { int64_t until_ns; bool compiled; uint32_t code; };
-struct thread { struct nested stack[NESTED]; int depth; };
+struct nested {
+    int64_t until_ns;
+    bool compiled;
+    uint32_t code;
+};
+struct thread {
+    struct nested stack[NESTED];
+    int depth;
+};
 
 struct whatif {
-    struct db *db;           /* borrowed */
-    struct replay *r;        /* borrowed */
-    struct likeness *like;   /* owned */
+    struct db *db;                    /* borrowed */
+    struct replay *r;                 /* borrowed */
+    struct likeness *like;            /* owned */
     const struct whatif_knobs *knobs; /* borrowed, while it runs */
-    uint8_t *base;           /* owned: outcomes without a change, as in a result */
-    int64_t *limits;         /* owned, by code: the limit in force, as far as the trace shows; 0 not known */
-    bool *accumulated;       /* owned, by code: that is the limit of all entries ever */
-    int64_t *compile_ns;     /* owned, by class: how long its compile took, -1 not known */
-    int64_t *mean_compile_ns; /* owned, by code */
-    int64_t *check_ns;       /* owned, by entry and then by code: of a check that fails, of one that passes */
-    struct whatif_tally *recorded; /* owned, by code, once it is known */
-    bool regions;            /* some entries are of a region */
-    bool *resumes;           /* owned, by code: made for the rest after a graph break */
-    struct rest { uint32_t code, resume; } *rests; /* owned: functions made for the rest after a graph break, by code */
+    uint8_t *base;                    /* owned: outcomes without a change, as in a result */
+    int64_t *limits;                  /* owned, by code: the limit in force, as far as the trace shows; 0 not known */
+    bool *accumulated;                /* owned, by code: that limit is one of all entries ever */
+    int64_t *compile_ns;              /* owned, by class: how long its compile took, -1 not known */
+    int64_t *mean_compile_ns;         /* owned, by code */
+    int64_t *check_ns;                /* owned, by entry and then by code: of a check that fails, of one that passes */
+    struct whatif_tally *recorded;    /* owned, by code, once it is known */
+    bool regions;                     /* some entries are of a region */
+    bool *resumes;                    /* owned, by code: made for the rest after a graph break */
+    struct rest {
+        uint32_t code, resume;
+    } *rests; /* owned: functions made for the rest after a graph break, by code */
     size_t rest_count;
-    uint32_t *by_fork;       /* owned: caches with a parent, by their process's start */
+    uint32_t *by_fork; /* owned: caches with a parent, by their process's start */
     size_t forks;
-    bool *several;           /* owned, by code: calls of several regions or backends */
+    bool *several; /* owned, by code: calls of several regions or backends */
     /* while it runs */
-    struct sim *sims;        /* by cache */
-    struct thread *threads;  /* by thread */
+    struct sim *sims;                  /* by cache */
+    struct thread *threads;            /* by thread */
     struct whatif_function *functions; /* by code */
     bool failed, groups_guessed, limit_guessed, frames_missing;
 };
@@ -86,45 +98,75 @@ struct whatif {
 static int by_fork_time(const void *a, const void *b, void *context)
 {
     const struct replay *r = context;
-    int64_t x = r->processes[r->caches[*(const uint32_t *)a].process].start_ns, y = r->processes[r->caches[*(const uint32_t *)b].process].start_ns;
+    int64_t x = r->processes[r->caches[*(const uint32_t *)a].process].start_ns,
+            y = r->processes[r->caches[*(const uint32_t *)b].process].start_ns;
 
     return (x > y) - (x < y);
 }
 
-/* What the trace shows of limits: how many entries there were when the first call met one. */
+/* Entries that count towards the limit for lookup LOOKUP, as recorded. -1: no memory. */
+static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct replay_state *state)
+{
+    const struct replay_lookup *l = &r->lookups[lookup];
+    const struct replay_cache *cache = &r->caches[l->cache];
+    bool torch = cache->process != REPLAY_NONE && r->processes[cache->process].torch;
+    int64_t region = l->entry != REPLAY_NONE ? r->entries[l->entry].region : -1, count = 0;
+
+    for (uint32_t i = 0; i < l->check_count && region < 0; i++)
+        if (r->checks[l->checks + i].entry != REPLAY_CHECK_NONE)
+            region = r->entries[r->checks[l->checks + i].entry].region;
+    if (!replay_state_at(r, lookup, state))
+        return -1;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct replay_entry *e = &r->entries[state->slots[i].entry];
+        if (l->outcome == CALL_COMPILED && state->slots[i].entry == l->entry)
+            continue; /* observed lookups are timed apart from what they make */
+        count += (!torch || e->region == region) && (!state->slots[i].dead || (torch && !e->reset));
+    }
+    return count;
+}
+
+/* What the trace shows of limits: a call that met one, with how many entries; and none that compiled with as many. */
 static bool learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
     struct replay_state state = {0};
+    int64_t *least = calloc(r->code_count + 1, sizeof *least); /* by code: the limit must be this at least */
     struct query *query;
+    bool ok = least != NULL;
 
-    for (size_t i = 0; i < r->lookup_count; i++) {
+    for (size_t i = 0; i < r->lookup_count && ok; i++) {
         const struct replay_lookup *l = &r->lookups[r->order[i]];
         uint32_t code = r->caches[l->cache].code;
-        if (l->outcome != CALL_LIMIT || w->limits[code])
+        int64_t count;
+        if (l->outcome != CALL_COMPILED && (l->outcome != CALL_LIMIT || w->limits[code]))
             continue;
-        if (!replay_state_at(r, r->order[i], &state))
-            return false;
-        for (size_t k = 0; k < state.count; k++)
-            w->limits[code] += !state.slots[k].dead || (r->caches[l->cache].process != REPLAY_NONE && r->processes[r->caches[l->cache].process].torch &&
-                                                        !r->entries[state.slots[k].entry].reset);
-        if (!w->limits[code])
-            w->limits[code] = -1; /* not by that: the trace begins later */
+        count = counted_recorded(r, r->order[i], &state);
+        ok = count >= 0;
+        if (l->outcome == CALL_LIMIT)
+            w->limits[code] = count ? count : LIMIT_VARIES;
+        else if (count >= least[code])
+            least[code] = count + 1;
     }
+    for (size_t i = 0; ok && i < r->code_count; i++)
+        if (w->limits[i] && w->limits[i] < least[i])
+            w->limits[i] = LIMIT_VARIES;
+    free(least);
     replay_state_free(&state);
     query = db_query(w->db, "SELECT DISTINCT code_id FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%'");
     while (query_step(query)) {
         uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
         if (code != REPLAY_NONE)
-            w->accumulated[code] = true;
+            w->accumulated[code] = w->limits[code] > 0;
     }
-    return query_close(query);
+    return query_close(query) && ok;
 }
 
 static bool learn_times(struct whatif *w)
 {
     const struct replay *r = w->r;
-    int64_t *sums = calloc((r->code_count + 1) * 6, sizeof *sums); /* by code: compile, failing, passing checks: time, number */
+    int64_t *sums =
+        calloc((r->code_count + 1) * 6, sizeof *sums); /* by code: compile, failing, passing checks: time, number */
     struct query *query;
 
     if (!sums)
@@ -154,7 +196,8 @@ static bool learn_times(struct whatif *w)
             w->check_ns[i * 2 + p] = r->times[i].count[p] ? r->times[i].ns[p] / r->times[i].count[p]
                                                           : w->check_ns[(r->entry_count + r->entries[i].code) * 2 + p];
     free(sums);
-    query = db_query(w->db, "SELECT c.code_id FROM code c WHERE c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*'");
+    query = db_query(
+        w->db, "SELECT c.code_id FROM code c WHERE c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*'");
     while (query_step(query)) {
         uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
         if (code != REPLAY_NONE)
@@ -162,10 +205,14 @@ static bool learn_times(struct whatif *w)
     }
     if (!query_close(query))
         return false;
-    query = db_query(w->db, "SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
-                            " WHERE b.resume_code_id IS NOT NULL ORDER BY m.code_id");
+    query = db_query(
+        w->db,
+        "SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
+        " WHERE b.resume_code_id IS NOT NULL ORDER BY m.code_id");
     while (query_step(query)) {
-        struct rest one = {replay_map_get(&r->code_ids, query_integer(query, 0)), replay_map_get(&r->code_ids, query_integer(query, 1))}, *more;
+        struct rest one = {replay_map_get(&r->code_ids, query_integer(query, 0)),
+                           replay_map_get(&r->code_ids, query_integer(query, 1))},
+                    *more;
         if (one.code == REPLAY_NONE || one.resume == REPLAY_NONE)
             continue;
         if (!(more = realloc(w->rests, (w->rest_count + 1) * sizeof *more))) {
@@ -233,10 +280,12 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
             if (i - k > 256) /* far apart: enough was seen */
                 k = i - 256;
             if (r->entries[k].code == r->entries[i].code)
-                w->several[r->entries[i].code] = r->entries[i].region != r->entries[k].region ||
-                                                 likeness_backend(w->like, (uint32_t)i) != likeness_backend(w->like, (uint32_t)k);
+                w->several[r->entries[i].code] =
+                    r->entries[i].region != r->entries[k].region ||
+                    likeness_backend(w->like, (uint32_t)i) != likeness_backend(w->like, (uint32_t)k);
         }
-    ok = learn_limits(w) && learn_times(w) && run(w, &none, &base) && (w->recorded = calloc(r->code_count + 1, sizeof *w->recorded));
+    ok = learn_limits(w) && learn_times(w) && run(w, &none, &base) &&
+         (w->recorded = calloc(r->code_count + 1, sizeof *w->recorded));
     for (size_t i = 0; ok && i < base.function_count; i++)
         w->recorded[base.functions[i].code] = base.functions[i].recorded;
     w->base = base.outcomes;
@@ -301,7 +350,8 @@ static bool sim_insert(struct whatif *w, struct sim *s, struct made made)
 
 static int by_end(const void *a, const void *b, void *entries)
 {
-    int64_t x = ((const struct replay_entry *)entries)[*(const uint32_t *)a].died_ns, y = ((const struct replay_entry *)entries)[*(const uint32_t *)b].died_ns;
+    int64_t x = ((const struct replay_entry *)entries)[*(const uint32_t *)a].died_ns,
+            y = ((const struct replay_entry *)entries)[*(const uint32_t *)b].died_ns;
 
     return (x > y) - (x < y);
 }
@@ -345,7 +395,8 @@ static int64_t class_group(const struct whatif *w, uint32_t class_)
     return group_of(w, code, region, likeness_backend(w->like, class_));
 }
 
-/* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets, entries that were loaded. */
+/* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets, entries that were
+ * loaded. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
@@ -354,7 +405,8 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 
     while (s->born < cache->entry_count && r->entries[cache->entries[s->born]].born_ns <= now) {
         uint32_t entry = cache->entries[s->born++];
-        if ((r->entries[entry].pinned || r->entries[entry].compile_id < 0) && r->entries[entry].process == cache->process)
+        if ((r->entries[entry].pinned || r->entries[entry].compile_id < 0) &&
+            r->entries[entry].process == cache->process)
             sim_insert(w, s, (struct made){.class_ = entry, .group = class_group(w, entry)});
     }
     while (s->dying < cache->entry_count && r->entries[s->deaths[s->dying]].died_ns < now) {
@@ -396,7 +448,9 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         }
         s->dead = parent->dead;
         s->ever = parent->ever;
-        for (uint32_t i = 0; i < w->r->caches[index].entry_count && w->r->entries[w->r->caches[index].entries[i]].born_ns <= fork_ns; i++)
+        for (uint32_t i = 0;
+             i < w->r->caches[index].entry_count && w->r->entries[w->r->caches[index].entries[i]].born_ns <= fork_ns;
+             i++)
             s->born = i + 1;
     }
 }
@@ -410,7 +464,7 @@ struct call {
     uint32_t code;
     int64_t region, group;
     uint32_t backend;
-    bool torch, run_only;   /* run_only: nobody is asked */
+    bool torch, run_only; /* run_only: nobody is asked */
 };
 
 static bool group_limited(const struct sim *s, int64_t group, bool *unsure)
@@ -450,7 +504,8 @@ static bool backend_fits(const struct whatif *w, const struct call *c, const str
     return c->backend == REPLAY_NONE || backend == REPLAY_NONE || backend == c->backend;
 }
 
-static void check_cost(const struct whatif *w, const struct call *c, const struct made *m, bool passed, struct whatif_tally *t)
+static void check_cost(const struct whatif *w, const struct call *c, const struct made *m, bool passed,
+                       struct whatif_tally *t)
 {
     size_t at = m->class_ < w->r->entry_count ? m->class_ : w->r->entry_count + c->code;
 
@@ -465,7 +520,8 @@ static int64_t find_entry(struct whatif *w, struct sim *s, const struct call *c,
     bool maybe = false;
 
     *unsure = false;
-    if (s->count && s->list[0].class_ == c->class_ && c->class_ < w->r->entry_count && !s->list[0].unsure && s->list[0].group == c->group) {
+    if (s->count && s->list[0].class_ == c->class_ && c->class_ < w->r->entry_count && !s->list[0].unsure &&
+        s->list[0].group == c->group) {
         check_cost(w, c, &s->list[0], true, t); /* by far the most: the entry in front is the one that ran */
         return 0;
     }
@@ -509,32 +565,30 @@ static int64_t counted(const struct whatif *w, const struct sim *s, const struct
     return count;
 }
 
+/* LIMIT_VARIES: another one at times, or not one of entries. */
 static int64_t limit_of(struct whatif *w, const struct call *c)
 {
     if (w->knobs->recompile_limit)
         return w->knobs->recompile_limit;
-    return w->limits[c->code] > 0 && !w->accumulated[c->code] ? w->limits[c->code] : -1;
-}
-
-/* Of all entries ever; 0: not known. */
-static int64_t accumulated_limit_of(const struct whatif *w, const struct call *c)
-{
-    if (w->knobs->accumulated_limit)
-        return w->knobs->accumulated_limit;
-    return w->accumulated[c->code] && w->limits[c->code] > 0 ? w->limits[c->code] : 0;
+    return w->limits[c->code] && !w->accumulated[c->code] ? w->limits[c->code] : LIMIT_UNKNOWN;
 }
 
 /* What becomes of a miss: CALL_COMPILED, CALL_LIMIT. */
 static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    int64_t maybe, count = counted(w, s, c, &maybe), limit = limit_of(w, c), all = accumulated_limit_of(w, c);
+    int64_t maybe, count = counted(w, s, c, &maybe), limit = limit_of(w, c);
+    int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit : w->accumulated[c->code] ? w->limits[c->code] : 0;
     bool guess = false, over;
 
     if (c->torch && group_limited(s, c->group, &guess)) {
         *unsure = *unsure || guess;
         return CALL_LIMIT;
     }
-    if (limit < 0) { /* never met: at least as many as there were */
+    if (limit == LIMIT_VARIES) { /* as it was recorded, if it was */
+        *unsure = *unsure || c->l->outcome == CALL_HIT;
+        return c->l->outcome == CALL_LIMIT ? CALL_LIMIT : CALL_COMPILED;
+    }
+    if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
         if (count >= limit) {
             *unsure = true;
@@ -543,7 +597,7 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
     }
     over = count >= limit;
     *unsure = *unsure || (over && count - maybe < limit);
-    if (all && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= all) {
+    if (ever && (c->torch ? (int64_t)s->count + s->dead : s->ever) >= ever) {
         *unsure = *unsure || s->unsure_made;
         over = true;
     }
@@ -556,7 +610,8 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
-    struct query *query = db_query(w->db, "SELECT f.end_ns FROM lookup l JOIN frame f ON f.frame_id = l.frame_id WHERE l.lookup_id = ?1");
+    struct query *query =
+        db_query(w->db, "SELECT f.end_ns FROM lookup l JOIN frame f ON f.frame_id = l.frame_id WHERE l.lookup_id = ?1");
     int64_t end = -1;
 
     query_bind_integer(query, 1, lookup_id);
@@ -636,7 +691,7 @@ static uint8_t decide(struct whatif *w, const struct call *call)
             if (outcome == CALL_COMPILED)
                 outcome = CALL_DECLINED; /* the same again */
             else
-                f->unrecorded++;         /* later calls would have been looked up: nobody was asked, so nobody said no */
+                f->unrecorded++; /* later calls would have been looked up: nobody was asked, so nobody said no */
         } else if (outcome == CALL_COMPILED) {
             int64_t ns = c.class_ < w->r->entry_count ? w->compile_ns[c.class_] : -1;
             sim_insert(w, s, (struct made){c.class_, c.group, unsure});
@@ -673,7 +728,8 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
 static struct call call_of(const struct whatif *w, uint32_t lookup)
 {
     const struct replay *r = w->r;
-    struct call c = {.lookup = lookup, .l = &r->lookups[lookup], .class_ = likeness_class(w->like, lookup), .region = -1};
+    struct call c = {
+        .lookup = lookup, .l = &r->lookups[lookup], .class_ = likeness_class(w->like, lookup), .region = -1};
 
     c.cache = &r->caches[c.l->cache];
     c.code = c.cache->code;
@@ -693,8 +749,8 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
 static bool untouched(const struct replay_lookup *l)
 {
     return (l->outcome == CALL_HIT && l->entry == REPLAY_NONE) ||
-           (l->outcome != CALL_HIT && l->outcome != CALL_COMPILED && l->outcome != CALL_LIMIT && l->outcome != CALL_RUN_ONLY &&
-            l->outcome != CALL_DECLINED && l->outcome != CALL_CALLBACK_ERROR);
+           (l->outcome != CALL_HIT && l->outcome != CALL_COMPILED && l->outcome != CALL_LIMIT &&
+            l->outcome != CALL_RUN_ONLY && l->outcome != CALL_DECLINED && l->outcome != CALL_CALLBACK_ERROR);
 }
 
 static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
@@ -711,7 +767,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->recorded)
         count_recorded(w, &c, &f->recorded);
-    if (untouched(c.l) || (c.torch && c.l->outcome == CALL_LIMIT && w->limits[c.code] < 0)) {
+    if (untouched(c.l)) {
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
         return;
@@ -721,9 +777,10 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    if (w->base && w->knobs->isolate && c.torch && !w->several[c.code] && c.region < 0 && c.cache->count > 1 &&
-        (recorded == CALL_HIT || recorded == CALL_LIMIT)) {
-        found |= WHATIF_UNDECIDED; /* of which torch.compile() was it? */
+    if (w->base && (recorded == CALL_HIT || recorded == CALL_LIMIT) && c.cache->count > 1 && c.region < 0 &&
+        ((w->knobs->isolate && c.torch && !w->several[c.code]) ||
+         ((w->knobs->isolate || w->knobs->backends_apart) && likeness_namesakes(w->like, c.code)))) {
+        found |= WHATIF_UNDECIDED; /* of which torch.compile(), of which backend was it? */
         w->groups_guessed = true;
     }
     outcomes[lookup] = found;
@@ -759,7 +816,8 @@ static void tally_add(struct whatif_tally *sum, const struct whatif_tally *t)
 static int by_change(const void *a, const void *b)
 {
     const struct whatif_function *x = a, *y = b;
-    int64_t m = x->changed + x->gone + x->undecided + x->unrecorded, n = y->changed + y->gone + y->undecided + y->unrecorded;
+    int64_t m = x->changed + x->gone + x->undecided + x->unrecorded,
+            n = y->changed + y->gone + y->undecided + y->unrecorded;
 
     if (m != n)
         return m > n ? -1 : 1;
@@ -781,14 +839,24 @@ static bool note(struct whatif_result *result, const char *text)
 
 static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct whatif_result *result)
 {
-    static const struct { int what; const char *text; } texts[] = {
-        {ASSUMED_ALIKE, "Calls that ran one entry are alike: what some of them did with another entry, the others would do."},
-        {ASSUMED_SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as guards look at inputs."},
-        {ASSUMED_DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself compiles more often."},
-        {ASSUMED_AUTOMATIC, "torch makes a size or number dynamic once it changes (automatic_dynamic_shapes); with dynamic=False it does not."},
-        {ASSUMED_HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): which calls are alike is a guess."},
-        {ASSUMED_DROPPED, "Without the guard the code is right for all the calls that it told apart. That is for you to know."},
-        {ASSUMED_LAMBDA, "Some guards are functions of the program: which calls an entry that was not recorded would take is a guess."},
+    static const struct {
+        int what;
+        const char *text;
+    } texts[] = {
+        {ASSUMED_ALIKE,
+         "Calls that ran one entry are alike: what some of them did with another entry, the others would do."},
+        {ASSUMED_SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as "
+                            "guards look at inputs."},
+        {ASSUMED_DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself "
+                          "compiles more often."},
+        {ASSUMED_AUTOMATIC, "torch makes a size or number dynamic once it changes (automatic_dynamic_shapes); with "
+                            "dynamic=False it does not."},
+        {ASSUMED_HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): which "
+                         "calls are alike is a guess."},
+        {ASSUMED_DROPPED,
+         "Without the guard the code is right for all the calls that it told apart. That is for you to know."},
+        {ASSUMED_LAMBDA,
+         "Some guards are functions of the program: which calls an entry that was not recorded would take is a guess."},
     };
     bool ok = true, losses = false, open = false, torch = false;
     int assumed = likeness_assumed(w->like);
@@ -801,26 +869,38 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
     for (size_t i = 0; i < w->r->lookup_count && !open; i++)
         open = w->r->lookups[i].observed;
     if (result->total.changed || result->total.gone)
-        ok = ok && note(result, "A compile takes as long as recorded, or as others of its function; a guard check as long as others of its entry."
+        ok = ok && note(result, "A compile takes as long as recorded, or as others of its function; a guard check as "
+                                "long as others of its entry."
                                 " How long calls run is not predicted.");
     if (w->limit_guessed)
-        ok = ok && note(result, "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.");
+        ok =
+            ok &&
+            note(result,
+                 "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.");
     if (w->groups_guessed)
-        ok = ok && note(result, "A trace does not tell of which torch.compile() a call was, unless their backends differ: calls of one backend are taken"
-                                " for one.");
+        ok =
+            ok && note(result,
+                       "A trace does not tell of which torch.compile() a call was, or of which of two backends with one"
+                       " name: calls of one backend's name are taken for one.");
     for (size_t i = 0; i < w->r->process_count; i++)
         torch = torch || w->r->processes[i].torch;
     if (torch && k->dynamic_count && !k->dynamic_all)
-        ok = ok && note(result, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.");
+        ok =
+            ok && note(result, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.");
     if (result->total.unrecorded)
-        ok = ok && note(result, "Some calls would be looked up of which the trace has nothing: functions for the rest after a graph break, or calls of what"
+        ok = ok && note(result, "Some calls would be looked up of which the trace has nothing: functions for the rest "
+                                "after a graph break, or calls of what"
                                 " the compiler was not asked for.");
     if (result->total.trusting)
-        ok = ok && note(result, "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again.");
+        ok = ok &&
+             note(result,
+                  "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again.");
     if (w->frames_missing)
-        ok = ok && note(result, "Frames are missing from the trace: which calls lie within others is not known for all.");
+        ok = ok &&
+             note(result, "Frames are missing from the trace: which calls lie within others is not known for all.");
     if (open)
-        ok = ok && note(result, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen, so fewer checks are"
+        ok = ok && note(result, "torch ran on its own evaluator (--torch observe): which entries a call tried was not "
+                                "seen, so fewer checks are"
                                 " recorded than there were.");
     if (losses)
         ok = ok && note(result, "Events were lost while recording: what comes after is uncertain.");

@@ -35,14 +35,14 @@ struct whatif_dimension {
 struct whatif_knobs {
     int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
     enum whatif_order order;
-    bool isolate;            /* entries and limit of each region, torch.compile(), for itself */
-    bool backends_apart;     /* entries and limit of each backend for themselves */
+    bool isolate;        /* entries and limit of each region, torch.compile(), for itself */
+    bool backends_apart; /* entries and limit of each backend for themselves */
     bool dynamic_all;
     struct whatif_dimension dynamic[WHATIF_DYNAMIC];
     int dynamic_count;
-    char *drops[WHATIF_DROPS]; /* owned: kinds of guards, or ids: of a guard, and those of its kind and source for the same code */
+    char *drops[WHATIF_DROPS]; /* owned: kinds of guards, or ids: of one, and of those of its kind and source */
     int drop_count;
-    const bool *codes;       /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
+    const bool *codes; /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
 };
 
 /* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
@@ -54,17 +54,17 @@ void whatif_knobs_free(struct whatif_knobs *knobs);
 char *whatif_knobs_text(const struct whatif_knobs *knobs);
 
 struct whatif_tally {
-    int64_t calls;      /* lookups */
+    int64_t calls; /* lookups */
     int64_t hits;
-    int64_t misses;     /* found no entry */
-    int64_t compiles;   /* misses that made one */
-    int64_t eager;      /* calls that ran as Python although a compiler was set: limit, run_only, declined */
-    int64_t checks;     /* entries whose guards were run */
+    int64_t misses;   /* found no entry */
+    int64_t compiles; /* misses that made one */
+    int64_t eager;    /* calls that ran as Python although a compiler was set: limit, run_only, declined */
+    int64_t checks;   /* entries whose guards were run */
     int64_t check_ns, compile_ns;
 };
 
 struct whatif_function { /* a code object; those of other processes are others */
-    uint32_t code;      /* index */
+    uint32_t code;       /* index */
     struct whatif_tally recorded, predicted;
     int64_t changed;    /* calls with another outcome */
     int64_t gone;       /* calls that would not be looked up any more */
@@ -77,8 +77,8 @@ struct whatif_result {
     struct whatif_function *functions; /* owned: those that were looked up, most changed first */
     size_t function_count;
     struct whatif_function total;
-    uint8_t *outcomes;  /* owned: by lookup, enum outcome_kind, or WHATIF_GONE; with WHATIF_UNDECIDED added */
-    char **notes;       /* owned: what was taken for granted */
+    uint8_t *outcomes; /* owned: by lookup, enum outcome_kind, or WHATIF_GONE; with WHATIF_UNDECIDED added */
+    char **notes;      /* owned: what was taken for granted */
     size_t note_count;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
@@ -93,6 +93,7 @@ void whatif_result_free(struct whatif_result *result);
 
 /* The smallest change that removes most recompiles and eager calls, tried one after the other; and what it gives. KNOBS
  * is empty when nothing helps. *TRIED is how many were. */
-bool whatif_best(struct whatif *whatif, struct db *db, struct whatif_knobs *knobs, struct whatif_result *result, int *tried);
+bool whatif_best(struct whatif *whatif, struct db *db, struct whatif_knobs *knobs, struct whatif_result *result,
+                 int *tried);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Runs in: the viewer.
  *
- * Sizes first: each one that decided a recompile is tried as a dynamic dimension, the one that removes most is kept, then
- * the next beside it, while that still helps. Then the limit: doubled until no call runs as Python because of it, and
- * taken back to the least number that does so. Each try decides all calls again. */
+ * Sizes first: each one that decided a recompile is tried as a dynamic dimension, the one that removes most is kept,
+ * then the next beside it, while that still helps. Then the limit: doubled until no call runs as Python because of
+ * it, and taken back to the least number that does so. Each try decides all calls again. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,11 @@ enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are
 /* The sources that decided most recompiles by a size or a number, as they are typed; *COUNT of them. */
 static bool candidates_of(struct db *db, char **made, int *count)
 {
-    struct query *query = db_query(db, "SELECT r.source, r.expected FROM recompile_cause r WHERE r.kind IN ('TENSOR_MATCH', 'EQUALS_MATCH', 'CONSTANT_MATCH',"
-                                       " 'SHAPE_ENV') AND r.source LIKE 'L[%' GROUP BY r.source, CASE WHEN r.expected LIKE 'size[%' THEN"
-                                       " substr(r.expected, 1, instr(r.expected, ']')) END ORDER BY COUNT(*) DESC, r.source LIMIT ?1");
+    struct query *query =
+        db_query(db, "SELECT r.source, r.expected FROM recompile_cause r WHERE r.kind IN ('TENSOR_MATCH', "
+                     "'EQUALS_MATCH', 'CONSTANT_MATCH',"
+                     " 'SHAPE_ENV') AND r.source LIKE 'L[%' GROUP BY r.source, CASE WHEN r.expected LIKE 'size[%' THEN"
+                     " substr(r.expected, 1, instr(r.expected, ']')) END ORDER BY COUNT(*) DESC, r.source LIMIT ?1");
 
     *count = 0;
     query_bind_integer(query, 1, CANDIDATES);
@@ -35,7 +37,9 @@ static bool candidates_of(struct db *db, char **made, int *count)
             memmove(at, at + 7, strlen(at + 7) + 1); /* "L['x'][0]" */
         else if (strstr(source, ".stride()") || strstr(source, ".size()"))
             *source = 0;
-        if (*source && asprintf(&text, "dynamic=%s%.*s", source, !strncmp(expected, "size[", 5) ? (int)strcspn(expected + 4, "]") + 1 : 0, expected + 4) >= 0)
+        if (*source &&
+            asprintf(&text, "dynamic=%s%.*s", source,
+                     !strncmp(expected, "size[", 5) ? (int)strcspn(expected + 4, "]") + 1 : 0, expected + 4) >= 0)
             made[(*count)++] = text;
         free(source);
     }
@@ -72,7 +76,8 @@ static bool try(struct whatif *w, const struct whatif_knobs *base, const char *m
     return ok;
 }
 
-static bool best_dimensions(struct whatif *w, char **candidates, int count, struct whatif_knobs *best, int64_t *bad, int *tried)
+static bool best_dimensions(struct whatif *w, char **candidates, int count, struct whatif_knobs *best, int64_t *bad,
+                            int *tried)
 {
     for (int step = 0; step < STEPS; step++) {
         int64_t least = *bad, now;

@@ -96,7 +96,8 @@ static bool signature_read(struct facts *f, struct signature *s)
         /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
         open = strchr(p->text, '[');
         close = open ? strchr(open, ']') : NULL;
-        if (close && memchr(p->text, ' ', (size_t)(open - p->text)) && !memchr(p->text, '\'', (size_t)(open - p->text))) {
+        if (close && memchr(p->text, ' ', (size_t)(open - p->text)) &&
+            !memchr(p->text, '\'', (size_t)(open - p->text))) {
             p->shape = shape_of(open + 1, close);
             p->before = (int)(open - p->text);
             p->after = (int)(close - p->text);
@@ -154,7 +155,8 @@ bool guard_hidden(const char *kind, const char *source)
         return strcmp(kind, "LAMBDA") || *source; /* a function of the locals */
     if (*rest)
         return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
-    return !strcmp(kind, "ID_MATCH") || strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") || !strcmp(kind, "DICT_KEYS");
+    return !strcmp(kind, "ID_MATCH") || strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") ||
+           !strcmp(kind, "DICT_KEYS");
 }
 
 static int by_source(const void *a, const void *b)
@@ -172,9 +174,11 @@ static char *column_text(struct query *query, int column)
 
 bool guard_exact(const char *kind)
 {
-    static const char *const kinds[] = {"EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH", "CLASS_MATCH", "ID_MATCH", "FUNCTION_MATCH", "CLOSURE_MATCH",
-                                        "BUILTIN_MATCH", "MODULE_MATCH", "SEQUENCE_LENGTH", "LENGTH_CHECK", "LIST_LENGTH", "TUPLE_LENGTH", "DICT_LENGTH", "DICT_KEYS",
-                                        "NONE_MATCH", "TRUE_MATCH", "FALSE_MATCH", "BOOL_MATCH"};
+    static const char *const kinds[] = {"EQUALS_MATCH", "CONSTANT_MATCH",  "TYPE_MATCH",    "CLASS_MATCH",
+                                        "ID_MATCH",     "FUNCTION_MATCH",  "CLOSURE_MATCH", "BUILTIN_MATCH",
+                                        "MODULE_MATCH", "SEQUENCE_LENGTH", "LENGTH_CHECK",  "LIST_LENGTH",
+                                        "TUPLE_LENGTH", "DICT_LENGTH",     "DICT_KEYS",     "NONE_MATCH",
+                                        "TRUE_MATCH",   "FALSE_MATCH",     "BOOL_MATCH"};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kind, kinds[i]))
@@ -202,15 +206,19 @@ const struct guards *facts_guards(struct facts *f, uint32_t entry)
         }
         g->items = more;
         one = &more[g->count];
-        *one = (struct guard){.id = query_integer(query, 0), .kind = column_text(query, 1), .source = column_text(query, 2),
-                              .expression = column_text(query, 3), .shape = {.rank = -1}};
+        *one = (struct guard){.id = query_integer(query, 0),
+                              .kind = column_text(query, 1),
+                              .source = column_text(query, 2),
+                              .expression = column_text(query, 3),
+                              .shape = {.rank = -1}};
         g->count++; /* so that it is freed */
         if (!one->kind || !one->source || !one->expression) {
             f->failed = true;
             break;
         }
         /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
-        if (!strcmp(one->kind, "TENSOR_MATCH") && ((open = strstr(one->expression, "size=[")) || (open = strstr(one->expression, "size (")))) {
+        if (!strcmp(one->kind, "TENSOR_MATCH") &&
+            ((open = strstr(one->expression, "size=[")) || (open = strstr(one->expression, "size (")))) {
             const char *from = strpbrk(open, "[("), *close = strpbrk(from, "])");
             if (close)
                 one->shape = shape_of(from + 1, close);
@@ -242,7 +250,8 @@ static bool load_signatures(struct facts *f)
 
     while (ok && query_step(query)) {
         if (!(f->signature_count & (f->signature_count - 1))) {
-            struct signature *more = realloc(f->signatures, (f->signature_count ? f->signature_count * 2 : 1) * sizeof *more);
+            struct signature *more =
+                realloc(f->signatures, (f->signature_count ? f->signature_count * 2 : 1) * sizeof *more);
             ok = more != NULL;
             f->signatures = ok ? more : f->signatures;
         }

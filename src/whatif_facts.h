@@ -15,19 +15,19 @@ enum { DIMENSIONS = 16, SIZE_ANY = -1 };
 
 /* A TENSOR_MATCH's or a signature's sizes. */
 struct shape {
-    int rank;                  /* -1: not a shape */
-    int64_t size[DIMENSIONS];  /* SIZE_ANY: dynamic */
+    int rank;                 /* -1: not a shape */
+    int64_t size[DIMENSIONS]; /* SIZE_ANY: dynamic */
 };
-struct part { /* of a signature: "x: Tensor float32[4, 3] cpu" */
-    char *name, *text;         /* owned by the signature's copy; TEXT: what comes after the name */
-    int before, after;         /* of a shape: bytes of TEXT up to '[', and where ']' is */
+struct part {          /* of a signature: "x: Tensor float32[4, 3] cpu" */
+    char *name, *text; /* owned by the signature's copy; TEXT: what comes after the name */
+    int before, after; /* of a shape: bytes of TEXT up to '[', and where ']' is */
     struct shape shape;
 };
 
 struct signature {
     int64_t id;
-    char *copy;                /* owned */
-    struct part *parts;        /* owned */
+    char *copy;         /* owned */
+    struct part *parts; /* owned */
     int count;
     bool read;
 };
@@ -35,23 +35,23 @@ struct signature {
 struct guard {
     int64_t id;
     char *kind, *source, *expression; /* owned */
-    struct shape shape;        /* of a TENSOR_MATCH */
-    int before;                /* bytes of its expression that come before the sizes */
+    struct shape shape;               /* of a TENSOR_MATCH */
+    int before;                       /* bytes of its expression that come before the sizes */
 };
 
 struct guards {
-    struct guard *items;       /* owned; by source, then kind */
+    struct guard *items; /* owned; by source, then kind */
     size_t count;
     bool read;
 };
 
 struct facts {
-    struct db *db;             /* borrowed */
-    const struct replay *r;    /* borrowed */
+    struct db *db;                /* borrowed */
+    const struct replay *r;       /* borrowed */
     struct signature *signatures; /* owned; by id */
     size_t signature_count;
-    struct guards *guards;     /* owned; by entry */
-    bool failed;               /* out of memory, or the trace cannot be read */
+    struct guards *guards; /* owned; by entry */
+    bool failed;           /* out of memory, or the trace cannot be read */
 };
 
 bool facts_open(struct facts *facts, struct db *db, const struct replay *replay);

@@ -62,7 +62,8 @@ static bool knob(struct whatif_knobs *knobs, char *text)
     char *value = strchr(text, '=');
 
     if (!value)
-        return refuse(text, "not KEY=VALUE: recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or best");
+        return refuse(text, "not KEY=VALUE: recompile_limit, accumulated_limit, order, isolate, backend_shared, "
+                            "dynamic, drop_guard; or best");
     *value++ = 0;
     if (!strcmp(text, "recompile_limit"))
         return number_of(value, text, &knobs->recompile_limit);
@@ -89,7 +90,8 @@ static bool knob(struct whatif_knobs *knobs, char *text)
         knobs->drop_count += knobs->drops[knobs->drop_count] != NULL;
         return true;
     }
-    return refuse(text, "no such setting: recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or best");
+    return refuse(text, "no such setting: recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, "
+                        "drop_guard; or best");
 }
 
 bool whatif_knob(struct whatif_knobs *knobs, const char *text)
@@ -177,18 +179,24 @@ bool whatif_knobs_known(const struct whatif_knobs *k, struct db *db)
     for (int i = 0; i < k->dynamic_count && !failed; i++) {
         const char *source = k->dynamic[i].source;
         struct query *query;
-        if (any_row(db, "SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1", source, &failed) || failed)
+        if (any_row(db, "SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1", source, &failed) ||
+            failed)
             continue;
-        query = db_query(db, "SELECT source FROM recompile_cause WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1");
+        query = db_query(db, "SELECT source FROM recompile_cause WHERE source LIKE 'L[%' GROUP BY source ORDER BY "
+                             "COUNT(*) DESC, source LIMIT 1");
         if (query_step(query))
-            say_error("what-if: dynamic=%s: no guard looks at that; most recompiles come of %s", source, query_text(query, 0, NULL));
+            say_error("what-if: dynamic=%s: no guard looks at that; most recompiles come of %s", source,
+                      query_text(query, 0, NULL));
         else
             say_error("what-if: dynamic=%s: no guard looks at that", source);
         query_close(query);
         return false;
     }
     for (int i = 0; i < k->drop_count && !failed; i++)
-        if (!any_row(db, "SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1 LIMIT 1", k->drops[i], &failed) && !failed)
-            return refuse(k->drops[i], "no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry's");
+        if (!any_row(db, "SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1 LIMIT 1", k->drops[i],
+                     &failed) &&
+            !failed)
+            return refuse(k->drops[i],
+                          "no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry's");
     return !failed;
 }

@@ -11,8 +11,8 @@
  *                                       what no guard looks at does not count
  *     nothing of that                   a guess, and said to be one
  *
- * A setting that makes guards weaker (dynamic, drop_guard) turns a no into a yes when everything that told the two apart
- * is weakened: the recorded causes of the recompile say what that was, else the signatures. */
+ * A setting that makes guards weaker (dynamic, drop_guard) turns a no into a yes when everything that told the two
+ * apart is weakened: the recorded causes of the recompile say what that was, else the signatures. */
 #include "whatif_like.h"
 
 #include <ctype.h>
@@ -26,57 +26,74 @@
 #include "whatif_facts.h"
 
 struct cause {
-    uint32_t made, older;      /* entries */
-    char *kind, *source;       /* owned */
-    bool shaped;               /* is about a size or stride */
-    int dimension;             /* of which; -1: not known */
+    uint32_t made, older; /* entries */
+    char *kind, *source;  /* owned */
+    bool shaped;          /* is about a size or stride */
+    int dimension;        /* of which; -1: not known */
 };
 
 /* How strictly the guards of a code object look at one of its names. */
 struct name {
     uint32_t code;
-    char *name;                /* owned */
+    char *name; /* owned */
     bool guarded, exact, typed, opaque;
-    struct shape shape;        /* sizes that all its entries have alike; SIZE_ANY where one has it dynamic */
-    uint32_t varied;           /* bits: sizes that were told apart by several entries, none of them dynamic */
-    int values;                /* different exact values, at most 2 */
-    char *value;               /* owned */
+    struct shape shape; /* sizes that all its entries have alike; SIZE_ANY where one has it dynamic */
+    uint32_t varied;    /* bits: sizes that were told apart by several entries, none of them dynamic */
+    int values;         /* different exact values, at most 2 */
+    char *value;        /* owned */
 };
 
 /* What is known of a pair: a class made, and calls of another one. */
-enum { SEEN_PASS = 1, SEEN_FAIL = 2, FIRST_FAIL = 4, SEEN_MISMATCH = 8, APART_KNOWN = 16, APART = 32, WEAK_KNOWN = 64, WEAK_SHIFT = 8 };
+enum {
+    SEEN_PASS = 1,
+    SEEN_FAIL = 2,
+    FIRST_FAIL = 4,
+    SEEN_MISMATCH = 8,
+    APART_KNOWN = 16,
+    APART = 32,
+    WEAK_KNOWN = 64,
+    WEAK_SHIFT = 8
+};
 
 enum { PAIRS_MAX = 1 << 20 };
 
-struct pairs { uint64_t *keys; uint32_t *values; size_t room, count; };
+struct pairs {
+    uint64_t *keys;
+    uint32_t *values;
+    size_t room, count;
+};
 
 struct likeness {
-    struct db *db;             /* borrowed */
-    const struct replay *r;    /* borrowed */
+    struct db *db;                    /* borrowed */
+    const struct replay *r;           /* borrowed */
     const struct whatif_knobs *knobs; /* borrowed */
-    uint32_t *classes;         /* by lookup */
+    uint32_t *classes;                /* by lookup */
     uint32_t class_count, class_room;
-    int64_t *class_signature;  /* by class: row id, or -1 */
+    int64_t *class_signature; /* by class: row id, or -1 */
     uint32_t *class_code;
-    bool *class_hidden;        /* by class: something that is not in the signature told its calls apart */
+    bool *class_hidden; /* by class: something that is not in the signature told its calls apart */
     uint32_t *class_backend;
-    bool *founded;             /* by entry: a recorded call made it */
-    uint32_t *founder;         /* by entry: that lookup */
+    bool *founded;     /* by entry: a recorded call made it */
+    uint32_t *founder; /* by entry: that lookup */
     struct pairs pairs;
     struct facts facts;
-    struct cause *causes;      /* sorted by made */
+    struct cause *causes; /* sorted by made */
     size_t cause_count;
     struct name *names;
     size_t name_count;
     char **backends;
     size_t backend_count;
-    bool *lambdas;             /* by code: guards of it are functions */
-    bool *varied;              /* by code: something that is not in signatures made recompiles */
-    struct drop { uint32_t code; char *kind, *source; } drops[WHATIF_DROPS]; /* owned: what an id in knobs->drops is; SOURCE NULL: a kind */
-    bool weaker;               /* the knobs make guards weaker */
-    bool relaxed;              /* that counts just now */
-    bool learned;              /* all that was recorded is in PAIRS */
-    uint32_t scratch;          /* a pair's, when there is no room to remember it */
+    bool *lambdas;   /* by code: guards of it are functions */
+    bool *varied;    /* by code: something that is not in signatures made recompiles */
+    bool *namesakes; /* by code: two of its backends have one name */
+    struct drop {
+        uint32_t code;
+        char *kind, *source;
+    } drops[WHATIF_DROPS]; /* owned: what an id in knobs->drops is; SOURCE NULL: a kind */
+    bool weaker;           /* the knobs make guards weaker */
+    bool relaxed;          /* that counts just now */
+    bool learned;          /* all that was recorded is in PAIRS */
+    uint32_t scratch;      /* a pair's, when there is no room to remember it */
     bool failed;
     int assumed;
 };
@@ -175,7 +192,8 @@ static bool guards_exclude(const struct guard *a, const struct guard *b, bool to
         return (null != !strcmp(b->kind, "NONE_MATCH") || tensor != (b->shape.rank >= 0)) &&
                (guard_exact(a->kind) || tensor) && (guard_exact(b->kind) || b->shape.rank >= 0);
     if (tensor && b->shape.rank >= 0) {
-        if (a->before != b->before || strncmp(a->expression, b->expression, (size_t)a->before) || a->shape.rank != b->shape.rank)
+        if (a->before != b->before || strncmp(a->expression, b->expression, (size_t)a->before) ||
+            a->shape.rank != b->shape.rank)
             return true;
         for (int i = 0; i < a->shape.rank; i++)
             if (sizes_apart(a->shape.size[i], b->shape.size[i], torch))
@@ -193,7 +211,8 @@ static bool type_settled(const struct guards *guards, const char *name)
         size_t bytes;
         const char *rest, *local = source_local(g->source, &bytes, &rest);
         if (local && !*rest && bytes == strlen(name) && !strncmp(local, name, bytes) &&
-            (g->shape.rank >= 0 || !strcmp(g->kind, "EQUALS_MATCH") || !strcmp(g->kind, "CONSTANT_MATCH") || !strcmp(g->kind, "TYPE_MATCH")))
+            (g->shape.rank >= 0 || !strcmp(g->kind, "EQUALS_MATCH") || !strcmp(g->kind, "CONSTANT_MATCH") ||
+             !strcmp(g->kind, "TYPE_MATCH")))
             return true;
     }
     return false;
@@ -201,7 +220,8 @@ static bool type_settled(const struct guards *guards, const char *name)
 
 static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
-    const struct signature *a = facts_signature(&l->facts, l->class_signature[one]), *b = facts_signature(&l->facts, l->class_signature[other]);
+    const struct signature *a = facts_signature(&l->facts, l->class_signature[one]),
+                           *b = facts_signature(&l->facts, l->class_signature[other]);
 
     for (int i = 0; a && b && i < a->count; i++) {
         const struct part *x = &a->parts[i], *y = signature_part(b, x->name);
@@ -360,7 +380,8 @@ static enum like least(enum like a, enum like b)
 }
 
 /* Sizes of a name that differ: does an entry made for A take B? DUCK: sizes of one symbol, see shapes_like. */
-static enum like sizes_like(struct likeness *l, uint32_t code, const struct name *n, const struct part *a, const struct part *b, int i, bool torch)
+static enum like sizes_like(struct likeness *l, uint32_t code, const struct name *n, const struct part *a,
+                            const struct part *b, int i, bool torch)
 {
     int64_t x = a->shape.size[i], y = b->shape.size[i];
     bool small = torch && (x <= 1 || y <= 1);
@@ -400,8 +421,8 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     if (a->shape.rank >= 0 && b->shape.rank >= 0) {
         if (local_dropped(l, code, "TENSOR_MATCH", a->name))
             return LIKE_YES;
-        if (a->before != b->before || strncmp(a->text, b->text, (size_t)a->before) || strcmp(a->text + a->after, b->text + b->after) ||
-            a->shape.rank != b->shape.rank)
+        if (a->before != b->before || strncmp(a->text, b->text, (size_t)a->before) ||
+            strcmp(a->text + a->after, b->text + b->after) || a->shape.rank != b->shape.rank)
             return LIKE_NO;
         for (int i = 0; i < a->shape.rank; i++)
             like = least(like, sizes_like(l, code, n, a, b, i, torch));
@@ -409,10 +430,13 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     }
     if (!parts_typed_alike(a, b)) /* of other types */
         return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
-    if (n->exact && (local_dropped(l, code, "EQUALS_MATCH", a->name) || local_dropped(l, code, "CONSTANT_MATCH", a->name)))
+    if (n->exact &&
+        (local_dropped(l, code, "EQUALS_MATCH", a->name) || local_dropped(l, code, "CONSTANT_MATCH", a->name)))
         return LIKE_YES;
-    if (l->relaxed && made_dynamic(l, code, n->name, -1) && (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
-        bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") || !strcmp(b->text, "int 1"));
+    if (l->relaxed && made_dynamic(l, code, n->name, -1) &&
+        (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
+        bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") ||
+                               !strcmp(b->text, "int 1"));
         l->assumed |= ASSUMED_DYNAMIC;
         return small ? LIKE_NO : LIKE_YES;
     }
@@ -434,8 +458,9 @@ static bool ducks_fit(const struct likeness *l, uint32_t code, const struct sign
             for (int k = i; k < a->count; k++) {
                 const struct part *y = &a->parts[k], *q = signature_part(b, y->name);
                 for (int e = 0; q && e < y->shape.rank && q->shape.rank == y->shape.rank; e++)
-                    if (x->shape.size[d] > 1 && x->shape.size[d] == y->shape.size[e] && p->shape.size[d] != q->shape.size[e] &&
-                        made_dynamic(l, code, x->name, d) && made_dynamic(l, code, y->name, e))
+                    if (x->shape.size[d] > 1 && x->shape.size[d] == y->shape.size[e] &&
+                        p->shape.size[d] != q->shape.size[e] && made_dynamic(l, code, x->name, d) &&
+                        made_dynamic(l, code, y->name, e))
                         return false;
             }
     }
@@ -469,7 +494,8 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 /* ---- weaker guards --------------------------------------------------------- */
 
 /* Is what a guard of KIND at SOURCE told apart weakened? DIMENSION of SOURCE, or -1. */
-static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped, int dimension)
+static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped,
+                     int dimension)
 {
     const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
     bool value = !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"), weak;
@@ -529,7 +555,8 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
 
 /* ---- the question ---------------------------------------------------------- */
 
-/* What LOOKUP's own check of entry MADE said: 1 it passed, 0 it failed, -1 it was not tried. *FAILED: by which guard. */
+/* What LOOKUP's own check of entry MADE said: 1 it passed, 0 it failed, -1 it was not tried. *FAILED: by which guard.
+ * */
 static int own_check(const struct likeness *l, uint32_t made, uint32_t lookup, int64_t *failed)
 {
     const struct replay_lookup *k = &l->r->lookups[lookup];
@@ -612,7 +639,8 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
         return LIKE_NO;
     if (own == 0 && failed >= 0) { /* the first guard that did not hold, as recorded */
         const struct guard *g = guard_with(l, made, failed);
-        if (g && g->shape.rank < 0 && !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1))
+        if (g && g->shape.rank < 0 &&
+            !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1))
             return LIKE_NO;
     }
     if (!(*bits & WEAK_KNOWN)) {
@@ -640,12 +668,14 @@ static void drops_read(struct likeness *l)
         struct query *query;
         if (l->knobs->drops[i][strspn(l->knobs->drops[i], "0123456789")])
             continue;
-        query = db_query(l->db, "SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
-                                " WHERE g.guard_id = CAST(?1 AS INTEGER)");
+        query = db_query(
+            l->db,
+            "SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+            " WHERE g.guard_id = CAST(?1 AS INTEGER)");
         query_bind_text(query, 1, l->knobs->drops[i]);
         if (query_step(query))
-            l->drops[i] = (struct drop){replay_map_get(&l->r->code_ids, query_integer(query, 0)), strdup(query_text(query, 1, NULL)),
-                                        strdup(query_text(query, 2, NULL))};
+            l->drops[i] = (struct drop){replay_map_get(&l->r->code_ids, query_integer(query, 0)),
+                                        strdup(query_text(query, 1, NULL)), strdup(query_text(query, 2, NULL))};
         if (!query_close(query) || (l->drops[i].kind && !l->drops[i].source))
             l->failed = true;
     }
@@ -676,6 +706,11 @@ uint32_t likeness_classes(const struct likeness *l)
     return l->class_count;
 }
 
+bool likeness_namesakes(const struct likeness *l, uint32_t code)
+{
+    return l->namesakes[code];
+}
+
 uint32_t likeness_backend(const struct likeness *l, uint32_t class_)
 {
     return l->class_backend[class_];
@@ -690,12 +725,12 @@ static bool classes_room(struct likeness *l, uint32_t count)
     if (count <= room)
         return true;
     room = count > room * 2 ? count + 16 : room * 2;
-#define GROW_(array)                                                      \
-    do {                                                                  \
-        void *more = realloc(l->array, room * sizeof *l->array);          \
-        if (!more)                                                        \
-            return false;                                                 \
-        l->array = more;                                                  \
+#define GROW_(array)                                             \
+    do {                                                         \
+        void *more = realloc(l->array, room * sizeof *l->array); \
+        if (!more)                                               \
+            return false;                                        \
+        l->array = more;                                         \
     } while (0)
     GROW_(class_signature);
     GROW_(class_code);
@@ -709,9 +744,11 @@ static bool classes_room(struct likeness *l, uint32_t count)
 /* What of a tensor is told to differ: SHAPED, and *DIMENSION of it. "L['x'].size()[0]"; ours "size[0] = 16". */
 static bool aspect_of(const char *source, const char *expected, int *dimension)
 {
-    const char *at = strstr(source, ".size()[") ? strstr(source, ".size()[") + 7 : strstr(source, ".stride()[") ? strstr(source, ".stride()[") + 9
-                     : !strncmp(expected, "size[", 5)     ? expected + 4
-                     : !strncmp(expected, "stride[", 7)   ? expected + 6 : NULL;
+    const char *at = strstr(source, ".size()[")         ? strstr(source, ".size()[") + 7
+                     : strstr(source, ".stride()[")     ? strstr(source, ".stride()[") + 9
+                     : !strncmp(expected, "size[", 5)   ? expected + 4
+                     : !strncmp(expected, "stride[", 7) ? expected + 6
+                                                        : NULL;
 
     *dimension = at ? atoi(at + 1) : -1;
     if (strstr(source, ".stride()") || !strncmp(expected, "stride", 6))
@@ -728,12 +765,14 @@ static int by_made(const void *a, const void *b)
 
 static bool load_causes(struct likeness *l)
 {
-    struct query *query = db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.expected FROM recompile_cause r"
-                                          " JOIN compile m ON m.compile_id = r.compile_id WHERE m.cache_entry_id IS NOT NULL");
+    struct query *query =
+        db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.expected FROM recompile_cause r"
+                        " JOIN compile m ON m.compile_id = r.compile_id WHERE m.cache_entry_id IS NOT NULL");
     bool ok = true;
 
     while (ok && query_step(query)) {
-        uint32_t made = replay_map_get(&l->r->entry_ids, query_integer(query, 0)), older = replay_map_get(&l->r->entry_ids, query_integer(query, 1));
+        uint32_t made = replay_map_get(&l->r->entry_ids, query_integer(query, 0)),
+                 older = replay_map_get(&l->r->entry_ids, query_integer(query, 1));
         struct cause *c;
         if (made == REPLAY_NONE || older == REPLAY_NONE)
             continue;
@@ -746,7 +785,9 @@ static bool load_causes(struct likeness *l)
             l->causes = more;
         }
         c = &l->causes[l->cause_count++];
-        *c = (struct cause){.made = made, .older = older, .kind = strdup(query_text(query, 2, NULL)),
+        *c = (struct cause){.made = made,
+                            .older = older,
+                            .kind = strdup(query_text(query, 2, NULL)),
                             .source = strdup(query_text(query, 3, NULL))};
         ok = c->kind && c->source;
         if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(c->kind, c->source))
@@ -787,8 +828,9 @@ static bool load_backends(struct likeness *l)
 /* Codes with guards that are functions. */
 static bool load_lambdas(struct likeness *l)
 {
-    struct query *query = db_query(l->db, "SELECT DISTINCT e.code_id FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
-                                          " WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''");
+    struct query *query = db_query(
+        l->db, "SELECT DISTINCT e.code_id FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+               " WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''");
 
     while (query_step(query)) {
         uint32_t code = replay_map_get(&l->r->code_ids, query_integer(query, 0));
@@ -816,13 +858,14 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
             continue;
         if (c->result != CHECK_MISMATCH)
             backend = l->class_backend[c->entry];
-        if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) && guard_hidden(g->kind, g->source)) {
+        if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) &&
+            guard_hidden(g->kind, g->source)) {
             unseen = true;
             key = key * 31 + (uint64_t)failed;
         }
     }
     key = (key ^ (backend * 0x9e3779b9u)) & ~(UINT64_C(1) << 63); /* not UINT64_MAX */
-    mine = l->pairs; /* the same table, another one's content */
+    mine = l->pairs;                                              /* the same table, another one's content */
     l->pairs = *known;
     at = pair_at(l, key);
     *known = l->pairs;
@@ -841,6 +884,19 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
         *at = ++l->class_count;
     }
     return *at - 1;
+}
+
+/* A call that was seen from outside and found nothing: the entries that were there did not fit. */
+static void learn_unseen(struct likeness *l, uint32_t lookup)
+{
+    const struct replay_lookup *k = &l->r->lookups[lookup];
+    const struct replay_cache *cache = &l->r->caches[k->cache];
+
+    for (uint32_t i = 0; i < cache->entry_count && l->r->entries[cache->entries[i]].born_ns < k->start_ns; i++) {
+        uint32_t entry = cache->entries[i];
+        if (l->r->entries[entry].died_ns > k->end_ns && l->r->entries[entry].region < 0 && entry != l->classes[lookup])
+            pair_add(l, entry, l->classes[lookup], FIRST_FAIL);
+    }
 }
 
 static bool learn(struct likeness *l)
@@ -863,14 +919,21 @@ static bool learn(struct likeness *l)
         if (l->classes[i] == REPLAY_NONE)
             break;
         first = !ran || k->outcome == CALL_COMPILED;
+        if (k->observed && first)
+            learn_unseen(l, (uint32_t)i);
         for (uint32_t c = 0; c < k->check_count; c++) {
             const struct replay_check *check = &r->checks[k->checks + c];
             if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
                 continue;
+            if (check->result == CHECK_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
+                l->namesakes[r->caches[k->cache].code] = true;
             if (check->result == CHECK_MISMATCH)
                 pair_add(l, check->entry, l->classes[i], SEEN_MISMATCH);
             else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
-                pair_add(l, check->entry, l->classes[i], first && check->result == CHECK_FAIL ? FIRST_FAIL : check->result == CHECK_PASS ? SEEN_PASS : SEEN_FAIL);
+                pair_add(l, check->entry, l->classes[i],
+                         first && check->result == CHECK_FAIL ? FIRST_FAIL
+                         : check->result == CHECK_PASS        ? SEEN_PASS
+                                                              : SEEN_FAIL);
         }
     }
     free(known.keys);
@@ -892,7 +955,9 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
     l->founder = malloc((r->entry_count + 1) * sizeof *l->founder);
     l->lambdas = calloc(r->code_count + 1, sizeof *l->lambdas);
     l->varied = calloc(r->code_count + 1, sizeof *l->varied);
-    if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied || !classes_room(l, (uint32_t)r->entry_count + 1))
+    l->namesakes = calloc(r->code_count + 1, sizeof *l->namesakes);
+    if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied || !l->namesakes ||
+        !classes_room(l, (uint32_t)r->entry_count + 1))
         goto out;
     l->class_count = (uint32_t)r->entry_count;
     for (size_t i = 0; i < r->entry_count; i++) {
@@ -935,6 +1000,7 @@ void likeness_free(struct likeness *l)
     free(l->backends);
     free(l->lambdas);
     free(l->varied);
+    free(l->namesakes);
     free(l->classes);
     free(l->founded);
     free(l->founder);

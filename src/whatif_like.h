@@ -28,6 +28,9 @@ uint32_t likeness_classes(const struct likeness *l);
 /* The number of a backend's name; of a class: the one its calls came with, or REPLAY_NONE. */
 uint32_t likeness_backend(const struct likeness *l, uint32_t class_);
 
+/* Did calls of CODE pass over entries of another backend that has the same name? Then names do not tell them apart. */
+bool likeness_namesakes(const struct likeness *l, uint32_t code);
+
 /* Another set of knobs: what was said about them before is forgotten. KNOBS is borrowed until the next. */
 void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs);
 
@@ -36,13 +39,13 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup);
 
 /* Which assumptions were made since likeness_begin. */
 enum {
-    ASSUMED_ALIKE = 1,      /* calls that ran one entry are alike */
-    ASSUMED_SIGNATURE = 2,  /* calls with one signature are alike */
-    ASSUMED_DYNAMIC = 4,    /* dynamic sizes bring no other guards */
-    ASSUMED_AUTOMATIC = 8,  /* torch makes sizes dynamic that change */
-    ASSUMED_HIDDEN = 16,    /* what a guard looked at is not in the signature */
-    ASSUMED_DROPPED = 32,   /* what a dropped guard told apart may run the same code */
-    ASSUMED_LAMBDA = 64,    /* guards written in Python */
+    ASSUMED_ALIKE = 1,     /* calls that ran one entry are alike */
+    ASSUMED_SIGNATURE = 2, /* calls with one signature are alike */
+    ASSUMED_DYNAMIC = 4,   /* dynamic sizes bring no other guards */
+    ASSUMED_AUTOMATIC = 8, /* torch makes sizes dynamic that change */
+    ASSUMED_HIDDEN = 16,   /* what a guard looked at is not in the signature */
+    ASSUMED_DROPPED = 32,  /* what a dropped guard told apart may run the same code */
+    ASSUMED_LAMBDA = 64,   /* guards written in Python */
 };
 int likeness_assumed(const struct likeness *l);
 

@@ -19,8 +19,17 @@ trace=$logs/trace.db
 checked run -o "$trace" examples/wordcount.py README.md docs/internals.md
 checked report "$trace" >/dev/null
 checked sql "$trace" "SELECT count(*) FROM frame" >/dev/null
+checked tui "$trace" --dump --keys "2 Enter Tab Esc 3 4 5 j Enter Esc 6 7 + + 8 Tab j Tab Space 9 ] [ 0 ? ! Esc :entries Enter" >/dev/null
 checked fsck "$trace" >/dev/null
 checked doctor >/dev/null
+
+# Decisions, read back.
+decisions=$logs/decisions.db
+checked run -o "$decisions" examples/shapes.py
+checked replay "$decisions" --verify >/dev/null
+checked replay "$decisions" --what-if best >/dev/null
+checked replay "$decisions" --what-if recompile_limit=2,drop_guard=TENSOR_MATCH,order=fifo --json >/dev/null
+checked replay "$decisions" --goto 'first miss' --next miss --previous lookup --guards 0/1 --next frame --stack >/dev/null
 
 # "==PID==" is an error; "--PID--" a remark, as on system calls that an old valgrind does not know.
 unclean=$(grep -l '^==' "$logs"/*.log || true)

@@ -280,6 +280,19 @@ def test_the_whole_page(replay, planted):
     assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
 
 
+def test_the_whole_prediction(replay, planted):
+    text = ""
+    for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS", "order=fifo", "dynamic=x", "isolate=region", "best"):
+        done = replay(planted, "--what-if", settings)
+        assert done.returncode == 0, done.stderr
+        text += f"$ --what-if {settings}\n{done.stdout}\n"
+    text += "$ --what-if recompile_limit=1 --calls\n" + replay(planted, "--what-if", "recompile_limit=1", "--calls").stdout
+    golden = GOLDEN / "replay-whatif.txt"
+    if os.environ.get("DYNTRACE_RENEW"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
+
+
 KINDS = ["lookup", "compile", "recompile", "break", "death", "hit", "miss", "event"]
 
 
@@ -346,6 +359,19 @@ def test_commands_from_stdin_and_their_errors(replay, planted):
         assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") <= 2, (bad, done)
     done = replay(planted, "--speed", "no")
     assert done.returncode == 2
+
+
+def test_frames_around_a_moment(replay, worked):
+    """Found by bisection, as a thread's frames are in order of time."""
+    frames = rows(worked, "SELECT frame_id, start_ns FROM frame WHERE thread_id = 1 ORDER BY frame_id")
+    assert len(frames) > 2000
+    for at in range(50, len(frames) - 1, len(frames) // 12):
+        (before, _), (after, start) = frames[at - 1], frames[at]
+        while frames[at][1] == frames[at - 1][1]:  # two of one moment
+            at -= 1
+            (before, _), (after, start) = frames[at - 1], frames[at]
+        text = steps(replay, worked, f"goto frame 1; goto {start}ns; n frame; goto {start}ns; p frame")
+        assert [int(line.split()[1]) for line in text.splitlines() if line.startswith("frame ")] == [1, after, before]
 
 
 def test_commands_as_options(replay, planted):

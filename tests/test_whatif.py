@@ -71,6 +71,8 @@ TRUTHS = {
     "nested": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4")],
     "forks": [("", "recompile_limit=3"), ("recompile_limit=2", "recompile_limit=8"), ("", "dynamic=x[0]")],
     "threads": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4"), ("", "dynamic=x[0]")],
+    "two_backends": [("", "backend_shared=no"), ("recompile_limit=3", "backend_shared=no"), ("", "isolate=region"), ("recompile_limit=8", "recompile_limit=5"),
+                     ("recompile_limit=4", "backend_shared=no,recompile_limit=2")],
     "generators": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4")],
 }
 
@@ -87,7 +89,7 @@ def sizes(dyntrace, tmp_path_factory):
 
 def as_program(settings):
     """A what-if's settings as whatif_cases.py takes them."""
-    words = settings.replace("drop_guard", "drop").split(",") if settings else []
+    words = settings.replace("drop_guard", "drop").replace("isolate=region", "backend_shared=no").split(",") if settings else []
     made = {}
     for word in words:
         key, value = word.split("=", 1)
@@ -142,6 +144,15 @@ def test_what_is_a_guess_is_told(dyntrace, record):
     path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
     found = predict(dyntrace, path, "recompile_limit=8")
     assert found["undecided"] > 0 and any("functions of the program" in note for note in found["assumptions"])
+
+
+def test_backends_of_one_name(dyntrace, record):
+    path = record([CASES, "namesakes"]).path
+    assert predict(dyntrace, path, "order=mru")["undecided"] == 0
+    found = predict(dyntrace, path, "backend_shared=no")
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        alike, = db.execute("SELECT COUNT(*) FROM call_ledger WHERE qualname = 'f' AND outcome IN ('hit', 'limit')").fetchone()
+    assert found["undecided"] == alike > 0 and any("backends" in note for note in found["assumptions"])
 
 
 @pytest.mark.parametrize("settings, why", [

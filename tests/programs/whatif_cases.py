@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+from types import FunctionType
 
 import dyntrace
 import dyntrace.config
@@ -188,6 +189,34 @@ def generators():
     set_eval_frame(compile_all(many))
     for n in (1, 2, 3, 1, 4, 4, 2):
         list(many(n))
+
+
+def two_backends():
+    """One function, compiled by two; backend_shared=no: each has a function of its own, which is what that means."""
+    def compiler(frame, entry, state):
+        return compile_it(frame, entry, state)
+
+    def other(frame, entry, state):
+        return compile_it(frame, entry, state)
+    work = (f, FunctionType(f.__code__.replace(), globals(), "f", f.__defaults__) if SETTINGS.get("backend_shared") == "no" else f)
+    compile_it = compile_all(*work)
+    for size in (4, 5, 4, 6, 6, 5, 7, 7):
+        for callback, function in zip((compiler, other), work):
+            values = numbers(size)
+            set_eval_frame(callback)
+            function(values)
+            set_eval_frame(None)
+
+
+def namesakes():
+    """Two backends that a trace cannot tell apart by their names."""
+    two = compile_all(f), compile_all(f)
+    for size in (4, 5, 4, 6, 5):
+        for callback in two:
+            values = numbers(size)
+            set_eval_frame(callback)
+            f(values)
+            set_eval_frame(None)
 
 
 def functions_as_guards():

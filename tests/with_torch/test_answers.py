@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import test_torch_answers as planted  # noqa: E402
 
+pytestmark = pytest.mark.slow
 QUERIES = [path.stem for path in (Path(__file__).resolve().parents[2] / "schemas/queries").glob("*.sql")]
 
 

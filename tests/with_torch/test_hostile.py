@@ -15,6 +15,8 @@ import pytest
 from conftest import MODES
 from test_programs import lines_of
 
+pytestmark = pytest.mark.slow
+
 HEAD = """
     import os, sys
     import torch

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 QUERIES = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "schemas/queries").glob("*.sql"))
 

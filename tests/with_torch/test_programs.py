@@ -16,11 +16,17 @@ import pytest
 from conftest import MODES, PROGRAMS, ROOT, torch_python
 
 CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
-ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "know")
-COMPILING = [name for name in ALL if name != "no_torch"]
+ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
+# The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
+QUICK = {"batch_limit", "no_torch", "stances", "tokenizer", "transformer", "uncaught"}
 
-every = pytest.mark.parametrize("program", ALL)
-compiling = pytest.mark.parametrize("program", COMPILING)
+
+def programs(but=()):
+    return pytest.mark.parametrize(
+        "program", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in ALL if name not in but])
+
+
+every, compiling = programs(), programs(but=["no_torch"])
 modes = pytest.mark.parametrize("mode", MODES)
 
 

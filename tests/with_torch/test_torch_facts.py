@@ -29,6 +29,7 @@ torch = pytest.importorskip("torch")
 import torch._dynamo # noqa: E402
 from torch._dynamo import config, convert_frame, exc, output_graph, utils # noqa: E402
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "dyntrace"
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])

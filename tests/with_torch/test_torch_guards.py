@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch._dynamo  # noqa: E402
 
+pytestmark = pytest.mark.slow
 VERSION = tuple(int(n) for n in torch.__version__.split(".")[:2])
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "dyntrace")
 

@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from test_whatif import predict  # noqa: E402
 
+pytestmark = pytest.mark.slow
 PROGRAM = Path(__file__).resolve().parent / "programs" / "whatif_cases.py"
 HIDDEN = {"attributes.<locals>.Scaled.forward"}  # its guards look at an attribute, which no signature shows
 

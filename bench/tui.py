@@ -1,0 +1,141 @@
+"""The figure `tui`: how soon `dyntrace tui` answers, on a trace of 10 M frames and 1 M lookups.
+
+It runs in a pseudo terminal. The first screen counts from its start; a key counts from the write to the last byte of the
+screen that is drawn for it. What comes later, once a slow query has its answer, is a screen of its own and not counted.
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import statistics
+import struct
+import tempfile
+import termios
+import time
+
+from figures import figure
+from interpreters import Failed
+from replay import ROOT, big_trace
+from tables import at_most
+
+SIZE = (30, 100)
+GAP = 0.012        # a screen is drawn when nothing came for this long
+FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE = 0.3, 50, 150, 0.02
+# What is typed: a word is a name below or characters; ~ waits until the answers are there.
+NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "PgDn": b"\x1b[6~", "Right": b"\x1b[C", "Tab": b"\t"}
+TOUR = """j j j k Enter Esc ~ 2 ~ j j j G g Right Right s s Enter ~ j j G g Esc 5 ~ j j PgDn PgDn PgDn G k k g Enter ~ j Esc
+          3 ~ j Enter ~ j j Enter ~ j Esc Esc 4 ~ Enter ~ Esc 6 ~ j Enter ~ PgDn PgDn Esc 0 ~ 7 ~ + + + + Right Right j k n n 8 ~ j j
+          Tab j Tab 9 ~ j j j ] ] ] [ [ G g ? PgDn PgDn Esc ! Esc Esc 1 ~ G g""".split()
+
+
+class Terminal:
+    def __init__(self, argv):
+        self.begun = time.monotonic()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm-256color", LC_ALL="C.UTF-8")
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+            os.execv(argv[0], argv)
+
+    def read(self, timeout, gap=GAP):
+        """What is drawn until nothing came for GAP, and when its last byte came; nothing within TIMEOUT: None."""
+        text, last = b"", None
+        while select.select([self.fd], [], [], gap if last else timeout)[0]:
+            try:
+                text += os.read(self.fd, 65536)
+            except OSError:
+                break
+            last = time.monotonic()
+        return text, last
+
+    def type(self, word):
+        begun = time.monotonic()
+        os.write(self.fd, NAMES.get(word, word.encode()))
+        _, last = self.read(0.25)
+        return (last - begun) * 1000 if last else None
+
+    def memory(self):
+        with open(f"/proc/{self.pid}/status") as file:
+            return int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) / 1024
+
+    def processor(self):
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+def first_screen(program, trace):
+    terminal = Terminal([program, "tui", trace])
+    try:
+        text, last = b"", None
+        while b"Most own time" not in text and b"frames" not in text:
+            more, last = terminal.read(20)
+            if not more:
+                raise Failed("tui: no first screen")
+            text += more
+        return last - terminal.begun
+    finally:
+        terminal.end()
+
+
+def tour(program, trace):
+    """Milliseconds of each key, and the most memory."""
+    terminal = Terminal([program, "tui", trace])
+    times = []
+    try:
+        terminal.read(20, 1.5)
+        for word in TOUR:
+            if word == "~":
+                while terminal.read(2, 0.2)[0]:
+                    pass
+                continue
+            ms = terminal.type(word)
+            if ms is not None:  # a key that changes nothing draws nothing
+                times.append((ms, word))
+        return times, terminal.memory()
+    finally:
+        terminal.end()
+
+
+def idle(program, trace):
+    """Share of a processor that a live view takes while nothing changes."""
+    terminal = Terminal([program, "tui", "--live", trace])
+    try:
+        while terminal.read(3, 1)[0]:
+            pass
+        before, begun = terminal.processor(), time.monotonic()
+        time.sleep(10)
+        return (terminal.processor() - before) / (time.monotonic() - begun)
+    finally:
+        terminal.end()
+
+
+@figure("tui", "dyntrace tui on a large trace", ["python", "figure", "", "measured", "target", "verdict"], [
+    "first screen: from the start of the program to its last byte, best of some; the file is in the page cache",
+    "keys: a tour through all views; what a slow query answers later is drawn then, and not counted"])
+def tui(table, python, options):
+    trace = big_trace(1_000_000 // options.divisor)
+    program = os.path.join(ROOT, "build", "dyntrace")
+    first = min(first_screen(program, trace) for _ in range(5))
+    times, memory = tour(program, trace)
+    times.sort()
+    ms = [each for each, _ in times]
+    p95 = ms[int(len(ms) * 0.95)]
+    table.raw.append({"first_s": first, "keys_ms": times, "memory_mb": memory})
+    table.add(python.version, "first screen", "s", *at_most(first, FIRST_S))
+    table.add(python.version, f"key to screen, 95th percentile of {len(ms)}", "ms", *at_most(p95, KEY_MS, "{:.0f}"))
+    table.add(python.version, "key to screen, median", "ms", f"{statistics.median(ms):.0f}", "", "")
+    table.add(python.version, f"key to screen, slowest ({times[-1][1]})", "ms", f"{ms[-1]:.0f}", "", "")
+    table.add(python.version, "resident memory after the tour", "MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
+    with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as folder:
+        small = os.path.join(folder, "live.db")
+        shutil.copy(big_trace(1000), small)
+        table.add(python.version, "live view while nothing changes", "of a core", *at_most(idle(program, small), IDLE_SHARE, "{:.3f}"))

@@ -1,0 +1,968 @@
+/* tui.c -- `dyntrace tui`: the loop, the screen's frame, and the key table. See tui.h.
+ *
+ * Runs in: the viewer.
+ *
+ *     row 0       name of the trace, the views on the stack ... a note of the one on top
+ *     rows 1 to   the view on top
+ *     last row    a message, a line that is typed, or what the keys are
+ *
+ * Keys never wait for the trace: views ask in threads (tui_work.h) and are drawn
+ * with what they have. With --keys the same code waits before each key until
+ * nothing is asked any more, so that a script sees the same screens every time. */
+#include "tui.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "db.h"
+#include "say.h"
+#include "schema.h"
+#include "sql_words.h"
+#include "state_file.h"
+#include "tui_main.h"
+#include "tui_output.h"
+#include "tui_prompt.h"
+#include "tui_script.h"
+
+enum {
+    STACK = 64,          /* views; the oldest but the first goes when there are more */
+    DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
+    TICK_MS = 500,       /* between two looks at a live trace */
+    SAY = 400,
+};
+
+struct tui {
+    const struct tui_options *options; /* borrowed */
+    struct screen *screen;  /* owned */
+    struct work *work;      /* owned */
+    struct db *db;          /* borrowed, or `fresh`: for what is known at once: names to complete, whether the trace changed */
+    struct view *stack[STACK]; /* owned */
+    int depth;
+    struct prompt prompt;
+    struct prompt_past past;
+    struct sql_words words; /* owned; gathered when first needed */
+    size_t next_word;
+    enum request asked;     /* what the prompt is for */
+    char message[SAY];
+    bool alarm, quit, scripted;
+    char searched[200];
+    int direction;
+    char *path;             /* owned: absolute */
+    dev_t device;
+    ino_t inode;
+    bool gone, replaced;    /* it was told that the file is not there any more, or is another */
+    struct db *fresh;       /* owned: of the file that took its place, or NULL */
+    int64_t version, ticked_ms;
+    const char *seen;       /* borrowed from a db: which one VERSION is of */
+    bool live, hold;
+    struct output output;   /* owned: what the program printed */
+};
+
+/* ---- the key table --------------------------------------------------------- */
+
+const struct binding tui_bindings[] = {
+    {REQUEST_UP, "up", {'k', K_UP}, "a line up", "Moving"},
+    {REQUEST_DOWN, "down", {'j', K_DOWN}, "a line down", NULL},
+    {REQUEST_LEFT, "left", {'h', K_LEFT}, "a column to the left; scroll text, pan the timeline", NULL},
+    {REQUEST_RIGHT, "right", {'l', K_RIGHT}, "to the right", NULL},
+    {REQUEST_PAGE_UP, "page-up", {K_PAGE_UP, K_CONTROL('b')}, "a page up", NULL},
+    {REQUEST_PAGE_DOWN, "page-down", {K_PAGE_DOWN, K_CONTROL('f')}, "a page down", NULL},
+    {REQUEST_HALF_UP, "half-up", {K_CONTROL('u')}, "half a page up", NULL},
+    {REQUEST_HALF_DOWN, "half-down", {K_CONTROL('d')}, "half a page down", NULL},
+    {REQUEST_HOME, "first", {'g', K_HOME}, "to the first line", NULL},
+    {REQUEST_END, "last", {'G', K_END}, "to the last line", NULL},
+    {REQUEST_NEXT_PART, "next-part", {K_TAB}, "to the next part of a text", NULL},
+    {REQUEST_PREVIOUS_PART, "previous-part", {K_BACKTAB}, "to the part before", NULL},
+    {REQUEST_OPEN, "open", {K_ENTER}, "go deeper: what this line, or this number of it, is made of", NULL},
+    {REQUEST_BACK, "back", {K_ESCAPE, 'q', K_BACKSPACE}, "back to the view before; q in the first one ends", NULL},
+    {REQUEST_QUIT, "quit", {'Q'}, "end", NULL},
+    {REQUEST_SEARCH, "search", {'/'}, "search for a text", "Finding"},
+    {REQUEST_SEARCH_NEXT, "search-next", {'n'}, "the next place", NULL},
+    {REQUEST_SEARCH_PREVIOUS, "search-previous", {'N'}, "the place before", NULL},
+    {REQUEST_FILTER, "filter", {'f'}, "only rows with all these words, or an SQL condition such as calls > 10", NULL},
+    {REQUEST_SORT, "sort", {'s'}, "sort by the chosen column; again turns it around", NULL},
+    {REQUEST_SORT_TURN, "sort-turn", {'S'}, "turn the order around", NULL},
+    {REQUEST_VIEW_1, "view-1", {'1'}, "overview", "Views"},
+    {REQUEST_VIEW_2, "view-2", {'2'}, "functions", NULL},
+    {REQUEST_VIEW_3, "view-3", {'3'}, "recompiles, by cause", NULL},
+    {REQUEST_VIEW_4, "view-4", {'4'}, "graph breaks, by reason", NULL},
+    {REQUEST_VIEW_5, "view-5", {'5'}, "ledger: every call of watched code", NULL},
+    {REQUEST_VIEW_6, "view-6", {'6'}, "guards: what they cost", NULL},
+    {REQUEST_VIEW_7, "view-7", {'7'}, "timeline", NULL},
+    {REQUEST_VIEW_8, "view-8", {'8'}, "call tree and flame graph", NULL},
+    {REQUEST_VIEW_9, "view-9", {'9'}, "replay", NULL},
+    {REQUEST_VIEW_0, "view-0", {'0'}, "processes", NULL},
+    {REQUEST_SQL, "query", {'!'}, "SQL: a prompt, and the result as a table", NULL},
+    {REQUEST_HELP, "keys", {'?', K_F1}, "this help", NULL},
+    {REQUEST_COMMAND, "command", {':'}, "a command: any name of this table or of a view, or a line's number", NULL},
+    {REQUEST_EDIT, "edit", {'o'}, "open $EDITOR at the line", "With what is shown"},
+    {REQUEST_COPY, "copy-sql", {'y'}, "copy the SQL of what is shown to the clipboard", NULL},
+    {REQUEST_EXPORT, "export", {'e'}, "write what is shown to a file: rows as CSV, texts as they are", NULL},
+    {REQUEST_INPUT, "input", {'i'}, "type into the view: a query", NULL},
+    {REQUEST_REPLAY, "replay-here", {'r'}, "replay from this line's moment", NULL},
+    {REQUEST_TIMELINE, "timeline-here", {'t'}, "timeline around this line's moment", NULL},
+    {REQUEST_WHATIF, "what-if", {'w'}, "what a change would have made of this", NULL},
+    {REQUEST_ZOOM_IN, "zoom-in", {'+', '='}, "zoom in: timeline, flame graph", NULL},
+    {REQUEST_ZOOM_OUT, "zoom-out", {'-'}, "zoom out", NULL},
+    {REQUEST_ZOOM_ALL, "zoom-all", {'*'}, "all of it", NULL},
+    {REQUEST_TOGGLE, "toggle", {' '}, "fold or unfold; in other views a page down", NULL},
+    {REQUEST_STEP, "step", {']'}, "replay: a step on", NULL},
+    {REQUEST_STEP_BACK, "step-back", {'['}, "replay: a step back", NULL},
+    {REQUEST_RUN, "run", {'}'}, "replay: on to the next breakpoint", NULL},
+    {REQUEST_RUN_BACK, "run-back", {'{'}, "replay: back to the one before", NULL},
+    {REQUEST_BREAKPOINT, "breakpoint", {'b'}, "replay: stop where this happens, or no more", NULL},
+    {REQUEST_CANCEL, "cancel", {K_CONTROL('c'), K_CONTROL('g')}, "cancel what is being asked", "The program"},
+    {REQUEST_REFRESH, "refresh", {'R'}, "ask again", NULL},
+    {REQUEST_FOLLOW, "follow", {'F'}, "live: follow the trace, or hold still", NULL},
+    {REQUEST_OUTPUT, "program-output", {'O'}, "run --live: what the program printed", NULL},
+    {REQUEST_REDRAW, "redraw", {K_CONTROL('l')}, "draw the screen anew", NULL},
+    {REQUEST_STOP, "stop", {K_CONTROL('z')}, "to the shell; fg comes back", NULL},
+    {REQUEST_CLICK, "click", {K_CLICK}, "choose; on the chosen line: open; on a heading: sort", "Mouse"},
+    {REQUEST_DOUBLE, "double-click", {K_DOUBLE}, "open", NULL},
+    {REQUEST_WHEEL_UP, "wheel-up", {K_WHEEL_UP}, "three lines up", NULL},
+    {REQUEST_WHEEL_DOWN, "wheel-down", {K_WHEEL_DOWN}, "three lines down", NULL},
+};
+const size_t tui_binding_count = sizeof tui_bindings / sizeof *tui_bindings;
+
+/* By enum view_kind. */
+static const struct view_ops *const views[VIEW_KINDS] = {
+    [VIEW_OVERVIEW] = &view_overview, [VIEW_FUNCTIONS] = &view_functions, [VIEW_FUNCTION] = &view_function,
+    [VIEW_ENTRIES] = &view_entries, [VIEW_ENTRY] = &view_entry, [VIEW_RECOMPILES] = &view_recompiles, [VIEW_CAUSES] = &view_causes,
+    [VIEW_COMPILES] = &view_compiles, [VIEW_COMPILE] = &view_compile, [VIEW_BREAKS] = &view_breaks, [VIEW_BREAK] = &view_break,
+    [VIEW_LEDGER] = &view_ledger, [VIEW_CALL] = &view_call, [VIEW_GUARDS] = &view_guards, [VIEW_CHECKS] = &view_checks,
+    [VIEW_PROCESSES] = &view_processes, [VIEW_LOSSES] = &view_losses, [VIEW_SQL] = &view_sql, [VIEW_HELP] = &view_help,
+    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline, [VIEW_REPLAY] = &view_replay, [VIEW_WHATIF] = &view_whatif, [VIEW_OUTPUT] = &view_output,
+};
+
+const struct view_ops *tui_view(int kind)
+{
+    return kind >= 0 && kind < VIEW_KINDS ? views[kind] : NULL;
+}
+
+/* ---- targets --------------------------------------------------------------- */
+
+struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
+{
+    return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
+}
+
+struct target target_copy(const struct target *target)
+{
+    struct target copy = target_make(target->kind, target->id, target->where, target->title);
+
+    copy.at_ns = target->at_ns;
+    copy.about = target->about;
+    return copy;
+}
+
+void target_free(struct target *target)
+{
+    free(target->where);
+    free(target->title);
+    *target = (struct target){0};
+}
+
+static bool target_same(const struct target *a, const struct target *b)
+{
+    return a->kind == b->kind && a->id == b->id && (a->where && b->where ? !strcmp(a->where, b->where) : a->where == b->where);
+}
+
+/* ---- what the loop does for views ------------------------------------------ */
+
+struct work *tui_work(struct tui *tui)
+{
+    return tui->work;
+}
+
+struct screen *tui_screen(struct tui *tui)
+{
+    return tui->screen;
+}
+
+const char *tui_path(struct tui *tui)
+{
+    return tui->path;
+}
+
+bool tui_scripted(const struct tui *tui)
+{
+    return tui->scripted;
+}
+
+const struct output *tui_output(struct tui *tui)
+{
+    return tui->options->running ? &tui->output : NULL;
+}
+
+const char *tui_searched(const struct tui *tui)
+{
+    return tui->searched;
+}
+
+void tui_say(struct tui *tui, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(tui->message, sizeof tui->message, format, arguments);
+    va_end(arguments);
+    tui->alarm = false;
+}
+
+void tui_alarm(struct tui *tui, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(tui->message, sizeof tui->message, format, arguments);
+    va_end(arguments);
+    tui->alarm = true;
+}
+
+static void on_error(void *context, const char *line)
+{
+    tui_alarm(context, "%s", line);
+}
+
+static struct view *top(struct tui *tui)
+{
+    return tui->depth ? tui->stack[tui->depth - 1] : NULL;
+}
+
+static void view_end(struct view *view)
+{
+    view->ops->close(view);
+    target_free(&view->target);
+    free(view);
+}
+
+static void view_place(struct tui *tui, struct view *view)
+{
+    view->y = 1;
+    view->x = 0;
+    view->rows = tui->screen->rows - 2;
+    view->columns = tui->screen->columns;
+    if (view->rows < 1)
+        view->rows = 1;
+}
+
+void tui_go(struct tui *tui, const struct target *target)
+{
+    const struct view_ops *ops = tui_view((int)target->kind);
+    struct view *view;
+
+    if (!ops) {
+        tui_alarm(tui, "there is no such view");
+        return;
+    }
+    if (tui->depth && target_same(&top(tui)->target, target) && !target->at_ns)
+        return;
+    if (!(view = calloc(1, ops->size)))
+        return;
+    view->ops = ops;
+    view->tui = tui;
+    view->target = target_copy(target);
+    view_place(tui, view);
+    if (!ops->open(view)) {
+        view_end(view);
+        return;
+    }
+    if (tui->depth == STACK) {
+        view_end(tui->stack[1]);
+        memmove(&tui->stack[1], &tui->stack[2], (STACK - 2) * sizeof *tui->stack);
+        tui->depth--;
+    }
+    tui->stack[tui->depth++] = view;
+}
+
+static void go_kind(struct tui *tui, enum view_kind kind)
+{
+    struct target target = {.kind = kind};
+
+    tui_go(tui, &target);
+}
+
+/* ---- the prompt ------------------------------------------------------------ */
+
+/* Names of commands, then of views; for SQL the trace's own words. */
+static char *complete(void *context, const char *word, bool first, int again)
+{
+    struct tui *tui = context;
+    size_t length = strlen(word);
+    int skip = again;
+
+    if (tui->asked == REQUEST_COMMAND && first) {
+        for (size_t i = 0; i < tui_binding_count + VIEW_KINDS; i++) {
+            const char *name = i < tui_binding_count ? tui_bindings[i].name
+                               : views[i - tui_binding_count] ? views[i - tui_binding_count]->name : NULL;
+            if (name && !strncmp(name, word, length) && skip-- == 0)
+                return strdup(name);
+        }
+        return NULL;
+    }
+    if (!tui->words.count)
+        sql_words_gather(&tui->words, tui->db);
+    return sql_match(word, (const char *const *)tui->words.words, tui->words.count, &tui->next_word, again);
+}
+
+static void ask_line(struct tui *tui, enum request asked, const char *label, const char *text, enum prompt_history history)
+{
+    tui->asked = asked;
+    tui_prompt_begin(&tui->prompt, label, text, history);
+    tui->prompt.complete = complete;
+    tui->prompt.context = tui;
+    tui->message[0] = 0;
+}
+
+void tui_ask(struct tui *tui, const char *label, const char *text, const char *history)
+{
+    ask_line(tui, REQUEST_INPUT, label, text, history && !strcmp(history, "sql") ? HISTORY_SQL : HISTORY_COMMAND);
+}
+
+static void search_from(struct tui *tui, int direction)
+{
+    struct view *view = top(tui);
+
+    if (!tui->searched[0])
+        tui_say(tui, "nothing was searched for; / begins");
+    else if (!view->ops->search)
+        tui_say(tui, "there is nothing to search in this view");
+    else if (!view->ops->search(view, tui->searched, direction))
+        tui_alarm(tui, "%s: not found", tui->searched);
+}
+
+static void request(struct tui *tui, enum request request, const struct key *key);
+static void file_reopen(struct tui *tui);
+
+/* `:name rest`. */
+static void command(struct tui *tui, char *text)
+{
+    char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
+    static const struct key none = {KEY_NONE, 0, 0};
+    long number;
+
+    if (*rest)
+        *rest++ = 0;
+    rest += strspn(rest, " ");
+    if (!*name)
+        return;
+    number = strtol(name, &end, 10);
+    if (!*end && number > 0) {
+        request(tui, REQUEST_HOME, &none);
+        for (long i = 1; i < number && i < 20000000; i++)
+            top(tui)->ops->request(top(tui), REQUEST_DOWN, &none);
+        return;
+    }
+    if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!")) {
+        tui->quit = true;
+        return;
+    }
+    for (int kind = 0; kind < VIEW_KINDS; kind++)
+        if (views[kind] && !strcmp(views[kind]->name, name)) {
+            if (kind == VIEW_FUNCTION || kind == VIEW_ENTRY || kind == VIEW_COMPILE || kind == VIEW_BREAK || kind == VIEW_CALL) {
+                struct target target = {.kind = (enum view_kind)kind, .id = strtoll(rest, NULL, 10)};
+                if (target.id > 0) {
+                    tui_go(tui, &target);
+                    return;
+                }
+                go_kind(tui, kind == VIEW_ENTRY ? VIEW_ENTRIES : kind == VIEW_COMPILE ? VIEW_COMPILES : kind == VIEW_BREAK ? VIEW_BREAKS
+                             : kind == VIEW_CALL ? VIEW_LEDGER : VIEW_FUNCTIONS);
+            } else {
+                go_kind(tui, (enum view_kind)kind);
+            }
+            if (*rest && top(tui)->ops->input)
+                top(tui)->ops->input(top(tui), rest);
+            else if (*rest && top(tui)->ops->filter)
+                top(tui)->ops->filter(top(tui), rest);
+            return;
+        }
+    for (size_t i = 0; i < tui_binding_count; i++)
+        if (!strcmp(tui_bindings[i].name, name)) {
+            struct view *view = top(tui);
+            switch (tui_bindings[i].request) {
+            case REQUEST_SEARCH:
+                snprintf(tui->searched, sizeof tui->searched, "%s", rest);
+                tui->direction = 1;
+                search_from(tui, 1);
+                break;
+            case REQUEST_FILTER:
+                if (view->ops->filter)
+                    view->ops->filter(view, rest);
+                break;
+            case REQUEST_EXPORT:
+                if (*rest && view->ops->export)
+                    view->ops->export(view, rest);
+                else
+                    request(tui, REQUEST_EXPORT, &none);
+                break;
+            default:
+                request(tui, tui_bindings[i].request, &none);
+            }
+            return;
+        }
+    tui_alarm(tui, "%s: no such command; ? lists them", name);
+}
+
+static void prompt_take(struct tui *tui, const struct key *key)
+{
+    enum prompt_state state = tui_prompt_key(&tui->prompt, &tui->past, key);
+    struct view *view = top(tui);
+    char *text = tui->prompt.text;
+
+    if (state != PROMPT_DONE)
+        return;
+    tui->prompt.text = NULL;
+    switch (tui->asked) {
+    case REQUEST_SEARCH:
+        snprintf(tui->searched, sizeof tui->searched, "%s", text);
+        if (*text)
+            search_from(tui, tui->direction = 1);
+        break;
+    case REQUEST_FILTER:
+        view->ops->filter(view, text);
+        break;
+    case REQUEST_EXPORT:
+        if (*text && view->ops->export(view, text) && !tui->message[0])
+            tui_say(tui, "writing %s", text);
+        break;
+    case REQUEST_INPUT:
+        if (view->ops->input)
+            view->ops->input(view, text);
+        break;
+    default:
+        command(tui, text);
+    }
+    free(text);
+}
+
+/* ---- requests that no view takes ------------------------------------------- */
+
+/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of its own, never
+ * part of a command line, and does not begin with a dash. */
+static void edit(struct tui *tui)
+{
+    struct view *view = top(tui);
+    char *file = NULL, *path = NULL, line[32];
+    const char *editor = getenv("VISUAL") && *getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
+    int64_t number = 0;
+    struct stat st;
+    pid_t child;
+    int status = 0;
+
+    if (!view->ops->place || !view->ops->place(view, &file, &number)) {
+        tui_say(tui, "no source belongs to this line");
+        goto out;
+    }
+    if (stat(file, &st) != 0) {
+        tui_alarm(tui, "%s: %s", file, strerror(errno));
+        goto out;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        tui_alarm(tui, "%s: not a regular file", file);
+        goto out;
+    }
+    if (!tui->screen->terminal) {
+        tui_say(tui, "%s +%" PRId64 " %s", editor ? editor : "vi", number, file);
+        goto out;
+    }
+    if (asprintf(&path, "%s%s", file[0] == '/' ? "" : "./", file) < 0) {
+        path = NULL;
+        goto out;
+    }
+    snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
+    screen_suspend(tui->screen);
+    child = fork();
+    if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
+        setenv("DYNTRACE_EDITOR", editor && *editor ? editor : "vi", 1);
+        execl("/bin/sh", "sh", "-c", "exec $DYNTRACE_EDITOR \"$@\"", "sh", line, path, (char *)NULL);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    screen_resume(tui->screen);
+    if (child < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+        tui_alarm(tui, "%s: cannot be run; set EDITOR", editor ? editor : "vi");
+out:
+    free(file);
+    free(path);
+}
+
+static void copy(struct tui *tui)
+{
+    struct view *view = top(tui);
+    char *sql = view->ops->sql ? view->ops->sql(view) : NULL;
+
+    if (sql) {
+        screen_copy(tui->screen, sql);
+        tui_say(tui, "copied: %.300s", sql);
+    } else {
+        tui_say(tui, "this view is not one query");
+    }
+    free(sql);
+}
+
+static void export(struct tui *tui)
+{
+    struct view *view = top(tui);
+    char name[80];
+
+    if (!view->ops->export) {
+        tui_say(tui, "this view cannot be exported");
+        return;
+    }
+    snprintf(name, sizeof name, "%s.%s", view->ops->name, view->ops->filter ? "csv" : "txt");
+    ask_line(tui, REQUEST_EXPORT, "write to: ", name, HISTORY_FILE);
+}
+
+/* Open KIND about what the line of the view on top is about. */
+static void go_subject(struct tui *tui, enum view_kind kind)
+{
+    struct view *view = top(tui);
+    struct target subject = {0}, target;
+
+    if (view->ops->subject)
+        view->ops->subject(view, &subject);
+    target = target_make(kind, subject.id, NULL, NULL);
+    target.at_ns = subject.at_ns;
+    target.about = subject.kind;
+    tui_go(tui, &target);
+    target_free(&target);
+    target_free(&subject);
+}
+
+static void back(struct tui *tui)
+{
+    if (tui->depth > 1)
+        view_end(tui->stack[--tui->depth]);
+    else
+        tui_say(tui, "this is the first view; q or :quit ends");
+}
+
+static void refresh_all(struct tui *tui)
+{
+    for (int i = 0; i < tui->depth; i++)
+        if (tui->stack[i]->ops->refresh)
+            tui->stack[i]->ops->refresh(tui->stack[i]);
+}
+
+static void request(struct tui *tui, enum request request, const struct key *key)
+{
+    struct view *view = top(tui);
+
+    if (view->ops->request(view, request, key))
+        return;
+    switch (request) {
+    case REQUEST_BACK:
+        if (tui->depth == 1 && key->code == 'q')
+            tui->quit = true;
+        else
+            back(tui);
+        break;
+    case REQUEST_QUIT:
+        tui->quit = true;
+        break;
+    case REQUEST_SEARCH:
+        ask_line(tui, request, "/", "", HISTORY_SEARCH);
+        break;
+    case REQUEST_SEARCH_NEXT:
+        search_from(tui, 1);
+        break;
+    case REQUEST_SEARCH_PREVIOUS:
+        search_from(tui, -1);
+        break;
+    case REQUEST_FILTER:
+        if (view->ops->filter)
+            ask_line(tui, request, "filter: ", "", HISTORY_FILTER);
+        else
+            tui_say(tui, "there are no rows to filter in this view");
+        break;
+    case REQUEST_VIEW_1: case REQUEST_VIEW_2: case REQUEST_VIEW_3: case REQUEST_VIEW_4: case REQUEST_VIEW_5:
+    case REQUEST_VIEW_6: case REQUEST_VIEW_7: case REQUEST_VIEW_8: case REQUEST_VIEW_9: case REQUEST_VIEW_0: {
+        static const enum view_kind kinds[] = {VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_RECOMPILES, VIEW_BREAKS, VIEW_LEDGER,
+                                               VIEW_GUARDS, VIEW_TIMELINE, VIEW_FLAME, VIEW_REPLAY, VIEW_PROCESSES};
+        go_kind(tui, kinds[request - REQUEST_VIEW_1]);
+        break;
+    }
+    case REQUEST_SQL:
+        go_kind(tui, VIEW_SQL);
+        break;
+    case REQUEST_HELP:
+        go_kind(tui, VIEW_HELP);
+        break;
+    case REQUEST_COMMAND:
+        ask_line(tui, request, ":", "", HISTORY_COMMAND);
+        break;
+    case REQUEST_EDIT:
+        edit(tui);
+        break;
+    case REQUEST_COPY:
+        copy(tui);
+        break;
+    case REQUEST_EXPORT:
+        export(tui);
+        break;
+    case REQUEST_REPLAY:
+        go_subject(tui, VIEW_REPLAY);
+        break;
+    case REQUEST_TIMELINE:
+        go_subject(tui, VIEW_TIMELINE);
+        break;
+    case REQUEST_WHATIF:
+        go_subject(tui, VIEW_WHATIF);
+        break;
+    case REQUEST_TOGGLE:
+        view->ops->request(view, REQUEST_PAGE_DOWN, key);
+        break;
+    case REQUEST_CANCEL:
+        tui_say(tui, "nothing is being asked; q goes back, Q ends");
+        break;
+    case REQUEST_REFRESH:
+        if (tui->replaced)
+            file_reopen(tui);
+        refresh_all(tui);
+        break;
+    case REQUEST_FOLLOW:
+        tui->hold = !tui->hold;
+        tui_say(tui, !tui->live ? "the trace is not live" : tui->hold ? "holding still; F follows again" : "following");
+        break;
+    case REQUEST_OUTPUT:
+        go_kind(tui, VIEW_OUTPUT);
+        break;
+    case REQUEST_REDRAW:
+        screen_resize(tui->screen, tui->screen->rows, tui->screen->columns);
+        break;
+    case REQUEST_STOP:
+        screen_stop(tui->screen);
+        break;
+    default:
+        tui_say(tui, "that means nothing in this view; ? lists the keys");
+        break;
+    }
+}
+
+static void key_take(struct tui *tui, const struct key *key)
+{
+    if (key->code == K_RESIZE) {
+        screen_resize(tui->screen, key->y, key->x);
+        for (int i = 0; i < tui->depth; i++)
+            view_place(tui, tui->stack[i]);
+        return;
+    }
+    if (key->code == K_CLOSED) {
+        tui->quit = true;
+        return;
+    }
+    if (tui->prompt.active) {
+        prompt_take(tui, key);
+        return;
+    }
+    tui->message[0] = 0;
+    for (size_t i = 0; i < tui_binding_count; i++)
+        for (int k = 0; k < 4 && tui_bindings[i].keys[k]; k++)
+            if (tui_bindings[i].keys[k] == key->code) {
+                request(tui, tui_bindings[i].request, key);
+                return;
+            }
+    tui_say(tui, "no such key; ? lists them");
+}
+
+/* ---- drawing --------------------------------------------------------------- */
+
+/* "words.db > functions > scale": as many of the last views as there is room for. */
+static void bar_draw(struct tui *tui)
+{
+    struct screen *screen = tui->screen;
+    struct view *view = top(tui);
+    const char *slash = strrchr(tui->path, '/');
+    int note = screen_width(screen, view->note, screen->columns / 2), x = 1, from = tui->depth - 1, room;
+    bool busy = view->busy && !tui->scripted;
+
+    screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
+    if (note)
+        screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
+    if (busy)
+        screen_put(screen, 0, screen->columns - note - 5, 3, STYLE_BAR, "...");
+    room = screen->columns - note - 6;
+    x += screen_put(screen, 0, x, room / 3, STYLE_BAR, slash ? slash + 1 : tui->path);
+    if (tui->live)
+        x += screen_put(screen, 0, x, room - x, STYLE_BAR, tui->hold ? " (held)" : " (live)");
+    /* From the last one back, while they fit. */
+    for (int used = x; from >= 0; from--) {
+        int wide = 3 + screen_width(screen, tui->stack[from]->ops->name, 40);
+        if (from == tui->depth - 1)
+            wide += 1 + screen_width(screen, view->title, 100);
+        if (used + wide > room && from < tui->depth - 1)
+            break;
+        used += wide;
+    }
+    for (int i = from + 1; i < tui->depth; i++) {
+        const struct view *each = tui->stack[i];
+        x += screen_put(screen, 0, x, room - x, STYLE_BAR, " > ");
+        x += screen_put(screen, 0, x, room - x, STYLE_BAR, each->ops->name);
+        if (i == tui->depth - 1 && each->title[0]) {
+            x += screen_put(screen, 0, x, room - x, STYLE_BAR, " ");
+            x += screen_put(screen, 0, x, room - x, STYLE_BAR, each->title);
+        }
+    }
+}
+
+static void foot_draw(struct tui *tui)
+{
+    struct screen *screen = tui->screen;
+    int y = screen->rows - 1;
+
+    if (tui->prompt.active)
+        tui_prompt_draw(&tui->prompt, screen);
+    else if (tui->message[0])
+        screen_put(screen, y, 0, screen->columns, tui->alarm ? STYLE_ALARM : STYLE_NORMAL, tui->message);
+    else if (tui->output.bytes && top(tui)->ops != &view_output) {
+        char *last = output_last(&tui->output);
+        int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
+        screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last ? last : "");
+        free(last);
+    } else
+        screen_put(screen, y, 0, screen->columns, STYLE_DIM, screen->columns < 72
+                   ? "Enter opens  Esc back  ? keys  q ends"
+                   : "Enter opens  Esc back  / search  f filter  s sort  1-9 views  : command  ? keys  q ends");
+}
+
+static void settle(struct tui *tui)
+{
+    for (int i = 0; i < tui->depth; i++)
+        tui->stack[i]->ops->settle(tui->stack[i]);
+}
+
+static bool too_small(const struct tui *tui)
+{
+    return tui->screen->rows < SCREEN_ROWS_LEAST || tui->screen->columns < SCREEN_COLUMNS_LEAST;
+}
+
+static void draw(struct tui *tui)
+{
+    struct screen *screen = tui->screen;
+
+    screen_clear(screen);
+    if (too_small(tui)) {
+        screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD, "too small: 40x12 is needed");
+    } else {
+        top(tui)->ops->draw(top(tui), screen);
+        bar_draw(tui);
+        foot_draw(tui);
+    }
+    screen_show(screen);
+}
+
+/* ---- a trace that changes -------------------------------------------------- */
+
+/* The file under its name is not the one that was opened. */
+static void file_look(struct tui *tui)
+{
+    struct stat st;
+
+    if (tui->gone || tui->replaced)
+        return;
+    if (stat(tui->path, &st) != 0) {
+        tui->gone = true;
+        tui_alarm(tui, "the trace was deleted; what it had can still be read here");
+    } else if (st.st_dev != tui->device || st.st_ino != tui->inode) {
+        tui->replaced = true;
+        if (!tui->live)
+            tui_alarm(tui, "the trace was replaced by another file; R looks into that");
+    }
+}
+
+/* The file that has its name now. */
+static void file_reopen(struct tui *tui)
+{
+    struct stat st;
+    struct db *fresh = db_open(tui->path);
+
+    if (!fresh || stat(tui->path, &st) != 0) {
+        db_close(fresh);
+        return;
+    }
+    db_close(tui->fresh);
+    tui->db = tui->fresh = fresh;
+    tui->device = st.st_dev;
+    tui->inode = st.st_ino;
+    tui->gone = tui->replaced = false;
+    work_reconnect(tui->work);
+}
+
+static void tick(struct tui *tui)
+{
+    int64_t version;
+    char *state;
+
+    tui->ticked_ms = work_now();
+    file_look(tui);
+    if (!tui->live || (tui->hold && !tui->replaced))
+        return;
+    if (tui->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
+        file_reopen(tui);
+    version = db_integer(tui->db, 0, "PRAGMA data_version");
+    if (version == tui->version && db_path(tui->db) == tui->seen)
+        return;
+    tui->version = version;
+    tui->seen = db_path(tui->db);
+    state = db_meta(tui->db, "state");
+    if (state && strcmp(state, "recording") != 0)
+        work_reconnect(tui->work); /* frames were joined to the file without SQLite: a connection need not know of that */
+    refresh_all(tui);
+    if (state && strcmp(state, "recording") != 0) {
+        tui->live = false;
+        tui_say(tui, "the program has ended: the trace is %s", state);
+    }
+    free(state);
+}
+
+/* ---- the loop -------------------------------------------------------------- */
+
+/* Wait until nothing is asked any more, and all of it is shown. */
+static void calm(struct tui *tui)
+{
+    do {
+        struct pollfd ended = {work_fd(tui->work), POLLIN, 0};
+        work_quiet(tui->work);
+        settle(tui);
+        if (!work_pending(tui->work))
+            break;
+        poll(&ended, 1, 1000);
+    } while (true);
+    settle(tui);
+    while (work_pending(tui->work)) {
+        usleep(500);
+        settle(tui);
+    }
+    settle(tui);
+}
+
+static void keys_play(struct tui *tui, const char *keys)
+{
+    /* A word begins after a space. */
+    char *spaced = NULL;
+    const char *at;
+    struct key key;
+
+    if (asprintf(&spaced, " %s", keys) < 0)
+        return;
+    at = spaced;
+    calm(tui);
+    draw(tui);
+    while (!tui->quit && script_key(&at, &key)) {
+        key_take(tui, &key);
+        calm(tui);
+        draw(tui);
+    }
+    free(spaced);
+}
+
+static void wait_for_something(struct tui *tui)
+{
+    int64_t since = work_now() - tui->ticked_ms;
+    struct pollfd polled[3] = {{tui->screen->keys_fd, POLLIN, 0}, {work_fd(tui->work), POLLIN, 0}, {tui->options->output_fd, POLLIN, 0}};
+
+    poll(polled, tui->output.open ? 3 : 2, since >= TICK_MS ? 0 : (int)(TICK_MS - since));
+    if (tui->output.open && polled[2].revents)
+        tui->output.open = output_read(&tui->output, tui->options->output_fd);
+    if (polled[1].revents)
+        work_quiet(tui->work);
+}
+
+/* Give what a key asked a moment, so that the next screen has it. */
+static void settle_soon(struct tui *tui)
+{
+    int64_t until = work_now() + DRAW_WAIT_MS;
+
+    settle(tui);
+    while (top(tui)->busy && work_now() < until) {
+        struct pollfd ended = {work_fd(tui->work), POLLIN, 0};
+        if (poll(&ended, 1, (int)(until - work_now())) <= 0)
+            break;
+        work_quiet(tui->work);
+        settle(tui);
+    }
+}
+
+static void loop(struct tui *tui)
+{
+    while (!tui->quit) {
+        struct key key;
+        bool any = false;
+        settle_soon(tui);
+        draw(tui);
+        wait_for_something(tui);
+        /* All keys that are there, then one screen: a held key does not queue up. */
+        while (!tui->quit && (key = screen_key(tui->screen)).code != KEY_NONE) {
+            key_take(tui, &key);
+            settle(tui);
+            any = true;
+        }
+        if (!any && work_now() - tui->ticked_ms >= TICK_MS)
+            tick(tui);
+    }
+}
+
+int tui_run(const struct tui_options *options, struct db *db, struct screen *screen)
+{
+    struct tui *tui = calloc(1, sizeof *tui);
+    struct stat st;
+    int status = 2;
+
+    if (!tui) {
+        screen_close(screen);
+        say_error("out of memory");
+        return 2;
+    }
+    tui->options = options;
+    tui->screen = screen;
+    tui->db = db;
+    tui->live = options->live;
+    tui->path = realpath(db_path(db), NULL);
+    if (!tui->path || stat(tui->path, &st) != 0) {
+        say_error("%s: %s", db_path(db), strerror(errno));
+        goto out;
+    }
+    tui->device = st.st_dev;
+    tui->inode = st.st_ino;
+    if (!(tui->work = work_open(tui->path)))
+        goto out;
+    tui->scripted = options->keys != NULL;
+    tui->output.open = options->running;
+    past_read(&tui->past, options->keys ? NULL : state_file("tui_history"));
+    say_divert(on_error, tui);
+    go_kind(tui, VIEW_OVERVIEW);
+    if (options->keys)
+        keys_play(tui, options->keys);
+    tui->scripted = false;
+    if (options->dump)
+        screen_dump(screen, stdout);
+    else if (!tui->quit)
+        loop(tui);
+    status = 0;
+out:
+    say_divert(NULL, NULL);
+    while (tui->depth)
+        view_end(tui->stack[--tui->depth]);
+    work_close(tui->work);
+    tui_prompt_free(&tui->prompt);
+    past_free(&tui->past);
+    db_close(tui->fresh);
+    screen_close(screen);
+    output_print(&tui->output, STDOUT_FILENO); /* where it would have been printed */
+    free(tui->output.text);
+    sql_words_free(&tui->words);
+    free(tui->path);
+    free(tui);
+    return status;
+}

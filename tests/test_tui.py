@@ -1,0 +1,471 @@
+"""dyntrace tui: the screen is the assertion. Keys go in, the screen comes out as text and is compared with the one in
+golden/tui/; in a real terminal (tmux) it is the same text.
+
+After a wanted change: TUI_RENEW=1 pytest tests/test_tui.py, then read the difference."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from tui_trace import SCHEMA, SOURCE, make_trace
+
+GOLDEN = Path(__file__).resolve().parent / "golden" / "tui"
+SIZES = ("80x24", "40x12", "200x60")
+RENEW = os.environ.get("TUI_RENEW")
+
+# Name of the golden file: keys that lead there from the first screen.
+VIEWS = {
+    "overview": "",
+    "functions": "2",
+    "functions-sorted": "2 Right Right s",
+    "functions-filter": "2 f recompiles Space > Space 0 Enter",
+    "function": "2 Enter",
+    "function-source": "2 Enter G",
+    "entries": ":entries Enter",
+    "entry": ":entries Enter j Enter",
+    "entry-bytecode": ":entries Enter Enter G",
+    "recompiles": "3",
+    "causes": "3 Enter",
+    "compile": "3 Enter j Enter",
+    "compiles": ":compiles Enter",
+    "breaks": "4",
+    "break": "4 Enter",
+    "ledger": "5",
+    "ledger-end": "5 G",
+    "ledger-filter": "5 f limit Enter",
+    "ledger-search": "5 /Net Enter n",
+    "call": "5 j j j j j j j Enter",
+    "guards": "6",
+    "checks": "6 Right Right Right Right Enter",
+    "timeline": "7",
+    "timeline-zoomed": "7 n + + + + + +",
+    "flame": "8",
+    "flame-graph": "8 Tab j j",
+    "replay": "9",
+    "replay-miss": "9 ] ] ] ]",
+    "replay-stop": "9 b Enter }",
+    "replay-filter": "9 f outcome Space limit Enter",
+    "what-if": "3 Enter j Enter w",
+    "what-if-asked": ":what-if Space recompile_limit=2 Enter",
+    "processes": "0",
+    "losses": ":losses Enter",
+    "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
+    "sql-error": ":sql Space SELECT Space nothing Enter",
+    "help": "?",
+    "prompt": "2 f self Space > 1",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the trace and the source that it names."""
+    folder = tmp_path_factory.mktemp("tui")
+    make_trace(folder / "t.db")
+    make_trace(folder / "plain.db", hostile=False)
+    (folder / "model.py").write_text(SOURCE)
+    os.utime(folder / "model.py", (1600000000, 1600000000))
+    return folder
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "LANG", "LC_CTYPE", "EDITOR", "VISUAL")}
+    return {**kept, "LC_ALL": "C.UTF-8", **more}
+
+
+def run(dyntrace, place, *arguments, status=0, **rest):
+    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=120,
+                          env=rest.pop("env", environment()), **rest)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def dump(dyntrace, place, keys, size="80x24", trace="t.db", **rest):
+    return run(dyntrace, place, trace, "--dump", "--screen", size, "--keys", keys, **rest).stdout
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_screen_of_each_view(dyntrace, place, name):
+    screens = "".join(f"==== {size}: {VIEWS[name]}\n{dump(dyntrace, place, VIEWS[name], size)}" for size in SIZES)
+    golden = GOLDEN / f"{name}.txt"
+    if RENEW:
+        golden.write_text(screens)
+    assert screens == golden.read_text(), f"TUI_RENEW=1 writes {golden} anew"
+
+
+def test_the_documents_list_every_key_and_view(dyntrace, place):
+    out = dump(dyntrace, place, "?", "200x200")
+    text = (Path(__file__).resolve().parents[1] / "docs" / "tui.md").read_text()
+    named = re.findall(r"^  (\S.{14}) (.*?)  :(\S+)$", "\n".join(line[1:] for line in out.splitlines()), re.M)
+    assert len(named) > 50
+    for keys, words, name in named:
+        assert f"| `{keys.strip()}` | {words} | `:{name}` |" in text
+    for name in VIEWS:
+        if name in ("functions", "ledger", "replay", "what-if", "flame"):
+            assert f"| `{name}` |" in text
+
+
+def test_a_screen_has_its_size_and_no_controls(dyntrace, place):
+    for keys in VIEWS.values():
+        for size in SIZES:
+            columns, rows = map(int, size.split("x"))
+            out = dump(dyntrace, place, keys, size)
+            assert out.count("\n") == rows
+            assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u200b-\u200f\u202a-\u202e]", out)
+
+
+def test_every_key_in_every_view(dyntrace, place):
+    """None of them fails, and one that leads deeper can be taken back."""
+    keys = ("k j h l PgUp PgDn C-u C-d g G Tab S-Tab Space + - * s S n N y R F C-l C-c [ ] { } b o Click:5,5 Double:5,6 WheelUp WheelDown"
+            " / x Enter f x Enter f Enter : 3 Enter e Esc i Esc r Esc t Esc w Esc ? Esc Enter Esc")
+    for name, start in VIEWS.items():
+        if name in ("prompt", "help"):
+            continue
+        out = dump(dyntrace, place, f"{start} {keys}")
+        assert out.count("\n") == 24, name
+
+
+def test_going_back_finds_the_place_again(dyntrace, place):
+    before = dump(dyntrace, place, "5 j j j j Right")
+    assert dump(dyntrace, place, "5 j j j j Right Left Enter Esc Right") == before
+    assert dump(dyntrace, place, "5 j j j j Right 2 G Enter Esc Esc") == before
+
+
+def test_numbers_lead_to_their_rows(dyntrace, place):
+    rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2 AND outcome = 1").fetchone()[0]
+    out = dump(dyntrace, place, "2 Right Right Enter")
+    assert "> ledger step" in out.splitlines()[0] and out.splitlines()[0].endswith(f"1/{rows}")
+
+
+def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
+    """A new user: dyntrace run, dyntrace tui, Enter."""
+    shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
+    trace = record([shapes])
+    out = dump(dyntrace, tmp_path, "Enter j Enter", trace=str(trace.path), size="100x30")
+    assert "> compile total" in out and re.search(r"L\['values'\] .*size\[0\] = \d+", out)
+
+
+def test_sql_is_read_only_and_said_so(dyntrace, place):
+    assert "only" in dump(dyntrace, place, ":sql Space DELETE Space FROM Space lookup Enter")
+    assert "only" in dump(dyntrace, place, ":sql Space ATTACH Space 'x' Space AS Space y Enter")
+    assert "stdev_of_nothing" in dump(dyntrace, place, "5 f stdev_of_nothing(1)>2 Enter", "200x60")
+
+
+def test_export_writes_what_is_shown(dyntrace, place):
+    for name in ("ledger.csv", "half.csv", "text.txt"):
+        (place / name).unlink(missing_ok=True)
+    assert "50 rows written" in dump(dyntrace, place, "5 f limit Enter e Enter", trace="plain.db")
+    lines = (place / "ledger.csv").read_text().splitlines()
+    assert len(lines) == 51 and lines[0].startswith("lookup_id,at,outcome,function")
+    assert "exists already" in dump(dyntrace, place, "5 e Enter")
+    assert len((place / "ledger.csv").read_text().splitlines()) == 51
+    assert "lines written" in dump(dyntrace, place, "2 Enter :export Space text.txt Enter")
+    assert "\x01" not in (place / "text.txt").read_text() and "Cache entries" in (place / "text.txt").read_text()
+    limited = subprocess.run(["bash", "-c", f"ulimit -f 8; exec {dyntrace} tui plain.db --dump --keys '5 :export Space half.csv Enter'"], cwd=place,
+                             capture_output=True, text=True, env=environment())
+    assert "not exported" in limited.stdout and "File too large" in limited.stdout and not (place / "half.csv").exists()
+    assert not list(place.glob("half.csv*"))
+
+
+def test_the_sql_of_a_list_finds_its_rows(dyntrace, place):
+    out = dump(dyntrace, place, "3 y", "1000x24")
+    sql = out.splitlines()[-1]
+    assert sql.startswith("copied: SELECT * FROM (WITH decided")
+
+
+def test_source_that_is_missing_or_changed_is_told(dyntrace, place, tmp_path):
+    shutil.copy(place / "t.db", tmp_path / "t.db")
+    assert "cannot be read here: No such file" in dump(dyntrace, tmp_path, "2 Enter G")
+    (tmp_path / "model.py").write_text(SOURCE)
+    assert "changed after this was recorded" in dump(dyntrace, tmp_path, "2 Enter", "80x60")
+    (tmp_path / "model.py").write_text("short\n")
+    assert "has changed since" in dump(dyntrace, tmp_path, "2 Enter G")
+    (tmp_path / "model.py").unlink()
+    os.mkfifo(tmp_path / "model.py")
+    assert "not a regular file" in dump(dyntrace, tmp_path, "2 Enter G")
+
+
+def test_ascii_where_the_locale_or_the_user_wants_it(dyntrace, place):
+    for out in (dump(dyntrace, place, "8", env=environment(LC_ALL="C")),
+                run(dyntrace, place, "t.db", "--dump", "--ascii", "--keys", "2 Enter").stdout):
+        assert out.isascii()
+
+
+def test_an_empty_trace_and_one_without_decisions(dyntrace, place, tmp_path):
+    db = sqlite3.connect(tmp_path / "bare.db")
+    db.executescript(SCHEMA)
+    db.close()
+    make_trace(tmp_path / "old.db", 50)
+    db = sqlite3.connect(tmp_path / "old.db")
+    for table in ("lookup", "guard_check", "compile", "cache_entry", "recompile_cause", "graph_break"):
+        db.execute(f"DROP TABLE {table}")
+    db.commit()
+    db.close()
+    for keys in VIEWS.values():
+        assert dump(dyntrace, tmp_path, keys, trace="bare.db").count("\n") == 24
+        assert dump(dyntrace, tmp_path, keys, trace="old.db").count("\n") == 24
+    assert "nothing was compiled again" in dump(dyntrace, tmp_path, "3", trace="bare.db")
+    assert "no such table" in dump(dyntrace, tmp_path, "5", trace="old.db")
+    assert "frames only" in dump(dyntrace, tmp_path, "", trace="old.db")
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["nothing.db", "--dump"], "nothing.db: No such file"),
+    (["empty.db", "--dump"], "not"),
+    (["text.db", "--dump"], "not an SQLite database"),
+    (["newer.db", "--dump"], "made by a newer dyntrace"),
+    (["t.db"], "not a terminal"),
+    (["t.db", "--screen", "80"], "not a size"),
+    (["t.db", "--screen", "80x24"], "--screen is for --dump"),
+    (["t.db", "--nonsense"], "no such option"),
+    (["t.db", "t.db"], "one trace"),
+    (["t.db", "--keys"], "what?"),
+])
+def test_errors_are_one_line(dyntrace, place, arguments, words):
+    (place / "empty.db").write_bytes(b"")
+    (place / "text.db").write_text("no database at all, but long enough to be looked at " * 30)
+    if not (place / "newer.db").exists():
+        db = sqlite3.connect(make_trace(place / "newer.db", 10))
+        db.execute("UPDATE meta SET value = 99 WHERE key = 'schema_version'")
+        db.commit()
+        db.close()
+    done = run(dyntrace, place, *arguments, status=2, stdin=subprocess.DEVNULL)
+    assert words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout
+
+
+# ---- in a real terminal ----------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A tmux of its own."""
+
+    def __init__(self, folder, columns, rows, command, **env):
+        self.socket = f"dyntrace-{os.getpid()}-{time.monotonic_ns()}"
+        self.env = environment(**env)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(folder), "bash --norc")
+        self.tmux("set", "-g", "status", "off")
+        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        self.wait(lambda screen: "bash" in screen)
+        self.type(f"PS1='ready> '; {' '.join(f'export {k}={v};' for k, v in env.items())} clear; stty size", "Enter")
+        self.wait(lambda screen: f"{rows} {columns}" in screen)
+        self.type(f"clear; {command}", "Enter")
+
+    def tmux(self, *arguments, check=True):
+        return subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=check, env=self.env).stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait(self, good, seconds=20):
+        end = time.time() + seconds
+        while time.time() < end:
+            screen = self.screen()
+            if good(screen):
+                return screen
+            time.sleep(0.05)
+        raise AssertionError(f"never came; the screen is\n{screen}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.tmux("kill-server", check=False)
+
+
+
+needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
+
+
+def rows_of(screen):
+    return [line.rstrip() for line in screen.rstrip("\n").split("\n")]
+
+
+@needs_tmux
+@pytest.mark.parametrize("size", SIZES)
+def test_the_terminal_shows_what_the_dump_shows(dyntrace, place, size):
+    columns, rows = map(int, size.split("x"))
+    with Terminal(place, columns, rows, f"{dyntrace} tui plain.db") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        path = ""
+        for step in ("", "Enter", "Escape", "2", "Enter", "Escape", "5", "3", "Enter", "6", "8", "0", "?"):
+            if step:
+                terminal.type(step)
+                path += " " + step.replace("Escape", "Esc")
+            wanted = rows_of(dump(dyntrace, place, path, size, trace="plain.db"))
+            terminal.wait(lambda screen: rows_of(screen) == wanted)
+
+
+@needs_tmux
+def test_wide_and_combining_characters_stand_where_they_should(dyntrace, place):
+    with Terminal(place, 100, 30, f"{dyntrace} tui t.db") as terminal:
+        terminal.wait(lambda screen: "t.db > overview" in screen)
+        terminal.type("2")
+        wanted = rows_of(dump(dyntrace, place, "2", "100x30"))
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+
+
+@needs_tmux
+def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
+    crash = [] if b"__asan_init" in Path(dyntrace).read_bytes() else [signal.SIGSEGV]  # a sanitizer takes that one itself
+    for how in ("q", "Q", signal.SIGTERM, signal.SIGHUP, *crash):
+        with Terminal(place, 80, 24, f"stty -g > before; {dyntrace} tui plain.db; echo status $?; stty -g > after; cmp before after && echo the same") as terminal:
+            terminal.wait(lambda screen: "plain.db > overview" in screen)
+            if isinstance(how, str):
+                terminal.type(how)
+            else:
+                found = subprocess.run(["pgrep", "-f", f"^{dyntrace} tui plain.db"], capture_output=True, text=True).stdout.split()
+                os.kill(int(found[0]), how)
+            screen = terminal.wait(lambda screen: "ready>" in screen.rstrip().split("\n")[-1])
+            assert "the same" in screen and f"status {0 if isinstance(how, str) else 128 + how}" in screen
+            assert "overview" not in screen  # the other screen is gone
+
+
+@needs_tmux
+def test_stopped_and_continued(dyntrace, place):
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("5")
+        terminal.wait(lambda screen: "> ledger" in screen)
+        terminal.type("C-z")
+        terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
+        terminal.type("fg", "Enter")
+        terminal.wait(lambda screen: "> ledger" in screen)
+        terminal.type("j")
+        terminal.wait(lambda screen: ">         2" in screen)
+
+
+@needs_tmux
+def test_resized(dyntrace, place):
+    with Terminal(place, 100, 30, f"{dyntrace} tui plain.db") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("2")
+        for columns, rows in ((40, 12), (120, 40), (39, 11), (80, 24)):
+            terminal.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+            wanted = rows_of(dump(dyntrace, place, "2", f"{columns}x{rows}", trace="plain.db"))
+            terminal.wait(lambda screen: rows_of(screen) == wanted)
+
+
+@needs_tmux
+def test_terminals_that_will_not_do(dyntrace, place):
+    for term, words in (("no-such-terminal", "is not known here"), ("dumb", "cannot move its cursor")):
+        with Terminal(place, 80, 24, f"TERM={term} {dyntrace} tui plain.db; echo status $?") as terminal:
+            screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
+            assert words in screen.replace("\n", "") and "status 2" in screen
+
+
+@needs_tmux
+def test_colours_only_where_they_are_wanted(dyntrace, place):
+    for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
+        with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", **env) as terminal:
+            terminal.wait(lambda screen: "plain.db > overview" in screen and "hit  " in screen)
+            assert bool(re.search(r"\x1b\[[0-9;]*(3[1-7]|38;5)", terminal.tmux("capture-pane", "-p", "-e"))) == coloured
+
+
+@needs_tmux
+def test_keys_come_from_the_terminal_when_stdin_is_a_pipe(dyntrace, place):
+    with Terminal(place, 80, 24, f"echo 5 | {dyntrace} tui plain.db") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("5")
+        terminal.wait(lambda screen: "> ledger" in screen)
+
+
+@needs_tmux
+def test_a_trace_that_is_deleted_or_replaced_under_it(dyntrace, place, tmp_path):
+    for change, words in ((lambda path: path.unlink(), "was deleted"), (lambda path: shutil.copy(place / "t.db", path.with_suffix(".new")) and
+                                                                        os.replace(path.with_suffix(".new"), path), "was replaced")):
+        shutil.copy(place / "plain.db", tmp_path / "p.db")
+        with Terminal(tmp_path, 80, 24, f"{dyntrace} tui p.db") as terminal:
+            terminal.wait(lambda screen: "p.db > overview" in screen)
+            change(tmp_path / "p.db")
+            terminal.wait(lambda screen: words in screen)
+            terminal.type("2")
+            terminal.wait(lambda screen: "> functions" in screen and "step" in screen)
+            if words == "was replaced":
+                assert "evil" not in terminal.screen()
+                terminal.type("R")
+                terminal.wait(lambda screen: "evil" in screen)
+
+
+@needs_tmux
+def test_the_editor_opens_at_the_line(dyntrace, place):
+    editor = place / "editor.sh"
+    editor.write_text("#!/bin/sh\necho \"$@\" > edited\n")
+    editor.chmod(0o755)
+    (place / "edited").unlink(missing_ok=True)
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", EDITOR=str(editor)) as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("4")
+        terminal.wait(lambda screen: "> breaks" in screen and "step" in screen)
+        terminal.type("o")
+        end = time.time() + 10
+        while not (place / "edited").exists() and time.time() < end:
+            time.sleep(0.05)
+        terminal.wait(lambda screen: "> breaks" in screen)
+    assert (place / "edited").read_text() == "+7 ./model.py\n"
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+def work(n):
+    return n
+for i in range(1000):
+    print("step", i, flush=True)
+    work(i)
+    if Path("stop").exists():
+        break
+    time.sleep(0.02)
+print("bye")
+sys.exit(7)
+"""
+
+
+@needs_tmux
+def test_a_program_runs_while_its_recording_is_on_the_screen(dyntrace, python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    with Terminal(tmp_path, 80, 24, f"{dyntrace} run --live --python {python} slow.py; echo status $?") as terminal:
+        terminal.wait(lambda screen: "slow.db (live) > overview" in screen and re.search(r"^O: step \d", screen, re.M))
+        terminal.type("2")
+        terminal.wait(lambda screen: "> functions" in screen and re.search(r"^.work +\d", screen, re.M))
+        terminal.type("O")
+        terminal.wait(lambda screen: "> output" in screen and len(re.findall(r"^step \d+", screen, re.M)) > 5)
+        terminal.type("Escape")
+        first = re.search(r"^.work +(\d+)", terminal.wait(lambda screen: re.search(r"^.work +\d", screen, re.M)), re.M)[1]
+        terminal.wait(lambda screen: int((re.search(r"^.work +(\d+)", screen, re.M) or [0, "0"])[1]) > int(first))
+        (tmp_path / "stop").touch()
+        terminal.wait(lambda screen: "the program has ended" in screen and "(live)" not in screen)
+        terminal.type("8")
+        terminal.wait(lambda screen: "> flame" in screen and "<module>" in screen)
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: "status" in screen)
+        assert "bye" in screen and "status 7" in screen
+
+
+@needs_tmux
+def test_another_terminal_follows_a_recording(dyntrace, python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    with subprocess.Popen([dyntrace, "run", "--python", python, "slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        while not (tmp_path / "slow.db-wal").exists():
+            time.sleep(0.05)
+        with Terminal(tmp_path, 80, 24, f"{dyntrace} tui --live slow.db") as terminal:
+            terminal.wait(lambda screen: "slow.db (live) > overview" in screen)
+            terminal.type("2")
+            terminal.wait(lambda screen: re.search(r"^.work +\d", screen, re.M))
+            terminal.type("F")
+            terminal.wait(lambda screen: "(held)" in screen)
+            terminal.type("F")
+            (tmp_path / "stop").touch()
+            terminal.wait(lambda screen: "the program has ended" in screen)
+
+
+def test_live_needs_a_terminal(dyntrace, python, tmp_path):
+    done = subprocess.run([dyntrace, "run", "--live", "--python", python, "-c", "print(1)"], cwd=tmp_path, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "--live needs a terminal" in done.stderr and not list(tmp_path.iterdir())
