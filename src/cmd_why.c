@@ -447,7 +447,7 @@ static void compile_print(struct why *why, const struct compile *compile)
         fprintf(out, "rank %" PRId64 ", ", compile->rank);
     fprintf(out, "at %s", table_duration(human, compile->start_ns));
     if (compile->ended)
-        fprintf(out, ", took %s", table_duration(human, compile->end_ns - compile->start_ns));
+        fprintf(out, ", took %s", table_duration(human, why_span(compile->start_ns, compile->end_ns)));
     else
         fputs(", did not end", out);
     if (!made)

@@ -19,14 +19,6 @@ enum {
     KINDS = 100,
 };
 
-/* A trace may hold any number. */
-static int64_t sum(int64_t a, int64_t b)
-{
-    int64_t made;
-
-    return __builtin_add_overflow(a, b, &made) ? INT64_MAX : made;
-}
-
 double why_guard_share(const struct why *why)
 {
     return why->steady_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->guard_ns / (double)why->steady_ns : -1;
@@ -79,7 +71,7 @@ static void gather_kinds(struct why *why)
             continue;
         cost->guards += count;
         if (why->entries.items[at].guards >= count && why->entries.items[at].check_ns > 0)
-            cost->ns = sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
+            cost->ns = why_sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
     }
     why_asked(why, query);
     if (why->costs.count)
@@ -93,14 +85,14 @@ void why_gather_cost(struct why *why)
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
         if (class->outcome == CALL_HIT)
-            hits_ns = sum(hits_ns, class->lookup_ns);
+            hits_ns = why_sum(hits_ns, class->lookup_ns);
         if (class->outcome != CALL_PLAIN && class->outcome != CALL_SKIP && class->outcome != CALL_DISABLED)
             looked_up += class->calls;
     }
     for (size_t i = 0; i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
-        if (c->ended && c->start_ns >= 0 && c->end_ns > c->start_ns)
-            compile_ns = sum(compile_ns, c->end_ns - c->start_ns);
+        if (c->ended)
+            compile_ns = why_sum(compile_ns, why_span(c->start_ns, c->end_ns));
     }
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : why_calls(why, CALL_HIT);

@@ -219,7 +219,7 @@ static void gather_rests(struct why *why)
                     continue;
                 why->rests[i].eager += outcome != CALL_HIT && outcome != CALL_COMPILED;
                 if (outcome == CALL_HIT) /* a compile's lookup lasts as long as the compile */
-                    why->rests[i].lookup_ns += query_integer(query, 2);
+                    why->rests[i].lookup_ns = why_sum(why->rests[i].lookup_ns, query_integer(query, 2));
             }
         }
         why_asked(why, query);
