@@ -669,8 +669,8 @@ static void guards_print(struct why *why)
                 table_duration(b, why->guard_ns));
     if (why->timed_checks || why->guards_slow) {
         if (why_guard_share(why) >= 0)
-            fprintf(out, "; %s a call, %.2g %% of the time in the function%s", table_duration(a, why->guard_ns / why->guard_calls),
-                    why_guard_share(why), why->compiles.count ? ", compiles left aside" : "");
+            fprintf(out, "; %s a call, %.2g %% of %s", table_duration(a, why->guard_ns / why->guard_calls), why_guard_share(why),
+                    why->share_of_hits ? "a call that hits, with the lookup" : "the time in the function, compiles left aside");
         putc('\n', out);
     }
     for (size_t i = 0; i < why->costs.count && i < GUARDS_SHOWN; i++) {

@@ -182,7 +182,9 @@ struct why {
     int64_t disabled_line;
     bool force_whatif;         /* also on a long trace */
     bool long_trace;           /* what-ifs would take long: not answered */
-    int64_t guard_ns, guard_calls, steady_ns; /* time in guards over that many calls; time in the function but for compiles, -1 unknown */
+    int64_t guard_ns, guard_calls; /* time in guards over that many calls */
+    int64_t share_ns, share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
+    bool share_of_hits;
     bool guards_slow;
     int64_t all_calls;         /* of the function, looked up or not; -1 unknown */
     int64_t total_ns;          /* time in it, -1 unknown */

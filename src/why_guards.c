@@ -3,7 +3,8 @@
  * Runs in: the viewer.
  *
  * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
- * time, shared out among its guards alike. Where guards were not timed, as in torch's own evaluator, lookups that ended
+ * time, shared out among its guards alike. The first calls of compiled code are not like others, so what part of a call
+ * guards are is asked of the last ones that hit, where frames are stored; else of all, compiles left aside. Where guards were not timed, as in torch's own evaluator, lookups that ended
  * in a hit stand for them: they are nothing else. */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,12 @@ enum {
     SLOW_NS = 1000,     /* time a call, */
     SLOW_CALLS = 10,    /* and calls, from which on guards are called slow */
     KINDS = 100,
+    SAMPLES = 1000,
 };
 
 double why_guard_share(const struct why *why)
 {
-    return why->steady_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->guard_ns / (double)why->steady_ns : -1;
+    return why->share_of_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->share_ns / (double)why->share_of_ns : -1;
 }
 
 static struct guard_cost *cost_of(struct why *why, const char *kind)
@@ -78,6 +80,41 @@ static void gather_kinds(struct why *why)
         qsort(why->costs.items, why->costs.count, sizeof *why->costs.items, cost_more);
 }
 
+static int time_longer(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What part of a call that hit is its lookup: of the last ones, whose frames are found by their key. The medians of
+ * both, because a call that was interrupted takes as long as hundreds. */
+static void gather_share(struct why *why)
+{
+    int64_t lookup[SAMPLES], whole[SAMPLES];
+    struct query *query;
+    size_t count = 0;
+
+    if (!why_calls(why, CALL_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
+        return;
+    query = why_ask(why, "the last calls that hit: time in the lookup, and in all",
+        "SELECT l.duration_ns, f.end_ns - f.start_ns\n"
+        "FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN ($codes) ORDER BY lookup_id DESC LIMIT 1000) l\n"
+        "CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns");
+    for (; count < SAMPLES && query_step(query); count++) {
+        lookup[count] = query_integer(query, 0);
+        whole[count] = query_integer(query, 1);
+    }
+    why_asked(why, query);
+    if (!count)
+        return;
+    qsort(lookup, count, sizeof *lookup, time_longer);
+    qsort(whole, count, sizeof *whole, time_longer);
+    why->share_of_hits = true;
+    why->share_ns = lookup[count / 2];
+    why->share_of_ns = whole[count / 2];
+}
+
 void why_gather_cost(struct why *why)
 {
     int64_t compile_ns = 0, looked_up = 0, hits_ns = 0;
@@ -96,7 +133,11 @@ void why_gather_cost(struct why *why)
     }
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : why_calls(why, CALL_HIT);
-    why->steady_ns = why->total_ns > compile_ns ? why->total_ns - compile_ns : -1;
+    gather_share(why);
+    if (!why->share_of_hits) {
+        why->share_ns = why->guard_ns;
+        why->share_of_ns = why_span(compile_ns, why->total_ns);
+    }
     why->guards_slow = why->guard_calls >= SLOW_CALLS && why->guard_ns / why->guard_calls >= SLOW_NS &&
                        why_guard_share(why) >= SLOW_SHARE;
     if (why->guards_slow)

@@ -703,6 +703,17 @@ def test_slow_guards(run, plant):
     assert one["name"] == "fewer guards" and one["text"].startswith("Guards take 25 % of the calls of f: ")
 
 
+def test_the_share_is_that_of_calls_that_hit(run, plant):
+    """The first call took long, as first calls do; the others tell what guards take of one."""
+    path = guarded(plant(), call_ns=10 ** 9)
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO frame(frame_id, thread_id, code_id, kind, outcome, start_ns, end_ns)"
+                   " SELECT frame_id, 1, 1, 0, outcome, start_ns, start_ns + CASE outcome WHEN 1 THEN 10000 ELSE 1000000000 END FROM lookup")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('frame_count', 21)")
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    assert "\nGuards: slow\n" in page and "; 4.76 us a call, 50 % of a call that hits, with the lookup\n" in page and found["guards"]["share_percent"] == 50
+
+
 @pytest.mark.parametrize("less", [{"calls": 5}, {"check_ns": 900, "call_ns": 2000}, {"call_ns": 60000}])
 def test_guards_that_are_not_slow(run, plant, less):
     path = guarded(plant(), **less)

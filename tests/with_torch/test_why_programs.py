@@ -205,6 +205,16 @@ def test_what_the_limit_costs(why, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_slow_guards(why, mode):
+    """400 numbers are guarded, and they are what is slow."""
+    page, found = why("guarded_f", mode)
+    guards = found["guards"]
+    assert guards["slow"] and guards["share_percent"] >= 10 and guards["ns"] >= 1000 * guards["calls"] >= 29000, guards
+    assert found["guard_costs"][0]["guards"] >= 400 and "\nGuards: slow\n" in page
+    assert "fewer guards" in [remedy["name"] for remedy in found["remedies"]]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_never_seen(traces, dyntrace, mode):
     done = subprocess.run([dyntrace, "why", "size_g", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""

@@ -410,6 +410,16 @@ def taken_in():
 
 
 @program
+def slow_guards():
+    """A guard for every number of a long list, and one small operation."""
+    def guarded_f(x, numbers):
+        return x * sum(numbers)
+    f = static(guarded_f)
+    for _ in range(30):
+        f(torch.ones(3), list(range(400)))
+
+
+@program
 def full_graph():
     def full_f(x):
         print(end="")
