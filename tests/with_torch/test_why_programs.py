@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).resolve().parent / "programs" / "why_cases.py"
 LINES = PROGRAM.read_text().splitlines()
 MODES = ("shim", "observe")
