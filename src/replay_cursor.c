@@ -309,7 +309,7 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
 
 /* ---- words ----------------------------------------------------------------- */
 
-static char *word_next(char **text)
+char *cursor_word(char **text)
 {
     char *at = *text + strspn(*text, " \t"), *end;
 
@@ -321,7 +321,7 @@ static char *word_next(char **text)
     return at;
 }
 
-static char *rest_of(char *text)
+char *cursor_words(char *text)
 {
     char *end;
 
@@ -363,8 +363,8 @@ static int64_t time_from(const char *word)
 
 enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)
 {
-    char *text = strdup(place), *rest = text, *word = text ? word_next(&rest) : NULL,
-         *more = word ? word_next(&rest) : NULL, *end;
+    char *text = strdup(place), *rest = text, *word = text ? cursor_word(&rest) : NULL,
+         *more = word ? cursor_word(&rest) : NULL, *end;
     enum cursor_result result = CURSOR_ERROR;
     double percent;
     int64_t ns;
@@ -482,12 +482,12 @@ static bool outcomes_of(struct cursor *c, char *list)
 
 bool cursor_filter(struct cursor *c, const char *by)
 {
-    char *text = strdup(by), *rest = text, *kind = text ? word_next(&rest) : NULL, *sql = NULL, *more = NULL;
+    char *text = strdup(by), *rest = text, *kind = text ? cursor_word(&rest) : NULL, *sql = NULL, *more = NULL;
     bool **place = NULL, *marked = NULL, ok = false;
 
     if (!kind)
         goto out;
-    rest = rest_of(rest);
+    rest = cursor_words(rest);
     if (!*rest) {
         say(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
     } else if (!strcmp(kind, "function")) {
@@ -572,7 +572,7 @@ bool cursor_stop_add(struct cursor *c, const char *text)
         say("stop", copy && stop.text ? "no room for more; `stop off` takes all away" : "out of memory");
         goto out;
     }
-    while ((word = word_next(&rest))) {
+    while ((word = cursor_word(&rest))) {
         if (!strcmp(word, "when") && !subject)
             continue;
         if (!strcmp(word, "entry") && !subject)

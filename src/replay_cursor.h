@@ -72,6 +72,10 @@ struct cursor {
 void cursor_begin(struct cursor *cursor, struct db *db, struct replay *replay, FILE *out);
 void cursor_end(struct cursor *cursor);
 
+/* For commands: the next word of *TEXT, ended in place, NULL at the end; all of TEXT without the blanks round it. */
+char *cursor_word(char **text);
+char *cursor_words(char *text);
+
 /* "miss", "misses", "break": what a word stands for. */
 bool cursor_what(const char *word, enum cursor_what *what);
 

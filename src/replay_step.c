@@ -40,29 +40,6 @@ static void say(struct stepper *s, const char *what, const char *why)
     say_error("replay: %s: %s", what, why);
 }
 
-/* The next word of *TEXT, ended in place; NULL at the end. */
-static char *word_next(char **text)
-{
-    char *at = *text + strspn(*text, " \t"), *end;
-
-    if (!*at)
-        return NULL;
-    end = at + strcspn(at, " \t");
-    *text = end + (*end != 0);
-    *end = 0;
-    return at;
-}
-
-static char *rest_of(char *text)
-{
-    char *end;
-
-    text += strspn(text, " \t");
-    for (end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
-        *--end = 0;
-    return text;
-}
-
 /* ---- commands -------------------------------------------------------------- */
 
 /* Tell what came of a move to WHAT; WHERE it was looked for if there is none. */
@@ -81,7 +58,7 @@ static void moved(struct stepper *s, enum cursor_result result, const char *wher
 
 static void step(struct stepper *s, char *rest, int direction)
 {
-    const char *word = word_next(&rest);
+    const char *word = cursor_word(&rest);
 
     if (word && !cursor_what(word, &s->last))
         say(s, word, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
@@ -115,7 +92,7 @@ static void do_goto(struct stepper *s, char *rest)
 
 static void do_filter(struct stepper *s, char *rest)
 {
-    rest = rest_of(rest);
+    rest = cursor_words(rest);
     if (!strcmp(rest, "off"))
         cursor_filter_off(&s->c);
     if (*rest && strcmp(rest, "off")) {
@@ -133,7 +110,7 @@ static void do_filter(struct stepper *s, char *rest)
 
 static void do_stop(struct stepper *s, char *rest)
 {
-    rest = rest_of(rest);
+    rest = cursor_words(rest);
     if (!strcmp(rest, "off"))
         cursor_stops_off(&s->c);
     if (*rest && strcmp(rest, "off")) {
@@ -205,7 +182,7 @@ static void do_back(struct stepper *s, char *rest)
 
 static void do_play(struct stepper *s, char *rest)
 {
-    char *word = word_next(&rest), *end = NULL;
+    char *word = cursor_word(&rest), *end = NULL;
     double speed = word ? strtod(word, &end) : s->speed;
 
     if (word && (*end || !(speed > 0 && speed < 1e9))) {
@@ -225,7 +202,7 @@ static void do_cache(struct stepper *s, char *rest)
 
 static void do_guards(struct stepper *s, char *rest)
 {
-    replay_page_guards(&s->page, word_next(&rest));
+    replay_page_guards(&s->page, cursor_word(&rest));
 }
 
 static void do_stack(struct stepper *s, char *rest)
@@ -285,7 +262,7 @@ static void do_help(struct stepper *s, char *rest)
 /* One command. False: that was the last one. */
 static bool do_one(struct stepper *s, char *line)
 {
-    char *rest = line, *word = word_next(&rest);
+    char *rest = line, *word = cursor_word(&rest);
 
     if (!word)
         return true;

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from test_why import plant, run, size_changes  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.one_python
+
 
 def table(text):
     head, *rows = [line.split("\t") for line in text.splitlines()]

@@ -8,6 +8,8 @@ import pytest
 from test_check import table
 from test_why import MS, golden, plant, run, size_changes  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.one_python
+
 # Each changes trace B in one way; then the rows that must come of it: (kind, function, what, a, b).
 CHANGES = {
     "nothing": ("", []),

@@ -22,6 +22,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
 
 CALLS = """
 import sys
+
+pytestmark = pytest.mark.one_python
 def leaf(n):
     return n
 def work(n):

@@ -12,6 +12,8 @@ import time
 import pytest
 from test_viewer import ROOT, Screen, make_trace, one_line, run, trace  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.one_python
+
 FORMATS = "perfetto chrome speedscope folded csv jsonl".split()
 DECISIONS = """
 INSERT INTO lookup VALUES (1, 2, 1, 2, 205, 30, 2, 1, 0, 1), (2, 3, 1, 2, 405, 10, 1, 1, 1, NULL);

@@ -7,6 +7,8 @@ import pytest
 from test_run import holds
 from test_viewer import ROOT, SCHEMA, make_trace, one_line, run, trace  # noqa: F811, F401 (fixtures)
 
+pytestmark = pytest.mark.one_python
+
 # Every table and every reference, with texts that tell what is referred to.
 ALL = """
 UPDATE meta SET value = 'box2' WHERE key = 'host';

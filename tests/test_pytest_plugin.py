@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_python
+
 # A compiler that compiles nothing, but guards on the size of its argument.
 COMPILER = """
 import array, pytest

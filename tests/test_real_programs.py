@@ -10,6 +10,8 @@ import pytest
 from conftest import PYTHONS
 from test_run import PROGRAMS, calls, holds
 
+pytestmark = pytest.mark.one_python
+
 NOT_A_CI_RUN = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "_")}
 
 

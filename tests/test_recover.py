@@ -12,6 +12,8 @@ import pytest
 
 from crash_help import Work, collector_of, fsck, gone, rows, until
 
+pytestmark = pytest.mark.one_python
+
 KILLS = int(os.environ.get("DYNTRACE_KILLS", "12")) // 3
 KILLED = "collector: it was killed; this trace was finished from what it and the programs left"
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from tui_trace import SCHEMA, SOURCE, make_trace
 
+pytestmark = pytest.mark.one_python
+
 GOLDEN = Path(__file__).resolve().parent / "golden" / "tui"
 SIZES = ("80x24", "40x12", "200x60")
 RENEW = os.environ.get("TUI_RENEW")
