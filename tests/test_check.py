@@ -1,9 +1,7 @@
 """`dyntrace check`: limits that a trace keeps or does not."""
 import json
 import os
-import resource
 import sqlite3
-import subprocess
 
 import pytest
 from test_why import plant, run, size_changes  # noqa: F401 (fixtures)

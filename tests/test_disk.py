@@ -253,7 +253,7 @@ def ring_offsets(path):
 def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
     random.seed(what)
     rounds = 30000
-    work = Work(dyntrace, python, tmp_path, 2, rounds=rounds, name="t")
+    work, heads = Work(dyntrace, python, tmp_path, 2, rounds=rounds, name="t"), 0
     try:
         ring, = Path(work.session()).glob("*.ring")
         offsets = ring_offsets(ring)
@@ -265,14 +265,15 @@ def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
                 if "words" in what:
                     file.seek(at + 4096 + 8 * random.randrange(1 << 18))
                     file.write(random.randbytes(8 * random.randrange(1, 200)))
-                if "head" in what and random.random() < 0.01:
+                if "head" in what and random.random() < 0.03:
+                    heads += 1
                     file.seek(at)
                     file.write(struct.pack("<Q", random.choice([0, 1, 2**63, 2**64 - 1, random.randrange(2**22)])))
         assert work.wait() == 5, work.err
         assert work.out == f"finished {[rounds] * 2}\n"
         assert "the collector was killed" not in work.err
         assert integrity(work.trace) == [("ok",)]
-        if "head" in what:
+        if heads > 20:  # its owner writes the next one over a few of them before anybody reads
             assert work.losses()
     finally:
         work.end()
