@@ -20,10 +20,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
     ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0,
     reason="mounts a filesystem")
 
+pytestmark = pytest.mark.one_python
+
 CALLS = """
 import sys
-
-pytestmark = pytest.mark.one_python
 def leaf(n):
     return n
 def work(n):
