@@ -90,15 +90,28 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
+    PyObject *argument;
 
-    if (t->open != p->open || code->co_argcount < 1)
+    if (t->open != p->open)
         return false;
     for (int i = 0; i < 2 && i < code->co_argcount; i++) {
-        PyObject *argument = compat_local(frame, i);
+        argument = compat_local(frame, i);
         if (argument && Py_TYPE(argument) == torch_frame_type)
             return true;
     }
-    return false;
+    if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
+        return false;
+    argument = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
+    return argument && PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) &&
+           Py_TYPE(PyTuple_GET_ITEM(argument, 0)) == torch_frame_type;
+}
+
+/* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has it. Borrowed. */
+static PyObject *callback_of(compat_frame *frame)
+{
+    PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
+
+    return self && Py_TYPE(self) != torch_frame_type ? self : (PyObject *)compat_function(frame);
 }
 
 /* The region that torch looks into now. */
@@ -220,7 +233,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
     PyObject *result, *code = (PyObject *)compat_code(p->frame), *token = NULL, *done;
-    PyObject *type, *value, *traceback, *callback, *backend;
+    PyObject *type, *value, *traceback, *backend;
     struct torch_quiet quiet;
 
     if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
@@ -229,10 +242,7 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
         return P.hook(ts, frame, 0);
     p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
-    callback = compat_local(frame, 0);
-    if (Py_TYPE(callback) == torch_frame_type) /* no self: a function, as a stance has it */
-        callback = (PyObject *)compat_function(frame);
-    backend = shim_backend_of(callback);
+    backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
     missed(p, backend);
     decision_ask(&p->decision, p->state);
