@@ -94,6 +94,7 @@ def test_no_value_is_one_line(dyntrace):
     assert "--torch needs a value" in done.stderr
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
 def test_without_torch_nothing_is_said_of_it(record, python, mode):
     trace = record(["-S", "-c", "def f(): pass\nf()"] if 0 else ["-c", "def f(): pass\nf()"], "--torch", mode, python=python)
@@ -106,6 +107,7 @@ def test_the_last_one_counts(watched):
 
 # ---- torches ----
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
 def test_torch_is_missing(watched, python, mode):
     missing = subprocess.run([python, "-c", "import torch"], capture_output=True).returncode
@@ -115,6 +117,7 @@ def test_torch_is_missing(watched, python, mode):
     assert trace.out.startswith("ModuleNotFoundError") and trace.torch == (None, None, None) and not trace.ours
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 @pytest.mark.parametrize("what", ["raise ValueError('no compiler here')", "import nonesuch", "raise SystemExit(9)", "done = ("])
 def test_the_compiler_cannot_be_imported(watched, mode, what):
@@ -122,6 +125,7 @@ def test_the_compiler_cannot_be_imported(watched, mode, what):
     assert not trace.ours and not trace.lost
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("version", ["2.5.0", "3.1.0", "dev", "", "2", "2.13", "99999999999999999999.1"])
 def test_a_version_that_nobody_tested_is_observed(watched, version):
     trace = watched(torch(version))
@@ -154,6 +158,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("lacks", NOTHING)
 @pytest.mark.parametrize("mode", ["observe", "auto"])
 def test_a_torch_that_cannot_be_watched_is_a_loss(watched, lacks, mode):

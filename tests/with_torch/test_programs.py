@@ -18,7 +18,7 @@ from conftest import MODES, PROGRAMS, ROOT, torch_python
 CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
 # The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
-QUICK = {"batch_limit", "no_torch", "stances", "tokenizer", "transformer", "uncaught"}
+QUICK = {"batch_limit", "no_torch", "stances", "transformer", "uncaught"}
 
 
 def programs(but=()):
@@ -448,6 +448,7 @@ def test_regions(runs, mode):
     assert rows == [("0/0", 0), ("0/1", 1), ("0/2", None)]
 
 
+@pytest.mark.slow
 @modes
 def test_workers_are_processes_of_their_own(runs, mode):
     run = runs("dataloader", mode)
@@ -458,11 +459,13 @@ def test_workers_are_processes_of_their_own(runs, mode):
     assert len(run.rows("SELECT DISTINCT c.process_id FROM cache_entry e JOIN code c USING (code_id) WHERE c.qualname = 'in_worker'")) == 4
 
 
+@pytest.mark.slow
 @modes
 def test_ranks(runs, mode):
     assert runs("ddp", mode).rows("SELECT rank, local_rank FROM process WHERE rank IS NOT NULL ORDER BY rank") == [(0, 0), (1, 1)]
 
 
+@pytest.mark.slow
 @modes
 def test_threads(runs, mode):
     """Each worker's own function was compiled and called on that worker's thread."""
