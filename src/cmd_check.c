@@ -28,6 +28,7 @@
 #include "db.h"
 #include "find_code.h"
 #include "json.h"
+#include "option.h"
 #include "progress.h"
 #include "prose.h"
 #include "say.h"
@@ -708,18 +709,6 @@ static int check_trace(struct check *check)
 }
 
 /* ---- the command line ------------------------------------------------------ */
-
-/* The value of option NAME at ARGV[*I], "--name value" or "--name=value"; NULL when it is another option. An option
- * without a value gives "". */
-static const char *option_value(int argc, char **argv, int *i, const char *name)
-{
-    size_t length = strlen(name);
-    const char *a = argv[*i];
-
-    if (strncmp(a, name, length) != 0 || (a[length] && a[length] != '='))
-        return NULL;
-    return a[length] ? a + length + 1 : *i + 1 < argc ? argv[++*i] : "";
-}
 
 /* A number that is not negative; for SHARE, at most 1 or 100 %. */
 static bool number_read(const char *text, bool whole, bool share, double *number)

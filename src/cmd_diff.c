@@ -30,6 +30,7 @@
 #include "db.h"
 #include "find_code.h"
 #include "json.h"
+#include "option.h"
 #include "progress.h"
 #include "prose.h"
 #include "say.h"
@@ -824,16 +825,6 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
 }
 
 /* ---- the command line ------------------------------------------------------ */
-
-static const char *option_value(int argc, char **argv, int *i, const char *name)
-{
-    size_t length = strlen(name);
-    const char *a = argv[*i];
-
-    if (strncmp(a, name, length) != 0 || (a[length] && a[length] != '='))
-        return NULL;
-    return a[length] ? a + length + 1 : *i + 1 < argc ? argv[++*i] : "";
-}
 
 /* "outcome,entry" or "any". */
 static bool fail_read(struct diff *diff, const char *list)

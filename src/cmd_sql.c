@@ -5,23 +5,18 @@
  * A query comes from the command line, by name from schemas/queries/, from
  * stdin, or from a prompt with history and completion. Whatever it is, it can
  * only read (see db.h). Ctrl-C ends the query that runs, not the prompt. */
-#include <ctype.h>
 #include <editline/readline.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <wchar.h>
 
 #include "command.h"
 #include "db.h"
 #include "progress.h"
+#include "prompt.h"
 #include "result.h"
 #include "say.h"
 #include "schema.h"
@@ -51,22 +46,6 @@ struct session {
     bool headless;
 };
 
-/* ---- Ctrl-C ---------------------------------------------------------------- */
-
-static struct db *volatile running; /* what SIGINT interrupts; borrowed, NULL between queries */
-static volatile sig_atomic_t interrupted;
-
-static void on_sigint(int unused)
-{
-    int saved = errno;
-
-    (void)unused;
-    interrupted = 1;
-    if (running)
-        db_interrupt(running);
-    errno = saved;
-}
-
 /* ---- running queries ------------------------------------------------------- */
 
 static void tick(void *context)
@@ -91,7 +70,7 @@ static bool result_print(struct session *session, struct query *query)
         names[i] = query_name(query, i);
     /* Until the first row; from then on rows are the progress. */
     db_on_progress(session->db, tick, &progress);
-    running = session->db;
+    prompt_running(session->db);
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);
     progress_end(&progress);
@@ -106,7 +85,7 @@ static bool result_print(struct session *session, struct query *query)
     for (; any; any = query_step(query))
         result_row(table, query);
 out:
-    running = NULL;
+    prompt_running(NULL);
     if (!query_close(query))
         ok = false;
     if (table && !table_close(table)) {
@@ -189,34 +168,6 @@ static char **complete(const char *text, int start, int end)
 
 /* ---- the prompt itself ----------------------------------------------------- */
 
-/* A character for libedit. Its own way to read tries again after a signal; this
- * one ends the line, so that Ctrl-C gives a fresh prompt. */
-static int getc_interruptible(FILE *in)
-{
-    mbstate_t state = {0};
-    wchar_t wide;
-    char byte;
-
-    for (;;) {
-        ssize_t got = read(fileno(in), &byte, 1);
-        if (got < 0 && errno == EINTR && !interrupted)
-            continue;
-        if (got <= 0)
-            return EOF;
-        switch (mbrtowc(&wide, &byte, 1, &state)) {
-        case (size_t)-2: /* more bytes to come */
-            break;
-        case (size_t)-1:
-            memset(&state, 0, sizeof state);
-            break;
-        case 0:
-            return 0;
-        default:
-            return (int)wide;
-        }
-    }
-}
-
 /* TEXT line by line, made safe; a schema is to be read with its comments. */
 static void lines_print(const char *text, size_t bytes)
 {
@@ -282,7 +233,7 @@ static void remember(char *statement, const char *file)
         for (char *p = statement; *p; p++)
             if (*p == '\n')
                 *p = ' ';
-    add_history(statement);
+    prompt_remember(statement);
     if (file)
         write_history(file);
 }
@@ -294,13 +245,9 @@ static void prompt(struct session *session)
     bool go_on = true;
 
     setlocale(LC_CTYPE, ""); /* libedit and wcwidth go by it */
-    rl_readline_name = "dyntrace";
-    rl_catch_signals = 0;
-    rl_getc_function = getc_interruptible;
-    rl_initialize();
+    prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
     rl_attempted_completion_function = complete;
-    using_history();
     stifle_history(HISTORY_LINES);
     if (file)
         read_history(file);
@@ -310,10 +257,8 @@ static void prompt(struct session *session)
     say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
     puts(" (read only). \".help\" tells more.");
     while (go_on) {
-        interrupted = 0;
-        char *line = readline(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
-        if (interrupted) { /* Ctrl-C: forget what was typed */
-            putchar('\n');
+        char *line = prompt_line(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
+        if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
             free(line);
             free(pending);
             pending = NULL;
@@ -384,7 +329,6 @@ static bool is_file(const char *argument)
 static int sql_main(int argc, char **argv)
 {
     struct session session = {0};
-    struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
     const char *given[2] = {0}, *path = NULL, *text = NULL;
     char *typed = NULL;
     bool json = false, list = false, options = true, ok;
@@ -431,7 +375,7 @@ static int sql_main(int argc, char **argv)
     session.db = db_open(path);
     if (!session.db)
         return 2;
-    sigaction(SIGINT, &action, NULL);
+    prompt_catch();
     if (!text && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
         prompt(&session);
         status = 0;
@@ -440,7 +384,7 @@ static int sql_main(int argc, char **argv)
     if (!text && !(text = typed = stdin_read()))
         goto out;
     ok = sql_run(&session, text);
-    status = interrupted ? 130 : ok ? 0 : 1;
+    status = prompt_interrupted() ? 130 : ok ? 0 : 1;
 out:
     db_close(session.db);
     free(typed);

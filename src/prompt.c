@@ -12,12 +12,20 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "db.h"
+
+static struct db *volatile running; /* what SIGINT interrupts; borrowed, NULL between queries */
 static volatile sig_atomic_t interrupted;
 
 static void on_sigint(int unused)
 {
+    int saved = errno;
+
     (void)unused;
     interrupted = 1;
+    if (running)
+        db_interrupt(running);
+    errno = saved;
 }
 
 /* libedit's own way to read tries again after a signal; this one ends the line. */
@@ -47,16 +55,26 @@ static int getc_interruptible(FILE *in)
     }
 }
 
-void prompt_begin(void)
+void prompt_catch(void)
 {
     struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
 
     sigaction(SIGINT, &action, NULL);
+}
+
+void prompt_begin(void)
+{
+    prompt_catch();
     rl_readline_name = "dyntrace";
     rl_catch_signals = 0;
     rl_getc_function = getc_interruptible;
     rl_initialize();
     using_history();
+}
+
+void prompt_running(struct db *db)
+{
+    running = db;
 }
 
 bool prompt_interrupted(void)
@@ -70,12 +88,15 @@ char *prompt_line(const char *prompt)
 
     interrupted = 0;
     line = readline(prompt);
-    if (interrupted) {
-        free(line);
-        putchar('\n');
-        return strdup("");
-    }
-    if (line && *line)
+    if (!interrupted)
+        return line;
+    free(line);
+    putchar('\n');
+    return strdup("");
+}
+
+void prompt_remember(const char *line)
+{
+    if (*line)
         add_history(line);
-    return line;
 }

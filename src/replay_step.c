@@ -336,7 +336,9 @@ int replay_step(struct db *db, struct replay *replay, const struct replay_script
         if (terminal) {
             free(line);
             line = prompt_line("replay> ");
-            if (!line)
+            if (line)
+                prompt_remember(line);
+            else
                 putc('\n', out);
         }
         if (terminal ? !line : getline(&line, &room, stdin) < 0)
