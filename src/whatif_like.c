@@ -24,6 +24,7 @@
 #include "remedy.h"
 #include "say.h"
 #include "whatif_facts.h"
+#include "whatif_pairs.h"
 
 struct cause {
     uint32_t made, older; /* entries */
@@ -55,14 +56,6 @@ enum {
     WEAK_SHIFT = 8
 };
 
-enum { PAIRS_MAX = 1 << 20 };
-
-struct pairs {
-    uint64_t *keys;
-    uint32_t *values;
-    size_t room, count;
-};
-
 struct likeness {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
@@ -92,80 +85,9 @@ struct likeness {
     } drops[WHATIF_DROPS]; /* owned: what an id in knobs->drops is; SOURCE NULL: a kind */
     bool weaker;           /* the knobs make guards weaker */
     bool relaxed;          /* that counts just now */
-    bool learned;          /* all that was recorded is in PAIRS */
-    uint32_t scratch;      /* a pair's, when there is no room to remember it */
     bool failed;
     int assumed;
 };
-
-/* ---- pairs ----------------------------------------------------------------- */
-
-static uint64_t pair_key(uint32_t made, uint32_t other)
-{
-    return (uint64_t)made << 32 | other;
-}
-
-static uint32_t *pair_find(const struct pairs *p, uint64_t key)
-{
-    size_t at = replay_hash(key * 3) & (p->room - 1);
-
-    while (p->room && p->keys[at] != UINT64_MAX && p->keys[at] != key)
-        at = (at + 1) & (p->room - 1);
-    return p->room && p->keys[at] == key ? &p->values[at] : NULL;
-}
-
-static uint32_t *pair_at(struct likeness *l, uint64_t key)
-{
-    struct pairs *p = &l->pairs;
-    uint32_t *known;
-    size_t at;
-
-    if (p->count >= PAIRS_MAX && l->learned) { /* it can be found out again */
-        known = pair_find(p, key);
-        l->scratch = 0;
-        return known ? known : &l->scratch;
-    }
-    if (p->count * 2 >= p->room) {
-        struct pairs more = {.room = p->room ? p->room * 2 : 1024, .count = p->count};
-        more.keys = malloc(more.room * sizeof *more.keys);
-        more.values = calloc(more.room, sizeof *more.values);
-        if (!more.keys || !more.values) {
-            free(more.keys);
-            free(more.values);
-            l->failed = true;
-            return NULL;
-        }
-        memset(more.keys, 0xff, more.room * sizeof *more.keys);
-        for (size_t i = 0; i < p->room; i++)
-            if (p->keys[i] != UINT64_MAX) {
-                at = replay_hash(p->keys[i] * 3) & (more.room - 1);
-                while (more.keys[at] != UINT64_MAX)
-                    at = (at + 1) & (more.room - 1);
-                more.keys[at] = p->keys[i];
-                more.values[at] = p->values[i];
-            }
-        free(p->keys);
-        free(p->values);
-        *p = more;
-    }
-    at = replay_hash(key * 3) & (p->room - 1);
-    while (p->keys[at] != UINT64_MAX && p->keys[at] != key)
-        at = (at + 1) & (p->room - 1);
-    if (p->keys[at] == UINT64_MAX) {
-        p->keys[at] = key;
-        p->values[at] = 0;
-        p->count++;
-    }
-    return &p->values[at];
-}
-
-static void pair_add(struct likeness *l, uint32_t made, uint32_t other, uint32_t bits)
-{
-    uint32_t *value = pair_at(l, pair_key(made, other));
-
-    if (value)
-        *value |= bits;
-}
 
 /* ---- guards ---------------------------------------------------------------- */
 
@@ -584,7 +506,7 @@ static const struct guard *guard_with(struct likeness *l, uint32_t entry, int64_
 /* Without weaker guards. FIRST: the call is the one that the other class's entry was made for, or ran none. */
 static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, bool first, bool torch)
 {
-    uint32_t *bits = pair_at(l, pair_key(made, other)), entries = (uint32_t)l->r->entry_count;
+    uint32_t *bits = pairs_at(&l->pairs, pairs_key(made, other)), entries = (uint32_t)l->r->entry_count;
 
     if (!bits)
         return LIKE_GUESS_NO;
@@ -601,7 +523,7 @@ static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, b
     if (made < entries && other < entries) {
         if (!(*bits & APART_KNOWN)) {
             *bits |= APART_KNOWN | (entries_apart(l, made, other) ? APART : 0);
-            bits = pair_at(l, pair_key(made, other));
+            bits = pairs_at(&l->pairs, pairs_key(made, other));
         }
         if (*bits & APART)
             return LIKE_NO;
@@ -634,7 +556,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     l->relaxed = l->weaker;
     if (like == LIKE_YES || !l->relaxed || !knobs_meant(l, l->class_code[made]))
         return like;
-    bits = pair_at(l, pair_key(made, other));
+    bits = pairs_at(&l->pairs, pairs_key(made, other));
     if (!bits || *bits & SEEN_MISMATCH)
         return LIKE_NO;
     if (own == 0 && failed >= 0) { /* the first guard that did not hold, as recorded */
@@ -645,7 +567,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     }
     if (!(*bits & WEAK_KNOWN)) {
         like = weak_like(l, made, other, torch);
-        if ((bits = pair_at(l, pair_key(made, other))))
+        if ((bits = pairs_at(&l->pairs, pairs_key(made, other))))
             *bits = (*bits & ~(3u << WEAK_SHIFT)) | WEAK_KNOWN | (uint32_t)like << WEAK_SHIFT;
     }
     return bits ? (enum like)(*bits >> WEAK_SHIFT & 3) : LIKE_GUESS_NO;
@@ -794,7 +716,7 @@ static bool load_causes(struct likeness *l)
             l->varied[l->r->entries[made].code] = true;
         if (ok)
             c->shaped = aspect_of(c->source, query_text(query, 4, NULL), &c->dimension);
-        pair_add(l, older, made, !strcmp(c->kind ? c->kind : "", "BACKEND_MATCH") ? SEEN_MISMATCH : FIRST_FAIL);
+        pairs_add(&l->pairs, older, made, !strcmp(c->kind ? c->kind : "", "BACKEND_MATCH") ? SEEN_MISMATCH : FIRST_FAIL);
     }
     ok = query_close(query) && ok;
     if (l->cause_count)
@@ -848,7 +770,6 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
     uint32_t code = l->r->caches[k->cache].code, backend = REPLAY_NONE, *at;
     uint64_t key = (uint64_t)code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
     bool unseen = signature < 0;
-    struct pairs mine;
 
     for (uint32_t i = 0; i < k->check_count; i++) {
         const struct replay_check *c = &l->r->checks[k->checks + i];
@@ -865,11 +786,7 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
         }
     }
     key = (key ^ (backend * 0x9e3779b9u)) & ~(UINT64_C(1) << 63); /* not UINT64_MAX */
-    mine = l->pairs;                                              /* the same table, another one's content */
-    l->pairs = *known;
-    at = pair_at(l, key);
-    *known = l->pairs;
-    l->pairs = mine;
+    at = pairs_at(known, key);
     if (!at)
         return REPLAY_NONE;
     if (!*at) {
@@ -895,7 +812,7 @@ static void learn_unseen(struct likeness *l, uint32_t lookup)
     for (uint32_t i = 0; i < cache->entry_count && l->r->entries[cache->entries[i]].born_ns < k->start_ns; i++) {
         uint32_t entry = cache->entries[i];
         if (l->r->entries[entry].died_ns > k->end_ns && l->r->entries[entry].region < 0 && entry != l->classes[lookup])
-            pair_add(l, entry, l->classes[lookup], FIRST_FAIL);
+            pairs_add(&l->pairs, entry, l->classes[lookup], FIRST_FAIL);
     }
 }
 
@@ -928,16 +845,16 @@ static bool learn(struct likeness *l)
             if (check->result == CHECK_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
                 l->namesakes[r->caches[k->cache].code] = true;
             if (check->result == CHECK_MISMATCH)
-                pair_add(l, check->entry, l->classes[i], SEEN_MISMATCH);
+                pairs_add(&l->pairs, check->entry, l->classes[i], SEEN_MISMATCH);
             else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
-                pair_add(l, check->entry, l->classes[i],
+                pairs_add(&l->pairs, check->entry, l->classes[i],
                          first && check->result == CHECK_FAIL ? FIRST_FAIL
                          : check->result == CHECK_PASS        ? SEEN_PASS
                                                               : SEEN_FAIL);
         }
     }
-    free(known.keys);
-    free(known.values);
+    l->failed = l->failed || known.failed || l->pairs.failed;
+    pairs_free(&known);
     return !l->failed && !l->facts.failed;
 }
 
@@ -968,7 +885,7 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         l->founder[i] = REPLAY_NONE;
     }
     ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
-    l->learned = true;
+    l->pairs.full = true;
 out:
     if (!ok) {
         if (!l || l->failed || l->facts.failed)
@@ -1008,7 +925,6 @@ void likeness_free(struct likeness *l)
     free(l->class_code);
     free(l->class_hidden);
     free(l->class_backend);
-    free(l->pairs.keys);
-    free(l->pairs.values);
+    pairs_free(&l->pairs);
     free(l);
 }

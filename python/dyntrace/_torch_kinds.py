@@ -1,0 +1,377 @@
+"""What a guard of torch's wanted and what it saw, kind by kind.
+
+Runs in: the traced process, when _torch_guards has found a guard that does not hold.
+
+    EXPLAIN["TENSOR_MATCH"](look)    [(source, expected, actual), ...], None when it holds after all
+"""
+import ast
+import json
+import re
+import sys
+import types
+
+from ._torch_values import (MAX_ITEMS, MAX_VALUE, SIMPLE, clip, describe, evaluate, name_of, parse, qualname,
+                            torch_here, type_name)
+
+# Each of these: (guard's look) -> [(source, expected, actual), ...]. A look has: kind, source, expression, codes (the
+# expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression alone.
+
+
+def _wanted(look):
+    """The right side of "source == value"."""
+    head = look.source + " == "
+    if look.expression.startswith(head):
+        return look.expression[len(head):]
+    found = look.expression.rpartition(" == ")
+    return found[2] if found[1] else ""
+
+
+def _equals(look):
+    expected, actual = clip(_wanted(look), MAX_VALUE), describe(look.value)
+    if expected == actual:
+        actual = "%s (%s)" % (actual, type_name(type(look.value)))
+    return [(look.source, expected, actual)]
+
+
+_LENGTH = re.compile(r" == (\d+)$")
+
+
+def _length(look):
+    found = _LENGTH.search(look.expression)
+    expected = found.group(1) if found else "0" if look.expression.startswith("not ") else ""
+    kind = type(look.value)
+    base = next((b for b in (dict, list, tuple, set, frozenset, str) if issubclass(kind, b)), None)
+    if base is not None:
+        actual = "%d" % base.__len__(look.value)
+    else:
+        try:
+            actual = "%d" % len(look.value)         # as torch asked it
+        except Exception:
+            actual = type_name(kind)
+    return [(look.source, expected, actual)]
+
+
+_IDENTITY = re.compile(r", (\d+)\)(?:, type=(.*))?$", re.S)
+_CONSTANTS = {id(v): repr(v) for v in (None, True, False, ..., NotImplemented)}
+
+
+def _type(look):
+    found = _IDENTITY.search(look.expression)
+    expected = ""
+    if found:
+        expected = (found.group(2) or "").strip()
+        if expected.startswith("<class '") and expected.endswith("'>"):
+            expected = expected[8:-2]
+        if not expected:
+            kind = look.look.alive(int(found.group(1)))
+            expected = type_name(kind) if issubclass(type(kind), type) else "class at %#x" % int(found.group(1))
+    actual = type_name(type(look.value))
+    if expected == actual:          # made anew: the same name for two classes
+        expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (actual, id(type(look.value)))
+    return [(look.source, expected, actual)]
+
+
+def _identity(look):
+    found = _IDENTITY.search(look.expression)
+    value, expected = look.value, ""
+    actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
+    if found:
+        identity = int(found.group(1))
+        thing = look.look.alive(identity)
+        expected = _CONSTANTS.get(identity) or (name_of(thing, type(thing)) if thing is not None else "")
+        if not expected:
+            kind = (found.group(2) or "").strip()
+            expected = "%s at %#x" % (kind[8:-2] if kind.startswith("<class '") else "object", identity)
+            actual = "%s at %#x" % (actual, id(value))
+        elif expected == actual:    # made anew: a lambda, a module
+            expected, actual = "%s at %#x" % (expected, identity), "%s at %#x" % (actual, id(value))
+    return [(look.source, expected, actual)]
+
+
+_TENSOR = re.compile(r"(?:, (?P<type>.*?))?, DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+                     r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], "
+                     r"stride=\[(?P<stride>[^\]]*)\]\)$", re.S)
+_DEVICES = {"privateuse1": "privateuseone"}
+_KEY_DEVICE = re.compile(r"^(?:Autograd|SparseCsr|Sparse|Quantized|NestedTensor)?"
+                         r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|Meta|MTIA|MAIA|PrivateUse\d)$")
+
+
+def _key_names(text):
+    return [key.strip() for key in text.split(",") if key.strip()]
+
+
+def _device_of(keys):
+    for key in keys:
+        found = _KEY_DEVICE.match(key)
+        if found:
+            name = found.group(1).lower()
+            return _DEVICES.get(name, name)
+    return ""
+
+
+def _numbers(text):
+    """"3, None, s0" -> [3, None, None]: what is not a number was not asked."""
+    return [int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()]
+
+
+def _dense(sizes, strides):
+    """Whether the strides follow from the sizes; None where a number is missing."""
+    follow = 1
+    for size, stride in zip(reversed(sizes), reversed(strides)):
+        if size is None or stride is None:
+            return None
+        if size != 1 and stride != follow:
+            return False
+        follow *= max(size, 1)
+    return True
+
+
+def _tensor_match(look):
+    torch, value, name = torch_here(), look.value, look.source
+    found = _TENSOR.search(look.expression)
+    if torch is None or found is None:
+        return []
+    kind = type(value)
+    wanted_type = (found.group("type") or "").strip()
+    if not issubclass(kind, torch.Tensor) or wanted_type and wanted_type != qualname(kind):
+        actual = qualname(kind) if issubclass(kind, torch.Tensor) else type_name(kind)
+        return [("type(%s)" % name, wanted_type or "Tensor", actual)]
+    rows = []
+    keys = (torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()) \
+        - torch._C._dispatch_tls_local_exclude_set()
+    wanted, seen = _key_names(found.group("keys")), _key_names(repr(keys).partition("(")[2].rstrip(")"))
+    device, index = _device_of(wanted) or value.device.type, found.group("device")
+    expected, actual = device, value.device.type
+    if index != "None" or value.device.index is not None:
+        expected, actual = "%s:%s" % (device, index), "%s:%s" % (actual, value.device.index)
+    if expected != actual:
+        rows.append((name + ".device", expected, actual))
+    elif set(wanted) != set(seen):
+        lost, new = [k for k in wanted if k not in seen], [k for k in seen if k not in wanted]
+        rows.append(("torch._C._dispatch_keys(%s)" % name, ", ".join(lost + ["not " + k for k in new]),
+                     ", ".join(new + ["not " + k for k in lost])))
+    if found.group("dtype") != str(value.dtype):
+        rows.append((name + ".dtype", found.group("dtype"), str(value.dtype)))
+    if found.group("grad") != str(value.requires_grad):
+        rows.append((name + ".requires_grad", found.group("grad"), str(value.requires_grad)))
+    sizes, strides = _numbers(found.group("size")), _numbers(found.group("stride"))
+    if len(sizes) != value.dim():
+        rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim()))
+        return rows
+    actual = list(value.size())
+    off = [i for i, n in enumerate(sizes) if n is not None and n != actual[i]]
+    rows += [("%s.size()[%d]" % (name, i), "%d" % sizes[i], str(actual[i])) for i in off]
+    if value.layout is torch.strided:
+        steps = list(value.stride())
+        if not (off and _dense(sizes, strides) is not False and _dense(actual, steps)):
+            rows += [("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]))
+                     for i, n in enumerate(strides) if n is not None and n != steps[i]]
+    return rows
+
+
+_QUOTED = re.compile(r"\(('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,()]+), ")
+_HAS = re.compile(r"hasattr\(.*, ('(?:[^'\\]|\\.)*')\)", re.S)
+
+
+def _contains(look):
+    found = _QUOTED.search(look.expression) if "___dict_contains" in look.expression else None
+    what = found.group(1) if found else look.expression.rpartition(", ")[2].rstrip(")")
+    lacks = look.expression.startswith("not ")
+    return [(look.source, "lacks " + what if lacks else "has " + what, "has " + what if lacks else "lacks " + what)]
+
+
+def _no_attribute(look):
+    found = _HAS.search(look.expression)
+    name = found.group(1)[1:-1] if found else "?"
+    return [("%s.%s" % (look.source, name), "missing", "present")]
+
+
+_MARKING = re.compile(r"'(_dynamo_\w+)'")
+
+
+def _marking(look):
+    """mark_dynamic() and its like put attributes on tensors; each part of the guard asks about one."""
+    rows = []
+    fields = object.__getattribute__(look.value, "__dict__")
+    for code in look.codes:
+        found = _MARKING.search(code)
+        if found is None or look.holds(code) is not False:
+            continue
+        name = found.group(1)
+        subset = re.search(r"issubset\((.*?)\)\)", code)
+        rows.append(("%s.%s" % (look.source, name), "within " + subset.group(1) if subset else "missing",
+                     describe(fields[name]) if name in fields else "missing"))
+    return rows
+
+
+def _iterator_length(look):
+    return [(look.source, _wanted(look), look.text_of("___tuple_iterator_len"))]
+
+
+def _range_iterator(look):
+    return [(look.source, _wanted(look), look.text_of("___normalize_range_iter"))]
+
+
+def _version(look):
+    return [(look.source, _wanted(look), look.text_of("___dict_version"))]
+
+
+def _mapping_keys(look):
+    return [(look.source, _wanted(look), describe(list(look.value.keys())))]
+
+
+def _default_device(look):
+    device = sys.modules["torch.utils._device"].CURRENT_DEVICE
+    return [(look.source, _wanted(look), describe(device))]
+
+
+def _modes(look):
+    """The types of the torch function modes in force. Those expected are in torch's own Python version of the check."""
+    torch, expected = torch_here(), ""
+    check = look.look.scope.helpers.get("___check_torch_function_mode_stack")
+    if type(check) is types.FunctionType and "types" in check.__code__.co_freevars:
+        cell = check.__closure__[check.__code__.co_freevars.index("types")].cell_contents
+        expected = "[%s]" % ", ".join(type_name(kind) for kind in cell[:MAX_ITEMS])
+    count = torch._C._len_torch_function_stack()
+    actual = [type_name(type(torch._C._get_function_stack_at(i))) for i in range(min(count, MAX_ITEMS))]
+    return [(look.source, expected, "[%s]" % ", ".join(actual))]
+
+
+_AUTOCAST = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps")
+_DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
+           8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16"}
+
+
+def _flags(state):
+    """torch's global state, flat and under the names that its own sentences use."""
+    flags = {}
+    for name, value in state.items():
+        if name == "autocast_state" and isinstance(value, dict):
+            flags["autocast_cache_enabled"] = value.get("cached_enabled")
+            for i, enabled in enumerate(value.get("enabled", ())):
+                device = _AUTOCAST[i] if i < len(_AUTOCAST) else i
+                flags["autocast(%s)_enabled" % device] = enabled
+                flags["autocast(%s)_dtype" % device] = _DTYPES.get((value.get("dtype") or {i: None})[i])
+        elif name.startswith("allow_") and type(value) is int and value in (0, 1):
+            flags[name] = bool(value)
+        else:
+            flags[name] = "torch." + _DTYPES[value] if name == "default_dtype" and value in _DTYPES else value
+    return flags
+
+
+def _flag_now(torch, name):
+    """For a torch whose state cannot be listed."""
+    asked = {"grad_mode": torch.is_grad_enabled, "torch_function": torch._C._is_torch_function_enabled,
+             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
+             "deterministic_algorithms_warn_only": torch.is_deterministic_algorithms_warn_only_enabled,
+             "num_threads": torch.get_num_threads, "default_dtype": torch.get_default_dtype}.get(name)
+    return asked() if asked else None
+
+
+def _global_state(look):
+    torch = torch_here()
+    check = look.look.scope.helpers.get("___check_global_state")
+    guard = getattr(check, "__self__", None)
+    changed = str(guard.reason()).split() if hasattr(guard, "reason") else []
+    before = guard.__getstate__() if hasattr(guard, "__getstate__") else None
+    if type(before) is not str:
+        found = look.expression.partition(" against ")
+        before = found[2] or None
+    if before is None:
+        rows = []
+        for name in changed:
+            now = _flag_now(torch, name)
+            rows.append((name, str(not now) if type(now) is bool else "", "" if now is None else str(now)))
+        return rows
+    was, now = _flags(json.loads(before)), _flags(json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__()))
+    names = [name for name in was if was[name] != now.get(name)]
+    # In the order in which torch compares them: whoever asks wants the first to be the one that decided.
+    names = [name for name in changed if name in names] or names
+    return [(name, str(was[name]), str(now.get(name))) for name in names]
+
+
+def _maximal_sources(tree):
+    """The expressions below TREE that start at L or G, each as long as it goes."""
+    found, todo = [], [tree]
+    while todo:
+        node = todo.pop()
+        inner = node
+        while isinstance(inner, (ast.Attribute, ast.Subscript, ast.Call)):
+            inner = inner.func if isinstance(inner, ast.Call) else inner.value
+        if isinstance(inner, ast.Name) and inner.id in ("L", "G") and inner is not node:
+            found.append(ast.unparse(node))
+        else:
+            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+    return list(dict.fromkeys(found))
+
+
+def _expressions(look):
+    """Guards that are expressions over the whole call: those that are broken, and the values that broke them."""
+    rows, unknown = [], False
+    for code in look.codes:
+        if "saved_tensors_hooks ids == " in code:
+            rows.append(_hooks(code))
+            continue
+        found = parse(code)
+        if found is None:
+            unknown = True
+        if found is None or look.holds(code) is not False:
+            continue
+        tree = found[0].body
+        sources = _maximal_sources(tree)
+        if isinstance(tree, ast.Compare) and isinstance(tree.ops[0], (ast.Is, ast.IsNot)):
+            same = isinstance(tree.ops[0], ast.Is)
+            words = ("the same object", "different objects")
+            rows.append((", ".join(sources), words[not same], words[same]))
+            continue
+        values = ["%s = %s" % (source, look.evaluated(source)) for source in sources[:MAX_ITEMS]]
+        rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values)))
+    # When none of those on the whole call is broken, they fail because others do: a source leads nowhere.
+    return rows if rows or unknown or not look.ambient else None
+
+
+def _hooks(code):
+    """Hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
+    module = sys.modules.get("torch._functorch._aot_autograd.utils")
+    hooks = module.top_saved_tensors_hooks() if module is not None else None
+    actual = "None" if hooks is None else "(%s)" % ", ".join(name_of(h, type(h)) for h in tuple(hooks)[:2])
+    return "saved tensors hooks", code.rpartition(" == ")[2], actual
+
+
+def _overlapping(look):
+    """Which tensors share memory; torch's guard names those that should and those that should not."""
+    try:
+        call = ast.parse(look.expression, mode="eval").body
+        should = [ast.unparse(node) for node in call.keywords[0].value.elts]
+        names = should + [ast.unparse(node) for node in call.keywords[1].value.elts]
+        tensors = [evaluate(name, look.look.scope) for name in names]
+        shared = torch_here()._C._dynamo.guards.compute_overlapping_tensors(tensors, symbolic=False)
+    except Exception:
+        return []
+    actual = [names[i] for i in sorted(shared)]
+    if set(actual) == set(should):
+        return None
+    return [(", ".join(names), "sharing memory: %s" % (", ".join(should) or "none"),
+             "sharing memory: %s" % (", ".join(actual) or "none"))]
+
+
+def _constant(expected):
+    return lambda look: [(look.source, expected, describe(look.value))]
+
+
+EXPLAIN = {
+    "EQUALS_MATCH": _equals, "CONSTANT_MATCH": _equals,
+    "TRUE_MATCH": _constant("True"), "FALSE_MATCH": _constant("False"), "NONE_MATCH": _constant("None"),
+    "NOT_NONE": _constant("not None"), "FLOAT_IS_NAN": _constant("nan"), "COMPLEX_IS_NAN": _constant("nan"),
+    "TYPE_MATCH": _type, "FAKE_SCRIPT_TYPE_MATCH": _type, "ID_MATCH": _identity,
+    "LENGTH_CHECK": _length, "DICT_LENGTH": _length,
+    "TUPLE_ITERATOR_LEN": _iterator_length, "RANGE_ITERATOR_MATCH": _range_iterator,
+    "TENSOR_MATCH": _tensor_match, "DICT_CONTAINS": _contains, "SET_CONTAINS": _contains, "NO_HASATTR": _no_attribute,
+    "DIMENSION_DYNAMIC_MARKING_GUARD": _marking, "DYNAMIC_INDICES": _marking,
+    "DICT_VERSION": _version, "MAPPING_KEYS_MATCH": _mapping_keys,
+    "GLOBAL_STATE": _global_state, "DEFAULT_DEVICE": _default_device, "TORCH_FUNCTION_MODE_STACK": _modes,
+    "DUAL_LEVEL_MATCH": lambda look: [(look.source, _wanted(look), describe(
+        sys.modules["torch.autograd.forward_ad"]._current_level))],
+    "LAMBDA_GUARD": _expressions, "LAMBDA_GUARD_NO_ARGS": _expressions, "LAMBDA_GUARD_NO_FRAMELOCALS": _expressions,
+    "SYMBOLIC_SHAPE_GUARD": _expressions, "OBJECT_ALIASING": _expressions, "STORAGE_OVERLAPPING": _overlapping,
+}
