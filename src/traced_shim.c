@@ -284,6 +284,15 @@ void traced_shim_late_entry(void *context, uint64_t frame_id, uint32_t cache_ent
     recorder_late_entry(t->collector->recorder, frame_id, cache_entry_id);
 }
 
+/* Did D try an entry of which nothing was read yet? Another thread may have made any of them just now. */
+static bool tries_unknown(struct traced *t, const struct decode_decision *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        if (!entry_at(t, d->checks[i].entry))
+            return true;
+    return false;
+}
+
 void traced_shim_decision(void *context, const struct decode_decision *d)
 {
     static const char *const results[] = {
@@ -296,7 +305,7 @@ void traced_shim_decision(void *context, const struct decode_decision *d)
         .lookup_id = next->next_lookup++, .frame_id = d->frame_id, .thread_id = d->thread_id, .code_id = d->code_id,
         .start_ns = d->start_ns, .duration_ns = d->duration_ns, .outcome = d->outcome, .entry_id = d->cache_entry_id};
 
-    if (d->compile || d->signature || (d->count && !entry_at(t, d->checks[d->count - 1].entry)))
+    if (d->compile || d->signature || tries_unknown(t, d))
         traced_facts(t);
     if (d->signature && d->signature <= t->signature_count)
         lookup.signature_id = t->signatures[d->signature - 1];

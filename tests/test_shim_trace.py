@@ -70,3 +70,57 @@ dyntrace.reset()
     rows = sqlite3.connect(path).execute("SELECT hit, death_cause FROM cache_entries ORDER BY born_ns").fetchall()
     assert [hits for hits, _ in rows] == [1, 0]
     assert "L['x']" in rows[0][1] and rows[1][1] == "reset"
+
+
+TWO_THREADS = """
+import sys, threading
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+ROUNDS = 1500
+sys.setswitchinterval(1e-6)
+
+class Compiler:
+    def __call__(self, frame, entry, state):
+        if frame.f_code.co_name == "f":
+            return GuardedCode(frame.f_code.replace(), lambda f_locals: True)
+
+made, seen = threading.Semaphore(0), threading.Semaphore(0)
+functions = []
+for _ in range(ROUNDS):
+    exec("def f(x): return x")
+    functions.append(f)
+
+def other():
+    compiler = Compiler()
+    for f in functions:
+        seen.acquire()
+        set_eval_frame(compiler)
+        f(2)
+        set_eval_frame(None)
+        made.release()
+
+thread = threading.Thread(target=other)
+thread.start()
+compiler = Compiler()
+for f in functions:
+    set_eval_frame(compiler)
+    f(1)
+    set_eval_frame(None)
+    seen.release()
+    made.acquire()
+    set_eval_frame(compiler)
+    f(3)  # the other thread's entry, made just now, is passed over
+    set_eval_frame(None)
+thread.join()
+"""
+
+
+def test_an_entry_of_another_thread_is_known_when_it_is_tried(dyntrace, python, tmp_path):
+    """The collector reads a lookup of one thread before the compile of another that it depends on."""
+    (tmp_path / "p.py").write_text(TWO_THREADS)
+    subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, tmp_path / "p.py"], check=True)
+    rows = sqlite3.connect(tmp_path / "t.db").execute(
+        "SELECT tried, count(*) FROM (SELECT lookup_id, group_concat(result) AS tried FROM lookup JOIN guard_check USING (lookup_id)"
+        " JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY lookup_id) GROUP BY tried").fetchall()
+    assert dict(rows) == {"backend_mismatch": 1500, "backend_mismatch,pass": 1500}

@@ -412,8 +412,8 @@ def test_job_control(dyntrace, tmp_path, stop, key):
     said = []
     for before in (PYTHONS[0], f"'{dyntrace}' run -o t.db --python '{PYTHONS[0]}'"):
         status, lines = on_terminal(["bash", "--norc", "--noprofile", "-i"], [
-            ("$ ", f"{before} job.py\n"), ("ready\r\n", key), ("Stopped", "fg\n"), ("job.py", "typed\n"), ("True\r\n", "echo status=$?\n"),
-            ("status=5", "exit\n")], tmp_path, dict(os.environ, PS1="$ ", TERM="dumb", HISTFILE="/dev/null"))
+            ("$ ", f"{before} job.py\n"), ("ready\r\n", key), ("Stopped", ""), ("$ ", "fg\n"), ("job.py", "typed\n"),
+            ("True\r\n", ""), ("$ ", "echo status=$?\n"), ("status=5", "exit\n")], tmp_path, dict(os.environ, PS1="$ ", TERM="dumb", HISTFILE="/dev/null"))
         said.append([line for line in lines if line.startswith("read typed")])
     assert said[0] == said[1]
     holds(tmp_path / "t.db")
