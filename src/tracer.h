@@ -128,6 +128,11 @@ void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
 /* tracer_code.c: the mark in a code object's extra slot (or in its code_state,
  * tracer_cache.h), 0 = not seen yet. */
 enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
+/* The mark that SLOT is or, being a code_state, begins with. */
+static inline uintptr_t tracer_mark_in(uintptr_t slot)
+{
+    return slot && !(slot & CODE_SEEN) ? *(const uintptr_t *)slot : slot;
+}
 uintptr_t tracer_mark_code(PyCodeObject *code);
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(void);

@@ -13,21 +13,11 @@ static unsigned long states_compiled; /* code objects that got a number */
 
 /* ---- states ---- */
 
-static bool is_state(uintptr_t slot)
-{
-    return slot && !(slot & CODE_SEEN);
-}
-
-struct code_state *code_state_of(PyCodeObject *code, bool make)
+struct code_state *code_state_make(PyCodeObject *code)
 {
     uintptr_t slot = compat_extra(code, tracer_process.extra);
-    struct code_state *state;
+    struct code_state *state = calloc(1, sizeof *state);
 
-    if (is_state(slot))
-        return (struct code_state *)slot;
-    if (!make)
-        return NULL;
-    state = calloc(1, sizeof *state);
     if (!state)
         return NULL;
     state->frame_state = PyDict_New();
@@ -105,7 +95,7 @@ static void detach(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    if (is_state((uintptr_t)slot)) {
+    if (code_state_in((uintptr_t)slot)) {
         PyObject *type, *value, *traceback; /* a code object may die while an exception is on its way */
         PyErr_Fetch(&type, &value, &traceback);
         detach(slot);

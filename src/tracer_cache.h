@@ -67,7 +67,7 @@ struct region_actions {
 };
 
 struct code_state {
-    uintptr_t mark;             /* as in tracer.h; 0: the recorder has not seen the code */
+    uintptr_t mark;             /* first: tracer_mark_in(). As in tracer.h; 0: the recorder has not seen the code */
     unsigned references;
     PyCodeObject *code;         /* borrowed; NULL once the code object is gone or was reset */
     struct cache_entry **entries; /* owned references */
@@ -87,8 +87,18 @@ struct code_state {
 
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
+static inline bool code_state_in(uintptr_t slot)
+{
+    return slot && !(slot & CODE_SEEN);
+}
+struct code_state *code_state_make(PyCodeObject *code);
 /* The state of CODE; MAKE it if there is none. Borrowed. NULL: none, or no memory. */
-struct code_state *code_state_of(PyCodeObject *code, bool make);
+static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
+{
+    uintptr_t slot = compat_extra(code, tracer_process.extra);
+
+    return code_state_in(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
+}
 struct code_state *code_state_hold(struct code_state *state);
 void code_state_release(struct code_state *state);
 /* Forget what is known of CODE; its entries die. */
@@ -140,7 +150,8 @@ struct decision {
     uint64_t compile_began;
     PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
 };
-void decision_begin(struct decision *d, bool on, bool torch);
+/* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
+void decision_begin(struct decision *d, uint64_t began, bool torch);
 void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
                   uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */

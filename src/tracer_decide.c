@@ -399,7 +399,7 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
     return OUTCOME_COMPILED;
 }
 
-static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, bool recorded)
+static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, uint64_t entered)
 {
     const bool torch = t->torch;
     const int64_t region = torch ? t->region : -1;
@@ -421,7 +421,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     if (actions.own == ACTION_SKIP) {
-        if (recorded) {
+        if (entered) {
             decision_outcome(t, OUTCOME_SKIP);
             tell_actions(state, region, actions, NULL);
         }
@@ -429,7 +429,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         code_state_release(state);
         return result;
     }
-    decision_begin(&decision, recorded, torch);
+    decision_begin(&decision, entered, torch);
     set_callback(t, NULL);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
     if (torch)
@@ -492,7 +492,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
             PyErr_NoMemory();
             goto err;
         }
-        if (recorded)
+        if (entered)
             tell_actions(state, region, actions, answer.reason);
     }
     if (outcome == OUTCOME_CALLBACK_ERROR)
@@ -536,7 +536,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct tracer *t = tracer_thread;
     PyObject *callback, *result;
     struct open_frame open;
-    bool resumed, recorded = false, monotonic = tracer_process.monotonic;
+    bool resumed, monotonic = tracer_process.monotonic;
+    uint64_t entered = 0;
     uintptr_t mark = 0;
 
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
@@ -548,22 +549,22 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     resumed = compat_is_resumed(frame);
     if (tracer_process.recording) {
         mark = record_mark(frame);
-        recorded = !(mark & CODE_SKIP) &&
-                   record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
-                                throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
-                                tracer_process.session->max_depth != 0);
+        if (!(mark & CODE_SKIP))
+            entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
+                                   throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
+                                   tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!callback || throwflag || resumed || ts->tracing > 0 || compat_has_started(frame)) {
-        if (recorded && !callback && has_entries(compat_code(frame)))
+        if (entered && !callback && has_entries(compat_code(frame)))
             decision_outcome(t, OUTCOME_DISABLED);
         result = record_evaluate(t, ts, frame, throwflag);
     } else {
         Py_INCREF(callback);
-        result = decide(t, ts, frame, callback, recorded);
+        result = decide(t, ts, frame, callback, entered);
         Py_DECREF(callback);
     }
-    if (recorded)
+    if (entered)
         record_exit(t, &open, ts, frame, result, resumed, monotonic);
     return result;
 }

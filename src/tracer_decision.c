@@ -346,9 +346,10 @@ done:
 
 /* ---- one lookup ---- */
 
-void decision_begin(struct decision *d, bool on, bool torch)
+void decision_begin(struct decision *d, uint64_t began, bool torch)
 {
-    d->on = on;
+    d->on = began != 0;
+    d->began = began;
     d->torch = torch;
     d->observed = d->older = false;
     d->ours = 0;
@@ -357,8 +358,6 @@ void decision_begin(struct decision *d, bool on, bool torch)
     d->check = d->small;
     d->compile = d->signature = 0;
     d->causes = NULL;
-    if (on)
-        d->began = tracer_now(P.monotonic);
 }
 
 void decision_end(struct decision *d)
@@ -557,12 +556,15 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 
 /* ---- words ---- */
 
-/* Room for a record of up to RING_MARGIN - 8 words. */
+/* Room for a record of up to RING_MARGIN - 8 words. Its times are whole ones: it needs no epoch. */
 static bool room(struct tracer *t)
 {
-    uint64_t now = tracer_now(P.monotonic);
+    uint64_t now;
 
-    return (t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || tracer_room(t, &now);
+    if (likely(t->head < t->limit))
+        return true;
+    now = tracer_now(P.monotonic);
+    return tracer_room(t, &now);
 }
 
 static void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)

@@ -44,6 +44,8 @@ static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the sl
 static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
 static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
 static PyTypeObject *torch_frame_type;         /* owned */
+static PyCFunction torch_set_direct;           /* torch_set's, or NULL: several calls of it belong to every hit */
+static PyObject *torch_set_self;
 
 /* ---- what compiled code is ---- */
 
@@ -348,6 +350,7 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     struct pending p;
     uintptr_t mark;
+    uint64_t entered;
     PyObject *result;
     bool waiting;
 
@@ -359,8 +362,8 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (waiting)
         return torch_evaluate(ts, frame, throwflag);
     mark = record_mark(frame);
-    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
-                                          P.session->max_depth != 0))
+    if (mark & CODE_SKIP || !(entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
+                                                     P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, throwflag);
     p.outer = t->pending;
     p.frame = frame;
@@ -369,7 +372,7 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     p.entry = NULL;
     p.callback = t->observed;
     p.done = p.asked = p.asking = false;
-    decision_begin(&p.decision, true, true);
+    decision_begin(&p.decision, entered, true);
     p.decision.observed = true;
     t->pending = &p;
     result = torch_evaluate(ts, frame, throwflag);
@@ -414,7 +417,7 @@ static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
         _PyInterpreterState_SetEvalFrameFunc(interpreter, lower);
     else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording)
         not_seen();
-    old = PyObject_CallOneArg(torch_set, callback);
+    old = torch_set_direct ? torch_set_direct(torch_set_self, callback) : PyObject_CallOneArg(torch_set, callback);
     after = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (after == lower) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, P.hook ? P.hook : P.evaluate);
@@ -509,6 +512,10 @@ static PyObject *observe(PyObject *self, PyObject *module)
             return NULL;
         }
         Py_DECREF(wrapper);
+    }
+    if (PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
+        torch_set_direct = PyCFunction_GET_FUNCTION(torch_set);
+        torch_set_self = PyCFunction_GET_SELF(torch_set);
     }
     Py_RETURN_NONE;
 }

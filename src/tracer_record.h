@@ -26,7 +26,7 @@ record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int th
 /* The mark of the frame's code, made if need be. */
 static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
 {
-    uintptr_t mark = compat_extra(compat_code(frame), tracer_process.extra);
+    uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
 
     if (unlikely((mark & (CODE_SEEN | CODE_SKIP | CODE_INIT)) != CODE_SEEN)) {
         if (!(mark & CODE_SEEN))
@@ -40,17 +40,17 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
     return mark;
 }
 
-/* Write the ENTER. False: this frame is not recorded. */
-static inline __attribute__((always_inline)) bool
+/* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
+static inline __attribute__((always_inline)) uint64_t
 record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, const bool monotonic,
              const bool limit_depth)
 {
     uint64_t now = tracer_now(monotonic);
 
     if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
-        return false;
+        return 0;
     if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !tracer_room(t, &now))
-        return false;
+        return 0;
     *open = (struct open_frame){.outer = t->open, .code = code, .ordinal = t->entered++};
     if (limit_depth)
         open->depth = open->outer ? open->outer->depth + 1 : 0;
@@ -62,7 +62,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     } else {
         tracer_put(t, RING_WORD(tag, code, now));
     }
-    return true;
+    return now;
 }
 
 /* Write the EXIT of a frame that gave RESULT. */
