@@ -18,6 +18,8 @@ MODES = {  # what is compared: options of `dyntrace run`
     "observe": ["--torch", "observe"],
     "shim, user": ["--torch", "shim", "--frames", "user"],
     "observe, user": ["--torch", "observe", "--frames", "user"],
+    "shim, decided": ["--torch", "shim", "--frames", "decided"],
+    "observe, decided": ["--torch", "observe", "--frames", "decided"],
 }
 CALLS = {"in small": "call in a region, x + 1", "in module": "call in a region, 12 linear layers",
          "out small": "call from outside, x + 1", "out module": "call from outside, 12 linear layers"}
@@ -30,7 +32,7 @@ MAX_MEMORY_MB = 32
 @figure("torch", "torch.compile, beside torch without us", [
     "python", "figure", "mode", "without", "with", "ratio", "target", "", "medians", "noise"], [
     "calls: a hit on code compiled by a backend that does nothing, us a call, recorded; best of the slices",
-    "`user`: with --frames user; without it every frame of torch's own that a call runs is recorded, too, about 20",
+    "`decided`, `user`: with --frames decided or user; else every frame of torch's own that a call runs is recorded, too, about 20",
     "in a region: the callback is in force and the caller skipped; from outside: through what torch.compile returned",
     "start: import torch and torch._dynamo; processor time of the process, and time from the command to their end",
     "compiles: processor time of the process for 50 different compiles, each one's best summed",

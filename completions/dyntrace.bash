@@ -38,7 +38,7 @@ _dyntrace_run()
     case $prev in
     -o) _dyntrace_files .db ;;
     --python) COMPREPLY=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
-    --frames) COMPREPLY=($(compgen -W "all user none" -- "$cur")) ;;
+    --frames) COMPREPLY=($(compgen -W "all user decided none" -- "$cur")) ;;
     --include | --exclude) compopt -o default 2>/dev/null ;;
     --max-depth | --min-duration | -c) ;;
     -m) COMPREPLY=($(compgen -W "pytest unittest pip timeit json.tool http.server" -- "$cur")) ;;

@@ -42,6 +42,7 @@ static const char usage[] =
     "      --force          replace FILE if it is there\n"
     "      --python PY      run scripts, -m and -c by this interpreter (default: python3)\n"
     "      --frames WHICH   all (default); user: not the standard library, not site-packages;\n"
+    "                       decided: only calls that a compiler decided, at the least cost;\n"
     "                       none: run without recording frames\n"
     "      --include GLOB   record only code whose file or qualified name matches; may be repeated\n"
     "      --exclude GLOB   do not record code that matches; may be repeated, wins over --include\n"
@@ -99,7 +100,7 @@ static int options_parse(struct options *o, int argc, char **argv)
         {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
         {NULL, 0, NULL, 0},
     };
-    static const char *const frames[] = {"all", "user", "none"}, *const torch[] = {"auto", "shim", "observe", "off"};
+    static const char *const frames[] = {"all", "user", "none", "decided"}, *const torch[] = {"auto", "shim", "observe", "off"};
     int option, which;
     char *glob;
 
@@ -122,10 +123,10 @@ static int options_parse(struct options *o, int argc, char **argv)
         case LIVE: o->live = true; break;
         case PYTHON: o->python = optarg; break;
         case FRAMES:
-            for (which = 0; which < 3 && strcmp(optarg, frames[which]); which++)
+            for (which = 0; which < 4 && strcmp(optarg, frames[which]); which++)
                 ;
-            if (which == 3) {
-                say_error("run: --frames %s: not one of all, user, none", optarg);
+            if (which == 4) {
+                say_error("run: --frames %s: not one of all, user, decided, none", optarg);
                 return -1;
             }
             o->session.frames = (enum session_frames)which;

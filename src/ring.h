@@ -195,7 +195,7 @@ struct process_file {
     uint64_t ring_off[RING_MAX];
 };
 
-enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE };
+enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
 

@@ -387,7 +387,7 @@ static void inherit(struct traced *t)
 
 struct traced *traced_open(struct collector *c, const char *directory, const char *name, bool *retry)
 {
-    static const char *const modes[] = {"all", "user", "none"};
+    static const char *const modes[] = {"all", "user", "none", "decided"};
     struct traced *t = calloc(1, sizeof *t);
     uint64_t started, id;
 

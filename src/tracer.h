@@ -94,6 +94,8 @@ struct tracer_process {
     _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us */
     _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
     bool recording;                      /* frames go to a ring */
+    bool decided_only;                   /* ... those that a compiler decides */
+    bool torch_seen;                     /* torch_attach() was called */
     bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
     Py_ssize_t extra;                    /* code-extra slot */
     uint32_t codes;                      /* code ids given */

@@ -381,6 +381,8 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
 /* Tell the trace, once, that calls of STATE's code are not compiled any more. */
 static void tell_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
 {
+    if (!tracer_process.recording || (state->mark & (CODE_SEEN | CODE_SKIP)) != CODE_SEEN) /* the trace has not this code */
+        return;
     if (actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
     actions.told = true;
@@ -421,10 +423,9 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     if (actions.own == ACTION_SKIP) {
-        if (entered) {
+        if (entered)
             decision_outcome(t, OUTCOME_SKIP);
-            tell_actions(state, region, actions, NULL);
-        }
+        tell_actions(state, region, actions, NULL);
         result = run_original(t, ts, frame, callback, under);
         code_state_release(state);
         return result;
@@ -492,8 +493,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
             PyErr_NoMemory();
             goto err;
         }
-        if (entered)
-            tell_actions(state, region, actions, answer.reason);
+        tell_actions(state, region, actions, answer.reason);
     }
     if (outcome == OUTCOME_CALLBACK_ERROR)
         goto err;
@@ -531,12 +531,20 @@ static bool has_entries(PyCodeObject *code)
     return state && state->count;
 }
 
+/* Will a call of CODE be looked up, with the callback that the thread has? */
+static bool is_decided(const struct tracer *t, PyCodeObject *code)
+{
+    const struct code_state *state = code_state_of(code, false);
+
+    return state ? code_state_actions(state, t->torch ? t->region : -1).own != ACTION_SKIP : t->callback != Py_False;
+}
+
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
     PyObject *callback, *result;
     struct open_frame open;
-    bool resumed, monotonic = tracer_process.monotonic;
+    bool resumed, asks, monotonic = tracer_process.monotonic;
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
@@ -547,15 +555,16 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         return record_evaluate(t, ts, frame, throwflag);
     }
     resumed = compat_is_resumed(frame);
+    callback = t->callback;
+    asks = callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
     if (tracer_process.recording) {
         mark = record_mark(frame);
-        if (!(mark & CODE_SKIP))
+        if (!(mark & CODE_SKIP) && (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame)))))
             entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
                                    throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
                                    tracer_process.session->max_depth != 0);
     }
-    callback = t->callback;
-    if (!callback || throwflag || resumed || ts->tracing > 0 || compat_has_started(frame)) {
+    if (!asks) {
         if (entered && !callback && has_entries(compat_code(frame)))
             decision_outcome(t, OUTCOME_DISABLED);
         result = record_evaluate(t, ts, frame, throwflag);

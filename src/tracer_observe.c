@@ -85,6 +85,14 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
+/* What is below torch's evaluator and ours. */
+static PyObject *below(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    if (P.hook)
+        return P.hook(ts, frame, throwflag);
+    return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag) : P.evaluate(ts, frame, throwflag);
+}
+
 /* ---- a compile ---- */
 
 /* Is FRAME the callback's? It gets torch's view of the frame that it is asked about,
@@ -232,7 +240,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
     Py_XDECREF(reason);
 }
 
-static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
+static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
     PyObject *result, *code = (PyObject *)compat_code(p->frame), *token = NULL, *done;
     PyObject *type, *value, *traceback, *backend;
@@ -241,7 +249,7 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
     if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
         code_state_hold(p->state);
     if (!p->state)
-        return P.hook(ts, frame, 0);
+        return below(ts, frame, 0);
     p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
@@ -256,7 +264,7 @@ static PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *fra
         torch_quiet_end(&quiet);
     }
     p->asking = true; /* whatever runs in there is the callback's */
-    result = P.hook(ts, frame, 0);
+    result = below(ts, frame, 0);
     p->asking = false;
     if (token && torch_settings.end) {
         PyErr_Fetch(&type, &value, &traceback);
@@ -319,16 +327,11 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
     }
 }
 
-static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
+/* FRAME is the first to come down since P is pending. */
+static __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    struct tracer *t = tracer_thread;
-    struct pending *p = t ? t->pending : NULL;
     struct cache_entry *entry;
 
-    if (!P.hook)
-        return P.evaluate(ts, frame, throwflag);
-    if (!p || p->done || p->asking || throwflag)
-        return P.hook(ts, frame, throwflag);
     if (frame == p->frame) {
         passed_on(t, p, frame, NULL);
         return record_evaluate(t, ts, frame, 0);
@@ -340,31 +343,46 @@ static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
     }
     if (!p->asked && is_callback(t, p, frame))
         return compile(p, ts, frame);
-    return P.hook(ts, frame, throwflag);
+    return below(ts, frame, 0);
 }
 
-static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
+    struct pending *p = t ? t->pending : NULL;
+
+    if (!p || p->done || p->asking || throwflag)
+        return below(ts, frame, throwflag);
+    return first_below(t, p, ts, frame);
+}
+
+/* torch runs the frame as it is, and those that it calls by ACTION. */
+static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                                     enum frame_action action)
+{
+    const enum frame_action was = t->observed;
+    PyObject *result;
+
+    t->observed = action;
+    result = torch_evaluate(ts, frame, 0);
+    t->observed = was;
+    return result;
+}
+
+/* torch decides what runs for FRAME. */
+static __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
     const bool monotonic = P.monotonic;
     struct open_frame open;
     struct pending p;
-    uintptr_t mark;
     uint64_t entered;
+    uintptr_t mark;
     PyObject *result;
-    bool waiting;
 
-    if (unlikely(!t) || !P.recording || throwflag || t->observed == ACTION_SKIP || compat_is_resumed(frame) ||
-        compat_has_started(frame) || ts->tracing > 0)
-        return torch_evaluate(ts, frame, throwflag);
-    /* Guards and callbacks of the pending frame run without a callback. */
-    waiting = t->pending && !t->pending->done && t->pending != t->observed_at;
-    if (waiting)
-        return torch_evaluate(ts, frame, throwflag);
     mark = record_mark(frame);
     if (mark & CODE_SKIP || !(entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
                                                      P.session->max_depth != 0)))
-        return torch_evaluate(ts, frame, throwflag);
+        return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
     p.open = &open;
@@ -375,7 +393,7 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     decision_begin(&p.decision, entered, true);
     p.decision.observed = true;
     t->pending = &p;
-    result = torch_evaluate(ts, frame, throwflag);
+    result = torch_evaluate(ts, frame, 0);
     t->pending = p.outer;
     t->observed = p.callback;
     if (t->observed_at == &p)
@@ -388,6 +406,30 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
         code_state_release(p.state);
     record_exit(t, &open, ts, frame, result, false, monotonic);
     return result;
+}
+
+static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+
+    if (unlikely(!t) || !P.recording || throwflag || t->observed == ACTION_SKIP || compat_is_resumed(frame) ||
+        compat_has_started(frame) || ts->tracing > 0)
+        return torch_evaluate(ts, frame, throwflag);
+    /* Guards and callbacks of the pending frame run without a callback. */
+    if (t->pending && !t->pending->done && t->pending != t->observed_at)
+        return torch_evaluate(ts, frame, throwflag);
+    if (P.decided_only) {
+        const struct code_state *state = code_state_of(compat_code(frame), false);
+        if (state ? state->actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY)
+            return state && state->actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, state->actions.callees)
+                                                                     : torch_evaluate(ts, frame, 0);
+    }
+    return decided(t, ts, frame);
+}
+
+bool observe_is(_PyFrameEvalFunction evaluate)
+{
+    return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
 }
 
 /* Somebody else's hook is where ours would have to be. */
@@ -403,25 +445,34 @@ static void not_seen(void)
 
 /* ---- torch's functions, as its Python code finds them ---- */
 
-static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+static inline PyObject *torch_set_call(PyObject *callback)
+{
+    return torch_set_direct ? torch_set_direct(torch_set_self, callback) : PyObject_CallOneArg(torch_set, callback);
+}
+
+/* The callback changes: hooks go in and out. */
+static __attribute__((noinline)) PyObject *change(struct tracer *t, PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
     _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter), after;
-    struct tracer *t = tracer_here();
+    /* What torch goes on top of: ours, or, while we have none, whose ever. */
+    const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
     PyObject *old;
 
-    (void)module;
-    if (before == upper)
+    if (before == upper) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, torch_evaluate);
-    else if (callback != Py_None && P.hook && before == P.hook)
+    } else if (callback != Py_None && on_ours) {
+        if (!P.hook)
+            P.evaluate = before;
         _PyInterpreterState_SetEvalFrameFunc(interpreter, lower);
-    else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording)
+    } else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording) {
         not_seen();
-    old = torch_set_direct ? torch_set_direct(torch_set_self, callback) : PyObject_CallOneArg(torch_set, callback);
+    }
+    old = torch_set_call(callback);
     after = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (after == lower) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, P.hook ? P.hook : P.evaluate);
-    } else if (before == upper || (before == P.hook && after != before)) {
+    } else if (before == upper || (on_ours && after != before)) {
         torch_evaluate = after;
         _PyInterpreterState_SetEvalFrameFunc(interpreter, upper);
     }
@@ -430,6 +481,16 @@ static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
         t->observed_at = t->pending;
     }
     return old;
+}
+
+static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    struct tracer *t = tracer_here();
+
+    (void)module;
+    if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
+        return torch_set_call(callback);
+    return change(t, callback);
 }
 
 /* What becomes of calls of CODE, said without a compile. */

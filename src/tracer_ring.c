@@ -717,6 +717,7 @@ int tracer_open_session(const char *directory)
     }
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
+    P.decided_only = session->frames == SESSION_DECIDED;
     if (!fork_watched && pthread_atfork(NULL, NULL, forked)) {
         P.session = NULL;
         return -1;

@@ -15,6 +15,7 @@
  * does nothing it need not. */
 #include "tracer_cache.h"
 #include "tracer_record.h"
+#include "tracer_torch.h"
 
 struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
@@ -63,6 +64,20 @@ static PyObject *record_by_monotonic_to_depth(PyThreadState *ts, compat_frame *f
     return record_frame(ts, frame, throwflag, true, true);
 }
 
+/* Only decided frames are wanted, and nobody decides any yet: torch's import is waited for. */
+static PyObject *await_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+
+    if (unlikely(shim_settings.active_threads))
+        return decide_frame(ts, frame, throwflag);
+    if (unlikely(!(compat_code(frame)->co_flags & CO_OPTIMIZED))) /* a module's */
+        record_mark(frame);
+    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
+        return tracer_process.evaluate(ts, frame, throwflag);
+    return record_evaluate(t, ts, frame, throwflag);
+}
+
 static _PyFrameEvalFunction wanted_hook(void)
 {
     bool to_depth;
@@ -71,6 +86,8 @@ static _PyFrameEvalFunction wanted_hook(void)
         return decide_frame;
     if (!tracer_process.recording)
         return NULL;
+    if (tracer_process.decided_only)
+        return tracer_process.torch_seen ? NULL : await_torch;
     to_depth = tracer_process.session->max_depth != 0;
     if (tracer_process.monotonic)
         return to_depth ? record_by_monotonic_to_depth : record_by_monotonic;
@@ -86,6 +103,8 @@ void tracer_rehook(void)
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter), wanted = wanted_hook();
 
     if (wanted == tracer_process.hook)
+        return;
+    if (!tracer_process.hook && observe_is(current))
         return;
     if (!tracer_process.hook)
         tracer_process.evaluate = current;

@@ -80,6 +80,8 @@ void torch_attach(bool late)
     Py_XDECREF(module);
     Py_XDECREF(result);
     torch_quiet_end(&quiet);
+    tracer_process.torch_seen = true;
+    tracer_rehook();
 }
 
 /* ---- the bridge between entries and their guard managers ---- */

@@ -73,6 +73,9 @@ void torch_quiet_end(struct torch_quiet *q);
 /* The bridge failed with the pending exception, in doing WHAT: a loss row. */
 void torch_bridge_failed(const char *what);
 
+/* tracer_observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
+bool observe_is(_PyFrameEvalFunction evaluate);
+
 extern PyMethodDef torch_methods[], note_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
 

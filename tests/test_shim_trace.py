@@ -124,3 +124,23 @@ def test_an_entry_of_another_thread_is_known_when_it_is_tried(dyntrace, python, 
         "SELECT tried, count(*) FROM (SELECT lookup_id, group_concat(result) AS tried FROM lookup JOIN guard_check USING (lookup_id)"
         " JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY lookup_id) GROUP BY tried").fetchall()
     assert dict(rows) == {"backend_mismatch": 1500, "backend_mismatch,pass": 1500}
+
+
+DECISIONS = ["SELECT qualname, outcome, entries_checked, count(*) FROM lookup JOIN code USING (code_id) GROUP BY 1, 2, 3",
+             "SELECT qualname, position, result, guards_run, count(*) FROM guard_check JOIN lookup USING (lookup_id) JOIN code USING (code_id)"
+             " GROUP BY 1, 2, 3, 4",
+             "SELECT qualname, outcome, count(*) FROM compile JOIN code USING (code_id) GROUP BY 1, 2",
+             "SELECT kind, source, expected, count(*) FROM recompile_cause GROUP BY 1, 2, 3",
+             "SELECT qualname, action, recursive_action, reason FROM code_mark JOIN code USING (code_id) ORDER BY 1, 2, 3, 4"]
+
+
+def test_frames_decided_has_every_decision_and_no_other_frame(record, python, request):
+    programs = request.path.parent / "programs"
+    for program in ("shim_counts.py", "shim_rules.py"):
+        every, decided = (record([programs / program], "--frames", frames, python=python, cwd=programs) for frames in ("all", "decided"))
+        assert every.out == decided.out
+        for query in DECISIONS:
+            assert every.rows(query) == decided.rows(query)
+        by_outcome = "SELECT qualname, outcome, count(*) FROM frames {} GROUP BY 1, 2"
+        assert decided.rows(by_outcome.format("")) == every.rows(by_outcome.format("WHERE frame_id IN (SELECT frame_id FROM lookup)")) != []
+        assert decided.rows("SELECT * FROM loss") == []

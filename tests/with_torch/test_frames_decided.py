@@ -1,0 +1,53 @@
+"""--frames decided: every decision that --frames all has, no other frame, and no hook where nothing is decided."""
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "recompiles.py"
+TABLES = ["SELECT qualname, outcome, entries_checked, label FROM lookup JOIN code USING (code_id) LEFT JOIN cache_entry USING (cache_entry_id)"
+          " ORDER BY lookup_id",
+          "SELECT lookup_id, position, result, guards_run FROM guard_check ORDER BY guard_check_id",
+          "SELECT qualname, label, outcome FROM compile JOIN code USING (code_id) ORDER BY compile_id",
+          "SELECT kind, source, expected, actual FROM recompile_cause ORDER BY rowid",
+          "SELECT label, line, graph_break.reason FROM graph_break JOIN compile USING (compile_id) ORDER BY 1, 2",
+          "SELECT label, kind, source FROM guard JOIN cache_entry USING (cache_entry_id) ORDER BY guard_id",
+          "SELECT cause FROM loss"]
+HOOK = """
+import dyntrace._native
+owner = dyntrace._native.native._owner
+import torch._dynamo
+said = [owner() == "-"]
+@torch.compile(backend="eager")
+def f(x):
+    return x + 1
+for _ in range(2):
+    f(torch.ones(3))
+said.append(owner() == "-")
+print(said)
+"""
+
+
+def record(dyntrace, python, folder, mode, frames, *program):
+    path = folder / f"{frames}.db"
+    done = subprocess.run([dyntrace, "run", "--force", "--torch", mode, "--frames", frames, "-o", path, "--python", python, *program],
+                          capture_output=True, text=True, timeout=280, check=True)
+    return done.stdout, sqlite3.connect(path)
+
+
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_the_same_decisions(dyntrace, python, tmp_path, mode):
+    (said, every), (said_too, decided) = (record(dyntrace, python, tmp_path, mode, frames, EXAMPLE) for frames in ("all", "decided"))
+    assert said == said_too
+    for table in TABLES:
+        assert every.execute(table).fetchall() == decided.execute(table).fetchall(), table
+    (frames,), (lookups,) = decided.execute("SELECT count(*) FROM frame UNION ALL SELECT count(*) FROM lookup")
+    assert 0 < lookups == frames
+
+
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_the_hook_is_taken_away(dyntrace, python, tmp_path, mode):
+    said, db = record(dyntrace, python, tmp_path, mode, "decided", "-c", HOOK)
+    assert said == "[True, True]\n"
+    assert db.execute("SELECT outcome, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY 1 ORDER BY 1").fetchall() == [(1, 1), (2, 1)]
