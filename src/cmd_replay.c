@@ -362,6 +362,8 @@ static int replay_main(int argc, char **argv)
     status = s.verify         ? verify(&s)
              : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif)
                               : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
+    if (db_damaged(s.db))
+        status = 2;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;

@@ -621,6 +621,8 @@ out:
         say_error("output: cannot be written");
         status = 2;
     }
+    if (db_damaged(show.db))
+        status = 2;
     found_code_free(&show.code);
     free(show.before);
     db_close(show.db);

@@ -971,6 +971,8 @@ out:
         say_error("output: cannot be written");
         status = 2;
     }
+    if (db_damaged(why.db))
+        status = 2;
     why_free(&why);
     return status;
 }

@@ -26,6 +26,7 @@ struct db {
     char *path;      /* owned */
     void (*progress)(void *context);
     void *progress_context;
+    bool damaged, damage_said; /* said: since somebody asked last */
 };
 
 struct query {
@@ -339,6 +340,12 @@ static void query_error(struct db *db)
     int status = sqlite3_errcode(db->handle);
     const char *words = sqlite3_errmsg(db->handle);
 
+    if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB) {
+        db->damaged = true;
+        if (db->damage_said && !say_diverted()) /* an answer is made of many queries */
+            return;
+        db->damage_said = true;
+    }
     if (status == SQLITE_READONLY)
         words = "the trace is open for reading only";
     else if (status == SQLITE_AUTH)
@@ -348,7 +355,7 @@ static void query_error(struct db *db)
     say_error("%s: %s", db->path, words);
 }
 
-bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest)
+static bool query_make(struct db *db, const char *sql, struct query **made, const char **rest)
 {
     struct query *query = calloc(1, sizeof *query);
 
@@ -371,12 +378,23 @@ bool db_query_next(struct db *db, const char *sql, struct query **made, const ch
     return true;
 }
 
+bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest)
+{
+    db->damage_said = false;
+    return query_make(db, sql, made, rest);
+}
+
 struct query *db_query(struct db *db, const char *sql)
 {
     struct query *query;
 
-    db_query_next(db, sql, &query, NULL);
+    query_make(db, sql, &query, NULL);
     return query;
+}
+
+bool db_damaged(const struct db *db)
+{
+    return db->damaged;
 }
 
 bool db_complete(const char *sql)
