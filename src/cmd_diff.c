@@ -28,6 +28,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "json.h"
 #include "option.h"
@@ -752,7 +753,6 @@ static bool lookups_compare(struct diff *diff)
 static bool side_open(struct side *side, const char *path)
 {
     struct query *snapshot, *query;
-    char *state;
     bool any;
 
     if (!(side->db = db_open(path)))
@@ -776,12 +776,7 @@ static bool side_open(struct side *side, const char *path)
             return false;
         }
     }
-    state = db_meta(side->db, "state");
-    if (state && !strcmp(state, "recording"))
-        say_error("%s: is still being recorded, or was interrupted: what is compared is what it has so far", path);
-    free(state);
-    if (db_integer(side->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'") > 0)
-        say_error("%s: lost events (`dyntrace report` says where): some differences may be due to that", path);
+    doubts_say(side->db, "what is compared is what it has so far", "some differences may be due to that");
     return true;
 }
 
@@ -792,6 +787,10 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
 
     diff->progress = progress_begin("comparing");
     ok = side_open(&diff->a, a) && side_open(&diff->b, b) && side_read(diff, &diff->a) && side_read(diff, &diff->b);
+    if (ok && diff->glob && !diff->a.function_count && !diff->b.function_count) {
+        say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff->glob);
+        ok = false;
+    }
     if (ok && diff->json)
         fputs("{\"differences\": ", stdout);
     if (ok) {

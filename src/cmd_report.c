@@ -16,6 +16,7 @@
 #include "command.h"
 #include "db.h"
 #include "find_code.h"
+#include "option.h"
 #include "out_file.h"
 #include "prose.h"
 #include "report.h"
@@ -536,7 +537,7 @@ out:
 static int report_main(int argc, char **argv)
 {
     struct report report = {.limit = LIMIT};
-    const char *path = NULL, *page = NULL;
+    const char *path = NULL, *page = NULL, *value;
     char *end;
     bool options = true, force = false, limited = false, ok;
 
@@ -548,14 +549,13 @@ static int report_main(int argc, char **argv)
             report.json = true;
         } else if (options && !strcmp(a, "--force")) {
             force = true;
-        } else if (options && (!strcmp(a, "--html") || !strncmp(a, "--html=", 7))) {
-            page = a[6] ? a + 7 : i + 1 < argc ? argv[++i] : "";
+        } else if (options && (value = option_value(argc, argv, &i, "--html"))) {
+            page = value;
             if (!*page) {
                 say_error("report: --html: needs the name of the file to write");
                 return 2;
             }
-        } else if (options && (!strcmp(a, "--limit") || !strncmp(a, "--limit=", 8))) {
-            const char *value = a[7] ? a + 8 : i + 1 < argc ? argv[++i] : "";
+        } else if (options && (value = option_value(argc, argv, &i, "--limit"))) {
             report.limit = strtoll(value, &end, 10);
             if (end == value || *end || report.limit < 0) {
                 say_error("report: --limit: needs a number of rows, 0 for all");

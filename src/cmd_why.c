@@ -20,6 +20,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "prose.h"
 #include "say.h"
 #include "table.h"
@@ -928,6 +929,7 @@ static int why_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(why.db))
         goto out;
+    doubts_say(why.db, "what is told is what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, tick, &why.progress);
     switch (find_code(why.db, name, &why.code, stdout, why.json)) {

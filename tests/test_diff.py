@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from test_check import table
+from test_viewer import make_trace, one_line
 from test_why import MS, golden, plant, run, size_changes  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.one_python
@@ -173,7 +174,7 @@ def test_bad_usage(run, two, arguments):  # noqa: F811
 def test_doubts_are_said(run, two):  # noqa: F811
     a, b = two("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full'); INSERT INTO meta VALUES ('state', 'recording')")
     done = run("diff", a, b)
-    assert done.stdout == "no difference\n" and "lost events" in done.stderr and "still being recorded" in done.stderr
+    assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
 
 
 def test_older_and_damaged_traces(run, two):  # noqa: F811
@@ -215,3 +216,10 @@ def test_large(dyntrace, two):
         INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
     INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")
     assert subprocess.run([dyntrace, "diff", b, b, "--lookups", "--fail-on", "any"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_function_that_neither_has(run, tmp_path):  # noqa: F811
+    """Nothing compared is not "no difference": a gate in CI would hold nothing."""
+    path = make_trace(tmp_path / "t.db")
+    done = run("diff", path, path, "--function", "nix*", "--fail-on", "any")
+    assert done.returncode == 2 and "--function" in one_line(done.stderr) and done.stdout == ""
