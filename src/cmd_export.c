@@ -61,10 +61,12 @@ void export_string(struct export *export, struct query *query, int column)
 /* Where open frames are drawn to: not before anything that was seen. */
 static int64_t end_of(struct db *db)
 {
-    int64_t end = db_meta_integer(db, "span_ns", 0);
+    int64_t end = db_meta_integer(db, "span_ns", -1);
     int64_t process = db_integer(db, 0, "SELECT MAX(end_ns) FROM process");
     int64_t last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
 
+    if (end < 0) /* it does not say how long it is */
+        end = db_integer(db, 0, "SELECT MAX(end_ns) FROM frame");
     if (process > end)
         end = process;
     return last > end ? last : end;
