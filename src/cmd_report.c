@@ -523,9 +523,10 @@ static bool report_run(struct report *report, const char *path, const char *page
         free(directory);
     }
     report->progress = progress_begin("reading");
-    ok = report_read(report);
+    ok = (!page || pictures_begin(report)) && report_read(report);
     if (ok)
         ok = page ? report_html(report) : report->json ? report_json(report) : report_text(report);
+    pictures_free(report);
     progress_end(&report->progress);
     if (ok && page)
         ok = out_commit(&out);

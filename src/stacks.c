@@ -72,8 +72,17 @@ bool track_push(struct track *track, struct open_frame frame)
     return true;
 }
 
-const char stacks_sql[] =
-    "SELECT frame_id, thread_id, parent_id, code_id, start_ns, end_ns FROM frame ORDER BY frame_id";
+#define COLUMNS "frame_id, thread_id, parent_id, code_id, start_ns, end_ns"
+const char stacks_sql[] = "SELECT " COLUMNS " FROM frame ORDER BY frame_id";
+
+static struct walked walked_of(const int64_t *values, unsigned nulls, int64_t end_ns)
+{
+    struct walked w = {values[0], values[2], values[3], values[4], nulls & 1u << 5 ? end_ns : values[5], nulls & 1u << 2};
+
+    if (w.end_ns < w.start_ns)
+        w.end_ns = w.start_ns;
+    return w;
+}
 
 struct walked walked_read(struct query *query, int64_t end_ns)
 {
@@ -132,43 +141,57 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
     return at;
 }
 
+struct folding {
+    struct tree *tree;     /* borrowed, all of them */
+    struct tracks *tracks;
+    const struct fold *fold;
+    struct track *recent;  /* of the last frame */
+    int64_t end_ns, last, rows;
+    bool failed;
+};
+
+/* One frame; false: no more. */
+static bool frame_fold(void *context, const int64_t *values, unsigned nulls)
+{
+    struct folding *f = context;
+    struct walked w = walked_of(values, nulls, f->end_ns);
+    struct track *track = f->recent;
+    uint32_t caller, node;
+
+    if ((f->last >= 0 && w.id > f->last) || (!(++f->rows % TICK_ROWS) && !f->fold->tick(f->fold->context, w.id)))
+        return false;
+    if (!track || track->thread_id != values[1])
+        track = track_find(f->tracks, values[1]);
+    if (!track)
+        return true;
+    f->recent = track;
+    while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
+        track->depth--;
+    caller = track->depth ? track->stack[track->depth - 1].what : track->root;
+    node = tree_node(f->tree, caller, w.code_id);
+    f->failed = !node || !track_push(track, (struct open_frame){w.id, w.end_ns, node});
+    if (f->failed)
+        return false;
+    f->tree->nodes[node].self_ns += w.end_ns - w.start_ns;
+    if (track->depth > 1)
+        f->tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
+    if (f->fold->each)
+        f->fold->each(f->fold->context, track, &w);
+    return true;
+}
+
 bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold)
 {
-    struct query *query = NULL;
-    int64_t rows = 0;
-    bool ok = false;
+    struct folding folding = {.tree = tree, .tracks = tracks, .fold = fold, .end_ns = end_ns, .last = last};
 
     tree->heads = calloc(HEADS, sizeof *tree->heads);
     if (!tree->heads)
         say_error("%s: out of memory", db_path(db));
-    if (!tree->heads || !tracks_read(db, tracks) || !(query = db_query(db, stacks_sql)))
+    if (!tree->heads || !tracks_read(db, tracks))
         return false;
-    ok = true;
-    for (size_t i = 0; ok && i < tracks->count; i++)
-        ok = (tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id)) != 0;
-    while (ok && query_step(query)) {
-        struct walked w = walked_read(query, end_ns);
-        struct track *track;
-        uint32_t caller, node;
-        if ((last >= 0 && w.id > last) || (!(++rows % TICK_ROWS) && !fold->tick(fold->context, w.id)))
-            break;
-        track = track_find(tracks, query_integer(query, 1));
-        if (!track)
-            continue;
-        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-            track->depth--;
-        caller = track->depth ? track->stack[track->depth - 1].what : track->root;
-        node = tree_node(tree, caller, w.code_id);
-        ok = node && track_push(track, (struct open_frame){w.id, w.end_ns, node});
-        if (!ok)
-            continue;
-        tree->nodes[node].self_ns += w.end_ns - w.start_ns;
-        if (track->depth > 1)
-            tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
-        if (fold->each)
-            fold->each(fold->context, track, &w);
-    }
-    return query_close(query) && ok;
+    for (size_t i = 0; !folding.failed && i < tracks->count; i++)
+        folding.failed = !(tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id));
+    return !folding.failed && db_each(db, "SELECT each(" COLUMNS ") FROM frame NOT INDEXED", frame_fold, &folding) && !folding.failed;
 }
 
 void tree_free(struct tree *tree)
