@@ -24,6 +24,7 @@
  * one rank began to do what the others did not. */
 #include <inttypes.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@
 #include "prose.h"
 #include "say.h"
 #include "table.h"
+#include "times.h"
 
 enum {
     LIMIT = 200,           /* rows, unless --limit */
@@ -233,7 +235,7 @@ static bool guards_read(struct diff *diff, struct side *side)
         }
         if (low < count && entries[low].id == id && entries[low].code) {
             entries[low].code->f.checks++;
-            entries[low].code->f.guards_ns += query_integer(query, 1);
+            entries[low].code->f.guards_ns = times_sum(entries[low].code->f.guards_ns, query_integer(query, 1));
         }
     }
     free(entries);
@@ -263,14 +265,14 @@ static bool functions_join(struct side *side)
             continue;
         }
         if (to->fingerprint != from->fingerprint)
-            to->fingerprint = to->fingerprint * 31 + from->fingerprint;
-        to->calls += from->calls;
-        to->self_ns += from->self_ns;
+            to->fingerprint = (int64_t)((uint64_t)to->fingerprint * 31 + (uint64_t)from->fingerprint);
+        to->calls = times_sum(to->calls, from->calls);
+        to->self_ns = times_sum(to->self_ns, from->self_ns);
         to->lookups += from->lookups;
         to->entries += from->entries;
         to->breaks += from->breaks;
         to->checks += from->checks;
-        to->guards_ns += from->guards_ns;
+        to->guards_ns = times_sum(to->guards_ns, from->guards_ns);
         for (int o = 0; o < DIFF_OUTCOMES; o++)
             to->outcomes[o] += from->outcomes[o];
         function_free(from);
@@ -368,7 +370,7 @@ static void functions_compare(struct diff *diff, const struct function *a, const
 static int pair_order(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
-    int64_t dx = llabs(x->a->self_ns - x->b->self_ns), dy = llabs(y->a->self_ns - y->b->self_ns);
+    double dx = fabs((double)x->a->self_ns - (double)x->b->self_ns), dy = fabs((double)y->a->self_ns - (double)y->b->self_ns);
 
     return (dx < dy) - (dx > dy);
 }

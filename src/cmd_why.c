@@ -24,6 +24,7 @@
 #include "prose.h"
 #include "say.h"
 #include "table.h"
+#include "times.h"
 #include "torch_words.h"
 #include "why.h"
 
@@ -448,7 +449,7 @@ static void compile_print(struct why *why, const struct compile *compile)
         fprintf(out, "rank %" PRId64 ", ", compile->rank);
     fprintf(out, "at %s", table_duration(human, compile->start_ns));
     if (compile->ended)
-        fprintf(out, ", took %s", table_duration(human, why_span(compile->start_ns, compile->end_ns)));
+        fprintf(out, ", took %s", table_duration(human, times_span(compile->start_ns, compile->end_ns)));
     else
         fputs(", did not end", out);
     if (!made)

@@ -16,6 +16,7 @@
 #include "db.h"
 #include "remedy.h"
 #include "say.h"
+#include "times.h"
 
 enum {
     COUNTABLE = 2000000, /* frames that can be read in passing */
@@ -151,7 +152,7 @@ static bool lookup_add(void *context, const int64_t *values, unsigned nulls)
 
     (void)nulls;
     report->outcomes[outcome]++;
-    report->times_ns[outcome] += values[1];
+    report->times_ns[outcome] = times_sum(report->times_ns[outcome], values[1]);
     if (!(++report->calls % TICK_ROWS))
         progress_tick(&report->progress, values[2], reading->last);
     if (outcome != CALL_HIT && outcome != CALL_PLAIN && outcome != CALL_SKIP && outcome != CALL_DECLINED)

@@ -27,6 +27,7 @@
 #include "say.h"
 #include "stacks.h"
 #include "table.h"
+#include "times.h"
 
 enum {
     WIDTH = 1200, ROW = 16, HEAD = 22, /* of the pictures */
@@ -164,7 +165,7 @@ static bool picture_tick(void *context, int64_t frame_id)
 
 static int64_t length_of(const struct long_frame *frame)
 {
-    return frame->end_ns - frame->start_ns;
+    return times_span(frame->start_ns, frame->end_ns);
 }
 
 /* Keep FRAME if it is one of the longest so far. */
@@ -293,7 +294,8 @@ static bool timeline_compiles(struct picture *picture)
 
     while (query_step(query)) {
         struct lane *lane = lane_find(picture, query_integer(query, 0));
-        int64_t from = query_integer(query, 2), to = query_integer(query, 3), breaks = query_integer(query, 6);
+        int64_t from = query_integer(query, 2), to = query_integer(query, 3), breaks = query_integer(query, 6),
+                took = times_span(from, to);
         char *label = prose_column(query, 4);
         if (lane && lane->used) {
             char *escaped = NULL;
@@ -303,10 +305,10 @@ static bool timeline_compiles(struct picture *picture)
                 html_text(text, label, 60);
                 fclose(text);
             }
-            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?", table_duration(length, to - from),
+            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?", table_duration(length, took),
                      table_duration(start, from), breaks ? ", its graph broke" : "");
             free(escaped);
-            box_put(picture, query_integer(query, 1), at_x(picture, from), at_x(picture, to > from ? to - from : 0),
+            box_put(picture, query_integer(query, 1), at_x(picture, from), at_x(picture, took),
                     lane->y + ROW * (1 + lane->marks), "compile", " data-least=\"1.5\"", words);
         }
         free(label);
@@ -454,11 +456,11 @@ static bool flame_put(struct picture *picture)
     }
     for (uint32_t node = tree->count; node; node--) { /* what is called comes after its caller */
         if (tree->nodes[node].self_ns > 0)
-            flame.total[node] += tree->nodes[node].self_ns;
+            flame.total[node] = times_sum(flame.total[node], tree->nodes[node].self_ns);
         if (tree->nodes[node].parent)
-            flame.total[tree->nodes[node].parent] += flame.total[node];
+            flame.total[tree->nodes[node].parent] = times_sum(flame.total[tree->nodes[node].parent], flame.total[node]);
         else
-            flame.all_ns += flame.total[node];
+            flame.all_ns = times_sum(flame.all_ns, flame.total[node]);
     }
     flame.least_ns = flame.all_ns / 4000 + 1;
     for (uint32_t node = 1; node <= tree->count; node++)

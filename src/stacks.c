@@ -7,6 +7,7 @@
 
 #include "db.h"
 #include "say.h"
+#include "times.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
@@ -157,6 +158,7 @@ static bool frame_fold(void *context, const int64_t *values, unsigned nulls)
     struct walked w = walked_of(values, nulls, f->end_ns);
     struct track *track = f->recent;
     uint32_t caller, node;
+    int64_t length = times_span(w.start_ns, w.end_ns);
 
     if ((f->last >= 0 && w.id > f->last) || (!(++f->rows % TICK_ROWS) && !f->fold->tick(f->fold->context, w.id)))
         return false;
@@ -172,9 +174,9 @@ static bool frame_fold(void *context, const int64_t *values, unsigned nulls)
     f->failed = !node || !track_push(track, (struct open_frame){w.id, w.end_ns, node});
     if (f->failed)
         return false;
-    f->tree->nodes[node].self_ns += w.end_ns - w.start_ns;
+    f->tree->nodes[node].self_ns = times_sum(f->tree->nodes[node].self_ns, length);
     if (track->depth > 1)
-        f->tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
+        f->tree->nodes[caller].self_ns = times_difference(f->tree->nodes[caller].self_ns, length);
     if (f->fold->each)
         f->fold->each(f->fold->context, track, &w);
     return true;

@@ -1,4 +1,5 @@
 """A trace with one damaged table: a command that comes upon the damage says so in one line and fails; others answer."""
+import random
 import sqlite3
 import subprocess
 
@@ -61,3 +62,23 @@ def test_one_table(run, whole, other, tmp_path, table):  # noqa: F811
             assert done.returncode in (0, 1), (name, done)
         (tmp_path / "out").unlink(missing_ok=True)
     assert said
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nonsense_in_numbers(run, whole, other, tmp_path, seed):  # noqa: F811
+    """Any number anywhere: an answer or one line; sums that no trace can have do not overflow (`make check-san` looks)."""
+    choose = random.Random(seed)
+    path = tmp_path / "t.db"
+    path.write_bytes(whole.read_bytes())
+    with sqlite3.connect(path) as db:
+        for table, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum', 'graph_node')").fetchall():
+            for _, column, kind, _, _, key in db.execute(f"PRAGMA table_info({table})").fetchall():
+                if kind == "INTEGER" and not key and choose.random() < .3:
+                    db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid % ? = 0",
+                               (choose.choice([2**63 - 1, -2**63, 2**62, -1, None, "x", 1e300]), choose.choice([1, 2, 7])))
+    db.close()
+    for name, argv in COMMANDS.items():
+        done = run(*[{"FILE": path, "OTHER": other, "out": tmp_path / "out"}.get(a, a) for a in argv])
+        assert done.returncode in (0, 1, 2) and "runtime error" not in done.stderr, (name, done)
+        assert done.returncode < 2 or done.stderr.startswith("dyntrace: "), (name, done)
+        (tmp_path / "out").unlink(missing_ok=True)
