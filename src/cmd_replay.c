@@ -292,7 +292,7 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             s->whatif.calls = true;
         } else if (options && (value = option_value(argc, argv, &i, "--what-if"))) {
             if (!*value || s->whatif.count == WHATIF_SETTINGS)
-                return missing("--what-if", *value ? "too many settings" : NULL);
+                return missing("--what-if", *value ? "too many settings" : "needs KEY=VALUE, or best");
             s->whatif.settings[s->whatif.count++] = value;
         } else if (options && (value = option_value(argc, argv, &i, "--function"))) {
             if (!*value)
