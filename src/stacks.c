@@ -112,15 +112,21 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 /* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint32_t *head, at = parent ? tree->nodes[parent].recent : 0;
+    uint32_t *head, last = parent ? tree->nodes[parent].recent : 0, at = last;
 
-    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop: no need to hash */
+    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop, or the same calls as before: no need to hash */
         return at;
+    at = last ? tree->nodes[last].after : 0;
+    if (at && tree->nodes[at].code_id == code_id) {
+        tree->nodes[parent].recent = at;
+        return at;
+    }
     head = tree_head(tree, parent, code_id);
     at = *head;
     while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
         at = tree->nodes[at].next;
     if (at) {
+        tree->nodes[last].after = at; /* of node 0, which is nobody's, for the first */
         tree->nodes[parent].recent = at;
         return at;
     }
@@ -137,7 +143,7 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
         tree->room = room;
     }
     at = ++tree->count;
-    tree->nodes[at] = (struct node){code_id, 0, parent, *head, 0};
+    tree->nodes[at] = (struct node){.code_id = code_id, .parent = parent, .next = *head};
     *head = at;
     return at;
 }
