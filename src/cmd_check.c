@@ -26,6 +26,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "json.h"
 #include "option.h"
@@ -572,22 +573,6 @@ static bool check_required(struct check *check, const char *name)
 
 /* ---- the result ------------------------------------------------------------ */
 
-/* What makes the numbers uncertain, on stderr. The number of lost events. */
-static int64_t doubts_say(struct check *check, bool *live)
-{
-    char *state = db_meta(check->db, "state");
-    int64_t lost = db_integer(check->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'");
-
-    *live = state && !strcmp(state, "recording");
-    if (*live)
-        say_error("%s: is still being recorded, or was interrupted: what is checked is what it has so far", db_path(check->db));
-    if (lost > 0)
-        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): there may be more than was counted",
-                  db_path(check->db), lost);
-    free(state);
-    return lost;
-}
-
 static void ok_print(struct check *check)
 {
     say_escaped(check->out, db_path(check->db), strlen(db_path(check->db)));
@@ -607,14 +592,14 @@ static void ok_print(struct check *check)
     putc('\n', check->out);
 }
 
-static void json_print(struct check *check, bool ok, int64_t lost, bool live)
+static void json_print(struct check *check, bool ok, struct doubts doubts)
 {
     FILE *out = check->out;
 
     fputs(",\n\"file\": ", out);
     json_string(out, db_path(check->db), strlen(db_path(check->db)));
     fprintf(out, ",\n\"ok\": %s,\n\"recording\": %s,\n\"lost_events\": %" PRId64 ",\n\"checks\": [", ok ? "true" : "false",
-            live ? "true" : "false", lost);
+            doubts.recording ? "true" : "false", doubts.lost);
     for (int i = 0; i < check->result_count; i++) {
         const struct result *r = &check->results[i];
         fprintf(out, "%s\n {\"check\": \"%s\", ", i ? "," : "", kind_names[r->kind]);
@@ -673,8 +658,8 @@ static bool checks_run(struct check *check)
 static int check_trace(struct check *check)
 {
     struct query *snapshot = db_query(check->db, "BEGIN");
-    bool ok = true, live = false, told;
-    int64_t lost;
+    bool ok = true, told;
+    struct doubts doubts;
 
     query_step(snapshot);
     query_close(snapshot);
@@ -696,9 +681,9 @@ static int check_trace(struct check *check)
             say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), kind_names[r->kind],
                       check->limit, r->rows);
     }
-    lost = doubts_say(check, &live);
+    doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
     if (check->json)
-        json_print(check, told && ok, lost, live);
+        json_print(check, told && ok, doubts);
     else if (told && ok)
         ok_print(check);
     if (fflush(check->out) != 0 || ferror(check->out)) {

@@ -5,12 +5,14 @@
  * A function of A and one of B are the same when file, qualified name and kind
  * agree. Directories may differ (another checkout, another machine), so what is
  * compared of the file is its last part, and where that leaves several, first
- * line and fingerprint decide:
+ * line and fingerprint decide. What is left over on both sides is the same when
+ * name and fingerprint agree: it moved to another file.
  *
  *     what            A                    B
  *     same key        C.f  m.py  #1 fp 7   C.f  m.py  #1 fp 7     same fingerprint: nothing to say
  *     same key        C.g  m.py  fp 8      C.g  m.py  fp 9        'code': its bytecode changed
- *     only in one     C.h  m.py            -                      'function': gone, if it was compiled
+ *     moved           C.h  m.py  fp 5      C.h  n.py  fp 5        nothing to say
+ *     only in one     C.i  m.py            -                      'function': gone, if it was compiled
  *
  * Each trace is read into a list of functions sorted by that key, with totals
  * added up in one pass over lookups and guard checks; then the two lists are
@@ -22,12 +24,15 @@
  * one rank began to do what the others did not. */
 #include <inttypes.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "db.h"
+#include "diff.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "json.h"
 #include "option.h"
@@ -35,11 +40,10 @@
 #include "prose.h"
 #include "say.h"
 #include "table.h"
+#include "times.h"
 
 enum {
     LIMIT = 200,           /* rows, unless --limit */
-    TICK_ROWS = 1 << 15,
-    OUTCOMES = 10,
     LEAST_NS = 5000000,    /* a function's own time below this is noise, whatever the ratio */
     LEAST_GUARD_NS = 1000, /* the same for guards of a call */
 };
@@ -47,7 +51,8 @@ enum {
 static const char usage[] =
     "usage: dyntrace diff A B [--fail-on KIND,...] [--function GLOB] [--tolerance P] [--lookups] [--rank R[,S]]\n"
     "                         [--limit N] [--json]\n\n"
-    "What is different in trace B: functions are matched by name and file, then line and fingerprint.\n\n"
+    "What is different in trace B: functions are matched by name and file, then line and fingerprint; one that\n"
+    "moved to another file, by name and fingerprint.\n\n"
     "  --fail-on KIND,...  exit 1 when there is a difference of these kinds, or of any:\n"
     "                        function  compiled in one only     code     its bytecode changed\n"
     "                        outcome   how its calls ended      entry    cache entries (compiles)\n"
@@ -64,50 +69,11 @@ static const char usage[] =
     "  --json              for a program\n\n"
     "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.\n";
 
-enum kind { FUNCTION, CODE, OUTCOME, ENTRY, REASON, BREAK, GUARD, TIME, LOOKUP, KINDS };
 static const char *const kind_names[KINDS] = {"function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"};
-static const char *const outcome_names[OUTCOMES] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled",
-                                                    "guard_error", "callback_error"};
+const char *const diff_outcomes[DIFF_OUTCOMES] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled",
+                                                  "guard_error", "callback_error"};
 
 /* ---- one side -------------------------------------------------------------- */
-
-struct function {
-    char *name, *file, *kind;  /* owned; file: the last part of it */
-    int64_t line, fingerprint; /* fingerprint: of all its code objects together */
-    int64_t calls, self_ns, outcomes[OUTCOMES], lookups;
-    int64_t entries, breaks, checks, guards_ns;
-};
-
-struct code {
-    int64_t id;
-    struct function f; /* owns its texts until they are given to a side */
-};
-
-struct side {
-    struct db *db;              /* owned */
-    int64_t rank;               /* of --rank; -1: every process */
-    struct code *codes;         /* owned, by id */
-    size_t code_count;
-    struct function *functions; /* owned, by key */
-    size_t function_count;
-};
-
-/* A function of A and the same one of B. */
-struct pair {
-    const struct function *a, *b; /* borrowed from the sides */
-};
-
-struct diff {
-    struct side a, b;
-    struct pair *pairs;           /* owned */
-    size_t pair_count;
-    const char *glob; /* borrowed, or NULL */
-    bool json, lookups, fail[KINDS];
-    double tolerance;
-    int64_t limit, rows, found[KINDS]; /* limit -1: all */
-    struct table *table;               /* owned */
-    struct progress progress;
-};
 
 static struct code *code_find(struct side *side, int64_t id)
 {
@@ -147,18 +113,14 @@ static int function_order_full(const void *a, const void *b)
     return order ? order : (x->fingerprint > y->fingerprint) - (x->fingerprint < y->fingerprint);
 }
 
-static void function_free(struct function *f)
+void function_free(struct function *f)
 {
     free(f->name);
     free(f->file);
     free(f->kind);
 }
 
-/* Code of the processes that are meant; ?2 is the rank. */
-#define OF_RANK "(?2 IS NULL OR c.process_id IN (SELECT process_id FROM process WHERE rank = ?2))"
-
-/* --function as parameter FIRST, --rank as the next one; NULL where not given. */
-static void bind(const struct diff *diff, const struct side *side, struct query *query, int first)
+void diff_bind(const struct diff *diff, const struct side *side, struct query *query, int first)
 {
     if (query && diff->glob)
         query_bind_text(query, first, diff->glob);
@@ -174,7 +136,7 @@ static bool codes_read(struct diff *diff, struct side *side)
         " OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " ORDER BY c.code_id");
     size_t room = 0;
 
-    bind(diff, side, query, 1);
+    diff_bind(diff, side, query, 1);
     while (query_step(query)) {
         const char *path = query_text(query, 2, NULL), *slash = strrchr(path, '/');
         if (side->code_count == room) {
@@ -209,10 +171,10 @@ static bool lookups_read(struct diff *diff, struct side *side)
     while (query_step(query)) {
         int64_t outcome = query_integer(query, 1);
         struct code *code = code_find(side, query_integer(query, 0));
-        if (!(++rows % TICK_ROWS))
+        if (!(++rows % DIFF_TICK))
             progress_tick(&diff->progress, 0, 0);
         if (code) {
-            code->f.outcomes[outcome >= 0 && outcome < OUTCOMES ? outcome : 0]++;
+            code->f.outcomes[outcome >= 0 && outcome < DIFF_OUTCOMES ? outcome : 0]++;
             code->f.lookups++;
         }
     }
@@ -262,7 +224,7 @@ static bool guards_read(struct diff *diff, struct side *side)
     while (query_step(query)) {
         int64_t id = query_integer(query, 0);
         size_t low = 0, high = count;
-        if (!(++rows % TICK_ROWS))
+        if (!(++rows % DIFF_TICK))
             progress_tick(&diff->progress, 0, 0);
         while (low < high) {
             size_t middle = low + (high - low) / 2;
@@ -273,7 +235,7 @@ static bool guards_read(struct diff *diff, struct side *side)
         }
         if (low < count && entries[low].id == id && entries[low].code) {
             entries[low].code->f.checks++;
-            entries[low].code->f.guards_ns += query_integer(query, 1);
+            entries[low].code->f.guards_ns = times_sum(entries[low].code->f.guards_ns, query_integer(query, 1));
         }
     }
     free(entries);
@@ -303,15 +265,15 @@ static bool functions_join(struct side *side)
             continue;
         }
         if (to->fingerprint != from->fingerprint)
-            to->fingerprint = to->fingerprint * 31 + from->fingerprint;
-        to->calls += from->calls;
-        to->self_ns += from->self_ns;
+            to->fingerprint = (int64_t)((uint64_t)to->fingerprint * 31 + (uint64_t)from->fingerprint);
+        to->calls = times_sum(to->calls, from->calls);
+        to->self_ns = times_sum(to->self_ns, from->self_ns);
         to->lookups += from->lookups;
         to->entries += from->entries;
         to->breaks += from->breaks;
         to->checks += from->checks;
-        to->guards_ns += from->guards_ns;
-        for (int o = 0; o < OUTCOMES; o++)
+        to->guards_ns = times_sum(to->guards_ns, from->guards_ns);
+        for (int o = 0; o < DIFF_OUTCOMES; o++)
             to->outcomes[o] += from->outcomes[o];
         function_free(from);
     }
@@ -341,8 +303,7 @@ static void side_free(struct side *side)
 
 /* ---- differences ----------------------------------------------------------- */
 
-/* A row: F is where; A and B what it is in each, NULL for "not there". */
-static void row_put(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a, const char *b)
+void diff_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a, const char *b)
 {
     char *where = NULL;
 
@@ -373,7 +334,7 @@ static void number_row(struct diff *diff, enum kind kind, const struct function 
         return;
     snprintf(x, sizeof x, "%" PRId64, a);
     snprintf(y, sizeof y, "%" PRId64, b);
-    row_put(diff, kind, f, what, x, y);
+    diff_row(diff, kind, f, what, x, y);
 }
 
 /* Times in nanoseconds that differ beyond what differs anyway. */
@@ -384,7 +345,7 @@ static void time_row(struct diff *diff, enum kind kind, const struct function *f
 
     if (more - less < least || more <= less * (1 + diff->tolerance))
         return;
-    row_put(diff, kind, f, what, table_duration(x, (int64_t)a), table_duration(y, (int64_t)b));
+    diff_row(diff, kind, f, what, table_duration(x, (int64_t)a), table_duration(y, (int64_t)b));
 }
 
 /* Nobody misses a function that no compiler was asked about. */
@@ -396,9 +357,9 @@ static bool function_matters(const struct function *f)
 static void functions_compare(struct diff *diff, const struct function *a, const struct function *b)
 {
     if (a->fingerprint && b->fingerprint && a->fingerprint != b->fingerprint && (function_matters(a) || function_matters(b)))
-        row_put(diff, CODE, b, "bytecode", "as it was", "changed");
-    for (int o = 0; o < OUTCOMES; o++)
-        number_row(diff, OUTCOME, b, outcome_names[o], a->outcomes[o], b->outcomes[o]);
+        diff_row(diff, CODE, b, "bytecode", "as it was", "changed");
+    for (int o = 0; o < DIFF_OUTCOMES; o++)
+        number_row(diff, OUTCOME, b, diff_outcomes[o], a->outcomes[o], b->outcomes[o]);
     number_row(diff, ENTRY, b, "cache entries", a->entries, b->entries);
     number_row(diff, BREAK, b, "graph breaks", a->breaks, b->breaks);
     if (a->checks && b->checks && a->lookups && b->lookups)
@@ -409,7 +370,7 @@ static void functions_compare(struct diff *diff, const struct function *a, const
 static int pair_order(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
-    int64_t dx = llabs(x->a->self_ns - x->b->self_ns), dy = llabs(y->a->self_ns - y->b->self_ns);
+    double dx = fabs((double)x->a->self_ns - (double)x->b->self_ns), dy = fabs((double)y->a->self_ns - (double)y->b->self_ns);
 
     return (dx < dy) - (dx > dy);
 }
@@ -425,9 +386,91 @@ static void times_compare(struct diff *diff)
     }
 }
 
+/* What stands where the two lists are: -1 something of A alone, 1 of B alone, 0 the same function in both. */
+static int place_order(const struct side *a, size_t i, const struct side *b, size_t j)
+{
+    const struct function *f = i < a->function_count ? &a->functions[i] : NULL;
+    const struct function *g = j < b->function_count ? &b->functions[j] : NULL;
+    int order = !f ? 1 : !g ? -1 : function_order(f, g);
+
+    if (!order && f->line != g->line) { /* of several with this key, those of one line belong together; else they are taken in turn */
+        bool more_a = i + 1 < a->function_count && !function_order(f, &a->functions[i + 1]);
+        bool more_b = j + 1 < b->function_count && !function_order(g, &b->functions[j + 1]);
+        if (more_a != more_b && f->fingerprint != g->fingerprint)
+            order = more_a ? -1 : 1;
+    }
+    return order;
+}
+
+static int moved_order(const void *a, const void *b)
+{
+    const struct function *x = *(struct function *const *)a, *y = *(struct function *const *)b;
+    int order = strcmp(x->name, y->name);
+
+    if (!order)
+        order = strcmp(x->kind, y->kind);
+    return order ? order : (x->fingerprint > y->fingerprint) - (x->fingerprint < y->fingerprint);
+}
+
+/* What one trace alone has may be in another file of the other: then its name and its bytecode agree. */
+static bool moved_find(struct side *a, struct side *b)
+{
+    struct function **left_a = malloc((a->function_count + 1) * sizeof *left_a), **left_b = malloc((b->function_count + 1) * sizeof *left_b);
+    size_t count_a = 0, count_b = 0;
+    bool ok = left_a && left_b;
+
+    for (size_t i = 0, j = 0; ok && (i < a->function_count || j < b->function_count);) {
+        int order = place_order(a, i, b, j);
+        if (order < 0 && a->functions[i].fingerprint)
+            left_a[count_a++] = &a->functions[i];
+        if (order > 0 && b->functions[j].fingerprint)
+            left_b[count_b++] = &b->functions[j];
+        i += order <= 0;
+        j += order >= 0;
+    }
+    if (ok) {
+        qsort(left_a, count_a, sizeof *left_a, moved_order);
+        qsort(left_b, count_b, sizeof *left_b, moved_order);
+    }
+    for (size_t i = 0, j = 0; ok && i < count_a && j < count_b;) {
+        int order = moved_order(&left_a[i], &left_b[j]);
+        if (!order) {
+            left_a[i]->moved = left_b[j];
+            left_b[j]->moved = left_a[i];
+        }
+        i += order <= 0;
+        j += order >= 0;
+    }
+    if (!ok)
+        say_error("diff: out of memory");
+    free(left_a);
+    free(left_b);
+    return ok;
+}
+
+const char *diff_file(const struct diff *diff, const char *name, const char *file)
+{
+    const struct side *a = &diff->a;
+    size_t low = 0, high = a->function_count;
+
+    while (low < high) { /* the first of that name and file */
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(a->functions[middle].name, name);
+        if (!order)
+            order = strcmp(a->functions[middle].file, file);
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < a->function_count && !strcmp(a->functions[low].name, name) && !strcmp(a->functions[low].file, file); low++)
+        if (a->functions[low].moved)
+            return a->functions[low].moved->file;
+    return file;
+}
+
 static bool sides_compare(struct diff *diff)
 {
-    size_t i = 0, j = 0;
     struct side *a = &diff->a, *b = &diff->b;
 
     diff->pairs = calloc(a->function_count + 1, sizeof *diff->pairs);
@@ -435,316 +478,23 @@ static bool sides_compare(struct diff *diff)
         say_error("diff: out of memory");
         return false;
     }
-    while (i < a->function_count || j < b->function_count) {
-        struct function *f = i < a->function_count ? &a->functions[i] : NULL;
-        struct function *g = j < b->function_count ? &b->functions[j] : NULL;
-        int order = !f ? 1 : !g ? -1 : function_order(f, g);
-        if (!order) { /* of several with this key, those of one line belong together; else they are taken in turn */
-            bool more_a = i + 1 < a->function_count && !function_order(f, &a->functions[i + 1]);
-            bool more_b = j + 1 < b->function_count && !function_order(g, &b->functions[j + 1]);
-            if (f->line != g->line && (more_a || more_b)) {
-                if (more_a && !more_b)
-                    order = f->fingerprint == g->fingerprint ? 0 : -1;
-                else if (more_b && !more_a)
-                    order = f->fingerprint == g->fingerprint ? 0 : 1;
-            }
-        }
-        if (order < 0) {
-            if (function_matters(f))
-                row_put(diff, FUNCTION, f, "decided about", "yes", NULL);
-            i++;
-        } else if (order > 0) {
-            if (function_matters(g))
-                row_put(diff, FUNCTION, g, "decided about", NULL, "yes");
-            j++;
-        } else {
+    if (!moved_find(a, b))
+        return false;
+    for (size_t i = 0, j = 0; i < a->function_count || j < b->function_count;) {
+        int order = place_order(a, i, b, j);
+        const struct function *f = order <= 0 ? &a->functions[i++] : NULL, *g = order >= 0 ? &b->functions[j++] : NULL;
+        if (!f && g->moved) /* told where A has it */
+            continue;
+        if (!g)
+            g = f->moved;
+        if (f && g) {
             functions_compare(diff, f, g);
             diff->pairs[diff->pair_count++] = (struct pair){f, g};
-            i++;
-            j++;
+        } else if (function_matters(f ? f : g)) {
+            diff_row(diff, FUNCTION, f ? f : g, "decided about", f ? "yes" : NULL, g ? "yes" : NULL);
         }
     }
     return true;
-}
-
-/* ---- reasons --------------------------------------------------------------- */
-
-/* Recompiles by function and source, and breaks by function, line and reason: counted, in one order. What was seen
- * (sizes, values) is not part of a reason. */
-static const char reasons_sql[] =
-    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
-    "       COALESCE(r.kind, '?') || ' ' || COALESCE(r.source, substr(r.text, 1, 200), '?') AS what, COUNT(*) "
-    "FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id JOIN code c ON c.code_id = m.code_id "
-    "WHERE r.ordinal = 0 AND (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
-    "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
-static const char breaks_sql[] =
-    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), '') AS file, MIN(c.first_line),"
-    "       COALESCE(substr(b.reason, 1, instr(substr(b.reason, 1, 200) || char(10), char(10)) - 1), '?') AS what, COUNT(*) "
-    "FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN code c ON c.code_id = m.code_id "
-    "WHERE (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1) AND " OF_RANK " "
-    "GROUP BY 1, 2, 4 ORDER BY 1, 2, 4";
-
-/* Order of two rows by their texts in columns 0, 1 and 3, as SQLite's BINARY has it. */
-static int reason_order(struct query *a, struct query *b)
-{
-    static const int columns[] = {0, 1, 3};
-    int order = 0;
-
-    for (int i = 0; i < 3 && !order; i++) {
-        bool x = query_type(a, columns[i]) == QUERY_NULL, y = query_type(b, columns[i]) == QUERY_NULL;
-        order = x || y ? y - x : strcmp(query_text(a, columns[i], NULL), query_text(b, columns[i], NULL));
-    }
-    return order;
-}
-
-static void reason_row(struct diff *diff, enum kind kind, struct query *at, struct query *a, struct query *b)
-{
-    struct function f = {.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
-    char x[32], y[32];
-
-    if (!f.name)
-        f.name = strdup("?");
-    if (!f.file)
-        f.file = strdup("?");
-    if (a)
-        snprintf(x, sizeof x, "%" PRId64, query_integer(a, 4));
-    if (b)
-        snprintf(y, sizeof y, "%" PRId64, query_integer(b, 4));
-    if (f.name && f.file)
-        row_put(diff, kind, &f, query_text(at, 3, NULL), a ? x : NULL, b ? y : NULL);
-    function_free(&f);
-}
-
-/* Rows of SQL that are new, gone, or more or fewer. */
-static bool reasons_compare(struct diff *diff, enum kind kind, const char *sql)
-{
-    struct query *a = db_query(diff->a.db, sql), *b = db_query(diff->b.db, sql);
-    bool more_a, more_b;
-
-    bind(diff, &diff->a, a, 1);
-    bind(diff, &diff->b, b, 1);
-    more_a = query_step(a);
-    more_b = query_step(b);
-    while (more_a || more_b) {
-        int order = !more_a ? 1 : !more_b ? -1 : reason_order(a, b);
-        if (order)
-            reason_row(diff, kind, order < 0 ? a : b, order < 0 ? a : NULL, order > 0 ? b : NULL);
-        else if (kind == REASON && query_integer(a, 4) != query_integer(b, 4))
-            reason_row(diff, kind, b, a, b);
-        if (order <= 0)
-            more_a = query_step(a);
-        if (order >= 0)
-            more_b = query_step(b);
-    }
-    return query_close(a) & query_close(b);
-}
-
-/* ---- lookup by lookup ------------------------------------------------------ */
-
-/* Threads that did lookups. Those of A and B that are alike have the same name and the same place among those of that
- * name: workers of one pool come in an order. Rank is no part of it: ranks are what is compared. */
-#define THREADS \
-    "SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who," \
-    "       p.pid, p.rank FROM thread t LEFT JOIN process p ON p.process_id = t.process_id" \
-    " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?1 IS NULL OR p.rank = ?1) ORDER BY who"
-/* All lookups of those threads, in that order, as numbers: text would make sorting them dear. */
-#define LOOKUPS \
-    "WITH named AS MATERIALIZED (SELECT thread_id, ROW_NUMBER() OVER (ORDER BY who) AS n FROM (" THREADS ")) " \
-    "SELECT n.n, l.lookup_id, l.code_id, l.outcome, l.cache_entry_id FROM lookup l JOIN named n ON n.thread_id = l.thread_id " \
-    "WHERE ?2 IS NULL OR l.code_id IN (SELECT code_id FROM code WHERE qualname GLOB ?2 OR qualname GLOB '*.' || ?2) " \
-    "ORDER BY n.n, l.lookup_id"
-#define LOOKUP_WORDS \
-    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), c.first_line, l.outcome, e.label," \
-    "       l.lookup_id, l.start_ns, s.text FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id" \
-    " LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id LEFT JOIN signature s ON s.signature_id = l.signature_id" \
-    " WHERE l.lookup_id = ?1"
-#define CODE_WORDS \
-    "SELECT qualname, replace(filename, rtrim(filename, replace(filename, '/', '')), '') FROM code WHERE code_id = ?1"
-#define ENTRY_WORDS "SELECT label, NULL FROM cache_entry WHERE cache_entry_id = ?1"
-
-enum { KNOWN = 4096 };
-
-/* Are the thing X of A and the thing Y of B the same by their words? What was found is remembered. */
-struct sameness {
-    struct query *a, *b; /* owned: the words of an id */
-    struct {
-        int64_t a, b;
-        bool known, same;
-    } found[KNOWN];
-};
-
-static bool text_same(struct query *a, struct query *b, int column)
-{
-    return query_type(a, column) == query_type(b, column) &&
-           !strcmp(query_text(a, column, NULL), query_text(b, column, NULL));
-}
-
-static bool same(struct sameness *sameness, int64_t x, int64_t y)
-{
-    size_t place = ((uint64_t)x * 31 + (uint64_t)y) % KNOWN;
-    bool more_x, more_y;
-
-    if (!sameness->found[place].known || sameness->found[place].a != x || sameness->found[place].b != y) {
-        query_reset(sameness->a);
-        query_reset(sameness->b);
-        query_bind_integer(sameness->a, 1, x);
-        query_bind_integer(sameness->b, 1, y);
-        more_x = query_step(sameness->a);
-        more_y = query_step(sameness->b);
-        sameness->found[place].a = x;
-        sameness->found[place].b = y;
-        sameness->found[place].known = true;
-        sameness->found[place].same = more_x == more_y && (!more_x || (text_same(sameness->a, sameness->b, 0) &&
-                                                                     text_same(sameness->a, sameness->b, 1)));
-    }
-    return sameness->found[place].same;
-}
-
-/* "hit 0/1 (lookup 7 at 1.2 ms; x: int[4])"; the caller frees it. */
-static char *lookup_words(struct query *q, bool more)
-{
-    char *made = NULL, human[TABLE_HUMAN];
-    int64_t outcome;
-
-    if (!more)
-        return strdup("no more lookups");
-    outcome = query_integer(q, 3);
-    if (asprintf(&made, "%.300s %s%s%.100s (lookup %" PRId64 " at %s%s%.300s)", query_text(q, 0, NULL),
-                 outcome_names[outcome >= 0 && outcome < OUTCOMES ? outcome : 0], *query_text(q, 4, NULL) ? " " : "",
-                 query_text(q, 4, NULL), query_integer(q, 5), table_duration(human, query_integer(q, 6)),
-                 *query_text(q, 7, NULL) ? "; " : "", query_text(q, 7, NULL)) < 0)
-        return NULL;
-    return made;
-}
-
-/* WHO's lookups differ: those with the ids X and Y, 0 where there are no more. */
-static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64_t x, int64_t y)
-{
-    struct query *a = db_query(diff->a.db, LOOKUP_WORDS), *b = db_query(diff->b.db, LOOKUP_WORDS), *at;
-    struct function f = {0};
-    char *in_a, *in_b, *what = NULL;
-    bool more_a, more_b;
-
-    query_bind_integer(a, 1, x);
-    query_bind_integer(b, 1, y);
-    more_a = x && query_step(a);
-    more_b = y && query_step(b);
-    at = more_b ? b : a;
-    in_a = lookup_words(a, more_a);
-    in_b = lookup_words(b, more_b);
-    if (more_a || more_b)
-        f = (struct function){.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
-    f.name = f.name ? f.name : strdup("?");
-    f.file = f.file ? f.file : strdup("?");
-    if (asprintf(&what, "%.100s: after %" PRId64 " alike", who, alike) < 0)
-        what = NULL;
-    if (what && f.name && f.file)
-        row_put(diff, LOOKUP, &f, what, in_a, in_b);
-    function_free(&f);
-    free(in_a);
-    free(in_b);
-    free(what);
-    query_close(a);
-    query_close(b);
-}
-
-/* Lookups of a side, one after the other, thread by thread. */
-struct stream {
-    struct query *rows, *threads; /* owned; THREADS at the one that is compared */
-    int64_t at;                   /* the how manieth thread that is */
-    bool more, thread;            /* there is a row, a thread */
-};
-
-static void stream_open(struct stream *stream, struct diff *diff, struct side *side)
-{
-    stream->rows = db_query(side->db, LOOKUPS);
-    stream->threads = db_query(side->db, THREADS);
-    if (side->rank >= 0 && stream->rows && stream->threads) {
-        query_bind_integer(stream->rows, 1, side->rank);
-        query_bind_integer(stream->threads, 1, side->rank);
-    }
-    if (diff->glob && stream->rows)
-        query_bind_text(stream->rows, 2, diff->glob);
-    stream->more = query_step(stream->rows);
-    stream->thread = query_step(stream->threads);
-    stream->at = 1;
-}
-
-/* Is the current row one of the current thread? */
-static bool stream_here(const struct stream *stream)
-{
-    return stream->more && query_integer(stream->rows, 0) == stream->at;
-}
-
-static void stream_next_thread(struct stream *stream)
-{
-    while (stream_here(stream))
-        stream->more = query_step(stream->rows);
-    stream->thread = query_step(stream->threads);
-    stream->at++;
-}
-
-static bool stream_close(struct stream *stream)
-{
-    return query_close(stream->rows) & query_close(stream->threads);
-}
-
-/* The first lookup of the threads that both are at that differs in function, outcome or entry. */
-static void threads_compare(struct diff *diff, struct stream *a, struct stream *b, struct sameness *codes, struct sameness *entries)
-{
-    int64_t alike = 0;
-
-    for (;; alike++) {
-        bool here_a = stream_here(a), here_b = stream_here(b);
-        if (!here_a && !here_b)
-            return;
-        if (here_a != here_b || query_integer(a->rows, 3) != query_integer(b->rows, 3) ||
-            !same(codes, query_integer(a->rows, 2), query_integer(b->rows, 2)) ||
-            !same(entries, query_integer(a->rows, 4), query_integer(b->rows, 4))) {
-            diverge_put(diff, query_text(b->threads, 1, NULL), alike, here_a ? query_integer(a->rows, 1) : 0,
-                        here_b ? query_integer(b->rows, 1) : 0);
-            return;
-        }
-        if (!(alike % TICK_ROWS))
-            progress_tick(&diff->progress, 0, 0);
-        a->more = query_step(a->rows);
-        b->more = query_step(b->rows);
-    }
-}
-
-static bool lookups_compare(struct diff *diff)
-{
-    struct stream a, b;
-    struct sameness *both = calloc(2, sizeof *both);
-    bool ok = both != NULL;
-
-    if (!ok) {
-        say_error("diff: out of memory");
-        return false;
-    }
-    both[0].a = db_query(diff->a.db, CODE_WORDS);
-    both[0].b = db_query(diff->b.db, CODE_WORDS);
-    both[1].a = db_query(diff->a.db, ENTRY_WORDS);
-    both[1].b = db_query(diff->b.db, ENTRY_WORDS);
-    ok = both[0].a && both[0].b && both[1].a && both[1].b;
-    stream_open(&a, diff, &diff->a);
-    stream_open(&b, diff, &diff->b);
-    while (ok && (a.thread || b.thread)) {
-        int order = !a.thread ? 1 : !b.thread ? -1 : strcmp(query_text(a.threads, 1, NULL), query_text(b.threads, 1, NULL));
-        if (order)
-            row_put(diff, LOOKUP, NULL, query_text(order < 0 ? a.threads : b.threads, 1, NULL), order < 0 ? "a thread with lookups" : NULL,
-                    order > 0 ? "a thread with lookups" : NULL);
-        else
-            threads_compare(diff, &a, &b, &both[0], &both[1]);
-        if (order <= 0)
-            stream_next_thread(&a);
-        if (order >= 0)
-            stream_next_thread(&b);
-    }
-    for (int i = 0; i < 2; i++)
-        ok = (query_close(both[i].a) & query_close(both[i].b)) && ok;
-    free(both);
-    return (stream_close(&a) & stream_close(&b)) && ok;
 }
 
 /* ---- the result ------------------------------------------------------------ */
@@ -752,7 +502,6 @@ static bool lookups_compare(struct diff *diff)
 static bool side_open(struct side *side, const char *path)
 {
     struct query *snapshot, *query;
-    char *state;
     bool any;
 
     if (!(side->db = db_open(path)))
@@ -776,12 +525,7 @@ static bool side_open(struct side *side, const char *path)
             return false;
         }
     }
-    state = db_meta(side->db, "state");
-    if (state && !strcmp(state, "recording"))
-        say_error("%s: is still being recorded, or was interrupted: what is compared is what it has so far", path);
-    free(state);
-    if (db_integer(side->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'") > 0)
-        say_error("%s: lost events (`dyntrace report` says where): some differences may be due to that", path);
+    doubts_say(side->db, "what is compared is what it has so far", "some differences may be due to that");
     return true;
 }
 
@@ -792,11 +536,15 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
 
     diff->progress = progress_begin("comparing");
     ok = side_open(&diff->a, a) && side_open(&diff->b, b) && side_read(diff, &diff->a) && side_read(diff, &diff->b);
+    if (ok && diff->glob && !diff->a.function_count && !diff->b.function_count) {
+        say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff->glob);
+        ok = false;
+    }
     if (ok && diff->json)
         fputs("{\"differences\": ", stdout);
     if (ok) {
-        ok = sides_compare(diff) && reasons_compare(diff, REASON, reasons_sql) && reasons_compare(diff, BREAK, breaks_sql) &&
-             (!diff->lookups || lookups_compare(diff));
+        ok = sides_compare(diff) && diff_reasons(diff) &&
+             (!diff->lookups || diff_lookups(diff));
         if (ok)
             times_compare(diff);
     }

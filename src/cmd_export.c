@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "doubts.h"
 #include "export.h"
 #include "find_code.h"
 #include "json.h"
+#include "option.h"
 #include "say.h"
 
 static const char usage[] =
@@ -59,26 +61,15 @@ void export_string(struct export *export, struct query *query, int column)
 /* Where open frames are drawn to: not before anything that was seen. */
 static int64_t end_of(struct db *db)
 {
-    int64_t end = db_meta_integer(db, "span_ns", 0);
+    int64_t end = db_meta_integer(db, "span_ns", -1);
     int64_t process = db_integer(db, 0, "SELECT MAX(end_ns) FROM process");
     int64_t last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
 
+    if (end < 0) /* it does not say how long it is */
+        end = db_integer(db, 0, "SELECT MAX(end_ns) FROM frame");
     if (process > end)
         end = process;
     return last > end ? last : end;
-}
-
-/* What is missing in the result because it is in the trace only as a number. */
-static void doubts_say(struct db *db)
-{
-    char *state = db_meta(db, "state");
-    int64_t lost = db_integer(db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'");
-
-    if (state && !strcmp(state, "recording"))
-        say_error("%s: is still being recorded, or was interrupted: single frames are stored at the end", db_path(db));
-    if (lost > 0)
-        say_error("%s: %lld events were lost; `dyntrace report` says where", db_path(db), (long long)lost);
-    free(state);
 }
 
 static int export_trace(const char *path, const struct format *format, const char *out_path, const char *table, bool force)
@@ -111,7 +102,7 @@ static int export_trace(const char *path, const struct format *format, const cha
     if (ok)
         ok = out_commit(&out);
     if (ok)
-        doubts_say(db);
+        doubts_say(db, "single frames are stored at the end", "they are not in the result");
 out:
     out_close(&out);
     db_close(db);
@@ -120,25 +111,24 @@ out:
 
 static int export_main(int argc, char **argv)
 {
-    const char *path = NULL, *out = NULL, *table = NULL, *wanted = NULL;
+    const char *path = NULL, *table = NULL, *wanted = NULL;
     const struct format *format = NULL;
-    bool options = true, force = false;
+    struct option_out out = {0};
+    bool options = true;
 
     for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], **value = NULL;
+        const char *a = argv[i], *value = NULL;
         if (options && !strcmp(a, "--")) {
             options = false;
-        } else if (options && !strcmp(a, "--force")) {
-            force = true;
         } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
             fputs(usage, stdout);
             return 0;
-        } else if (options && !strncmp(a, "-o", 2)) {
-            value = &out;
-        } else if (options && (!strcmp(a, "--format") || !strncmp(a, "--format=", 9))) {
-            value = &wanted;
-        } else if (options && (!strcmp(a, "--table") || !strncmp(a, "--table=", 8))) {
-            value = &table;
+        } else if (options && option_out(argc, argv, &i, &out)) {
+            value = out.path ? out.path : "--force";
+        } else if (options && (value = option_value(argc, argv, &i, "--format"))) {
+            wanted = value;
+        } else if (options && (value = option_value(argc, argv, &i, "--table"))) {
+            table = value;
         } else if (options && a[0] == '-' && a[1]) {
             say_error("export: %s: no such option; `dyntrace export --help` lists them", a);
             return 2;
@@ -148,13 +138,9 @@ static int export_main(int argc, char **argv)
         } else {
             path = a;
         }
-        if (value) {
-            const char *rest = a[1] == 'o' ? a + 2 : strchr(a, '=') ? strchr(a, '=') + 1 : "";
-            *value = *rest ? rest : i + 1 < argc ? argv[++i] : "";
-            if (!**value) {
-                say_error("export: %s: needs a value", a);
-                return 2;
-            }
+        if (value && !*value) {
+            say_error("export: %s: needs a value", a);
+            return 2;
         }
     }
     for (int i = 0; wanted && i < FORMATS; i++)
@@ -169,12 +155,12 @@ static int export_main(int argc, char **argv)
         say_error("export: --table is for csv and jsonl");
         return 2;
     }
-    if (!out && isatty(STDOUT_FILENO)) {
+    if (!out.path && isatty(STDOUT_FILENO)) {
         say_error("export: -o OUT names the file to write; `-o -` prints it here");
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return export_trace(path, format, out, table, force);
+    return export_trace(path, format, out.path, table, out.force);
 }
 
 const struct command command_export = {

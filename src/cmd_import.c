@@ -19,6 +19,7 @@
 #include "command.h"
 #include "import.h"
 #include "json.h"
+#include "option.h"
 #include "out_file.h"
 #include "progress.h"
 #include "say.h"
@@ -277,20 +278,19 @@ out:
 
 static int import_main(int argc, char **argv)
 {
-    const char *out = NULL, *directory = NULL;
-    bool options = true, force = false;
+    const char *directory = NULL;
+    struct option_out out = {0};
+    bool options = true;
 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         if (options && !strcmp(a, "--")) {
             options = false;
-        } else if (options && !strcmp(a, "--force")) {
-            force = true;
+        } else if (options && option_out(argc, argv, &i, &out)) {
+            continue;
         } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
             fputs(usage, stdout);
             return 0;
-        } else if (options && !strncmp(a, "-o", 2)) {
-            out = a[2] ? a + 2 : i + 1 < argc ? argv[++i] : "";
         } else if (options && a[0] == '-') {
             say_error("import: %s: no such option; `dyntrace import --help` lists them", a);
             return 2;
@@ -305,16 +305,14 @@ static int import_main(int argc, char **argv)
         say_error("import: which directory? `dyntrace import TORCH_TRACE_DIR -o FILE`");
         return 2;
     }
-    if (!out || !*out || !strcmp(out, "-")) {
-        say_error("import: -o FILE names the trace to make");
+    if (!option_out_trace(&out, "import"))
         return 2;
-    }
-    if (out_is(out, directory)) {
-        say_error("import: %s: is the log itself", out);
+    if (out_is(out.path, directory)) {
+        say_error("import: %s: is the log itself", out.path);
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return logs_import(directory, out, force);
+    return logs_import(directory, out.path, out.force);
 }
 
 const struct command command_import = {

@@ -24,6 +24,7 @@
 #include "db.h"
 #include "find_code.h"
 #include "json.h"
+#include "option.h"
 #include "out_file.h"
 #include "progress.h"
 #include "say.h"
@@ -446,21 +447,19 @@ out:
 
 static int merge_main(int argc, char **argv)
 {
-    const char *out = NULL;
-    bool options = true, force = false;
+    struct option_out out = {0};
+    bool options = true;
     int count = 0;
 
     for (int i = 1; i < argc; i++) {
         char *a = argv[i];
         if (options && !strcmp(a, "--")) {
             options = false;
-        } else if (options && !strcmp(a, "--force")) {
-            force = true;
+        } else if (options && option_out(argc, argv, &i, &out)) {
+            continue;
         } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
             fputs(usage, stdout);
             return 0;
-        } else if (options && !strncmp(a, "-o", 2)) {
-            out = a[2] ? a + 2 : i + 1 < argc ? argv[++i] : "";
         } else if (options && a[0] == '-') {
             say_error("merge: %s: no such option; `dyntrace merge --help` lists them", a);
             return 2;
@@ -468,16 +467,14 @@ static int merge_main(int argc, char **argv)
             argv[count++] = a; /* no later than it was */
         }
     }
-    if (!out || !*out || !strcmp(out, "-")) {
-        say_error("merge: -o FILE names the trace to make");
+    if (!option_out_trace(&out, "merge"))
         return 2;
-    }
     if (count < 2) {
         say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return traces_merge(argv, count, out, force);
+    return traces_merge(argv, count, out.path, out.force);
 }
 
 const struct command command_merge = {

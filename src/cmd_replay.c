@@ -13,8 +13,10 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "json.h"
+#include "option.h"
 #include "prose.h"
 #include "replay.h"
 #include "replay_step.h"
@@ -262,11 +264,18 @@ static bool command_add(struct session *s, const char *name, const char *words)
     return true;
 }
 
+/* Say what is wrong with OPTION: WHY, or that nothing follows it. The exit status. */
+static int missing(const char *option, const char *why)
+{
+    say_error("replay: %s: %s", option, why ? why : "what follows it is missing");
+    return 2;
+}
+
 /* FILE and options into S. -1 to go on, else the exit status. */
 static int arguments(int argc, char **argv, struct session *s, const char **path)
 {
-    bool options = true;
-    int words;
+    const char *name, *value;
+    bool options = true, words;
 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
@@ -281,35 +290,33 @@ static int arguments(int argc, char **argv, struct session *s, const char **path
             s->json = true;
         } else if (options && !strcmp(a, "--calls")) {
             s->whatif.calls = true;
-        } else if (options && (!strcmp(a, "--what-if") || !strcmp(a, "--function"))) {
-            if (++i == argc || (!strcmp(a, "--what-if") && s->whatif.count == WHATIF_SETTINGS)) {
-                say_error("replay: %s: %s", a, i == argc ? "what follows it is missing" : "too many settings");
+        } else if (options && (value = option_value(argc, argv, &i, "--what-if"))) {
+            if (!*value || s->whatif.count == WHATIF_SETTINGS)
+                return missing("--what-if", *value ? "too many settings" : "needs KEY=VALUE, or best");
+            s->whatif.settings[s->whatif.count++] = value;
+        } else if (options && (value = option_value(argc, argv, &i, "--function"))) {
+            if (!*value)
+                return missing("--function", NULL);
+            s->whatif.function = value;
+        } else if (options && (value = option_value(argc, argv, &i, "--commands"))) {
+            if (!*value)
+                return missing("--commands", NULL);
+            if (!command_add(s, NULL, value))
                 return 2;
-            }
-            if (!strcmp(a, "--what-if"))
-                s->whatif.settings[s->whatif.count++] = argv[i];
-            else
-                s->whatif.function = argv[i];
-        } else if (options && !strncmp(a, "--", 2) && (words = replay_step_option(a + 2)) >= 0) {
-            if (words && ++i == argc) {
-                say_error("replay: %s: what follows it is missing", a);
-                return 2;
-            }
-            if (!command_add(s, a + 2, words ? argv[i] : ""))
-                return 2;
-        } else if (options && (!strcmp(a, "--commands") || !strcmp(a, "--speed"))) {
+        } else if (options && (value = option_value(argc, argv, &i, "--speed"))) {
             char *end = NULL;
-            if (++i == argc) {
-                say_error("replay: %s: what follows it is missing", a);
+            s->speed = strtod(value, &end);
+            if (*end || end == value || !(s->speed > 0 && s->speed < 1e9)) {
+                say_error("replay: --speed %s: not a number above 0", value);
                 return 2;
             }
-            if (!strcmp(a, "--commands")) {
-                if (!command_add(s, NULL, argv[i]))
-                    return 2;
-            } else if (s->speed = strtod(argv[i], &end), *end || end == argv[i] || !(s->speed > 0 && s->speed < 1e9)) {
-                say_error("replay: --speed %s: not a number above 0", argv[i]);
+        } else if (options && !strncmp(a, "--", 2) && (name = replay_step_option(a + 2, &words))) {
+            const char *equals = strchr(a, '=');
+            value = !words ? "" : equals ? equals + 1 : i + 1 < argc ? argv[++i] : "";
+            if (words && !*value)
+                return missing(a, NULL);
+            if (!command_add(s, name, value))
                 return 2;
-            }
         } else if (options && a[0] == '-' && a[1]) {
             say_error("replay: %s: no such option; `dyntrace replay --help` lists them", a);
             return 2;
@@ -356,12 +363,15 @@ static int replay_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(s.db))
         goto out;
+    doubts_say(s.db, "what is replayed is what it has so far", s.whatif.count ? NULL : "what came after them is uncertain");
     s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : s.whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s.replay)
         goto out;
     status = s.verify         ? verify(&s)
              : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif)
                               : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
+    if (db_damaged(s.db))
+        status = 2;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;

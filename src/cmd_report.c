@@ -16,6 +16,7 @@
 #include "command.h"
 #include "db.h"
 #include "find_code.h"
+#include "option.h"
 #include "out_file.h"
 #include "prose.h"
 #include "report.h"
@@ -522,9 +523,10 @@ static bool report_run(struct report *report, const char *path, const char *page
         free(directory);
     }
     report->progress = progress_begin("reading");
-    ok = report_read(report);
+    ok = (!page || pictures_begin(report)) && report_read(report);
     if (ok)
         ok = page ? report_html(report) : report->json ? report_json(report) : report_text(report);
+    pictures_free(report);
     progress_end(&report->progress);
     if (ok && page)
         ok = out_commit(&out);
@@ -536,7 +538,7 @@ out:
 static int report_main(int argc, char **argv)
 {
     struct report report = {.limit = LIMIT};
-    const char *path = NULL, *page = NULL;
+    const char *path = NULL, *page = NULL, *value;
     char *end;
     bool options = true, force = false, limited = false, ok;
 
@@ -548,14 +550,13 @@ static int report_main(int argc, char **argv)
             report.json = true;
         } else if (options && !strcmp(a, "--force")) {
             force = true;
-        } else if (options && (!strcmp(a, "--html") || !strncmp(a, "--html=", 7))) {
-            page = a[6] ? a + 7 : i + 1 < argc ? argv[++i] : "";
+        } else if (options && (value = option_value(argc, argv, &i, "--html"))) {
+            page = value;
             if (!*page) {
                 say_error("report: --html: needs the name of the file to write");
                 return 2;
             }
-        } else if (options && (!strcmp(a, "--limit") || !strncmp(a, "--limit=", 8))) {
-            const char *value = a[7] ? a + 8 : i + 1 < argc ? argv[++i] : "";
+        } else if (options && (value = option_value(argc, argv, &i, "--limit"))) {
             report.limit = strtoll(value, &end, 10);
             if (end == value || *end || report.limit < 0) {
                 say_error("report: --limit: needs a number of rows, 0 for all");

@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "json.h"
 #include "prose.h"
@@ -604,6 +605,7 @@ static int show_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(show.db))
         goto out;
+    doubts_say(show.db, "what is told is what it has so far", "there may be more");
     switch (find_code(show.db, name, &show.code, stdout, show.json)) {
     case FIND_ONE:
         look_round(&show);
@@ -621,6 +623,8 @@ out:
         say_error("output: cannot be written");
         status = 2;
     }
+    if (db_damaged(show.db))
+        status = 2;
     found_code_free(&show.code);
     free(show.before);
     db_close(show.db);

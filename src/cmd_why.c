@@ -20,9 +20,11 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "prose.h"
 #include "say.h"
 #include "table.h"
+#include "times.h"
 #include "torch_words.h"
 #include "why.h"
 
@@ -447,7 +449,7 @@ static void compile_print(struct why *why, const struct compile *compile)
         fprintf(out, "rank %" PRId64 ", ", compile->rank);
     fprintf(out, "at %s", table_duration(human, compile->start_ns));
     if (compile->ended)
-        fprintf(out, ", took %s", table_duration(human, why_span(compile->start_ns, compile->end_ns)));
+        fprintf(out, ", took %s", table_duration(human, times_span(compile->start_ns, compile->end_ns)));
     else
         fputs(", did not end", out);
     if (!made)
@@ -928,6 +930,7 @@ static int why_main(int argc, char **argv)
     query_close(snapshot);
     if (!find_tables(why.db))
         goto out;
+    doubts_say(why.db, "what is told is what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, tick, &why.progress);
     switch (find_code(why.db, name, &why.code, stdout, why.json)) {
@@ -971,6 +974,8 @@ out:
         say_error("output: cannot be written");
         status = 2;
     }
+    if (db_damaged(why.db))
+        status = 2;
     why_free(&why);
     return status;
 }

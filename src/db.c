@@ -7,6 +7,7 @@
 #include <glob.h>
 #include <limits.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,17 @@
 enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
     PROGRESS_STEPS = 200000,  /* virtual machine steps between two calls: some ms */
+    EACH_COLUMNS = 16,
 };
+
+static atomic_bool damage_said; /* since somebody asked last, of whatever connection */
 
 struct db {
     sqlite3 *handle; /* owned */
     char *path;      /* owned */
     void (*progress)(void *context);
     void *progress_context;
+    bool damaged;
 };
 
 struct query {
@@ -339,6 +344,11 @@ static void query_error(struct db *db)
     int status = sqlite3_errcode(db->handle);
     const char *words = sqlite3_errmsg(db->handle);
 
+    if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB) {
+        db->damaged = true;
+        if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
+            return;
+    }
     if (status == SQLITE_READONLY)
         words = "the trace is open for reading only";
     else if (status == SQLITE_AUTH)
@@ -348,7 +358,7 @@ static void query_error(struct db *db)
     say_error("%s: %s", db->path, words);
 }
 
-bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest)
+static bool query_make(struct db *db, const char *sql, struct query **made, const char **rest)
 {
     struct query *query = calloc(1, sizeof *query);
 
@@ -371,12 +381,23 @@ bool db_query_next(struct db *db, const char *sql, struct query **made, const ch
     return true;
 }
 
+bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest)
+{
+    damage_said = false;
+    return query_make(db, sql, made, rest);
+}
+
 struct query *db_query(struct db *db, const char *sql)
 {
     struct query *query;
 
-    db_query_next(db, sql, &query, NULL);
+    query_make(db, sql, &query, NULL);
     return query;
+}
+
+bool db_damaged(const struct db *db)
+{
+    return db->damaged;
 }
 
 bool db_complete(const char *sql)
@@ -493,6 +514,57 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
         otherwise = query_integer(query, 0);
     query_close(query);
     return otherwise;
+}
+
+/* ---- many rows ------------------------------------------------------------- */
+
+struct each {
+    bool (*row)(void *context, const int64_t *values, unsigned nulls);
+    void *context; /* borrowed */
+    bool stopped;
+};
+
+static void each_step(sqlite3_context *context, int count, sqlite3_value **columns)
+{
+    struct each *each = sqlite3_user_data(context);
+    int64_t values[EACH_COLUMNS];
+    unsigned nulls = 0;
+
+    if (each->stopped || count > EACH_COLUMNS)
+        return;
+    for (int i = 0; i < count; i++) {
+        values[i] = sqlite3_value_int64(columns[i]);
+        if (!values[i] && sqlite3_value_type(columns[i]) == SQLITE_NULL)
+            nulls |= 1u << i;
+    }
+    each->stopped = !each->row(each->context, values, nulls);
+    if (each->stopped)
+        sqlite3_result_error(context, "stopped", -1);
+}
+
+static void each_end(sqlite3_context *context)
+{
+    sqlite3_result_null(context);
+}
+
+bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+{
+    struct each each = {row, context, false};
+    struct query *query = NULL;
+    bool ok;
+
+    if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end,
+                                   NULL) != SQLITE_OK) {
+        query_error(db);
+        return false;
+    }
+    query = db_query(db, sql);
+    ok = query && (sqlite3_step(query->statement) == SQLITE_ROW || each.stopped);
+    if (query && !ok)
+        query_error(db);
+    query_close(query);
+    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
+    return ok;
 }
 
 char *db_meta(struct db *db, const char *key)

@@ -22,6 +22,7 @@
 #include "export.h"
 #include "find_code.h"
 #include "json.h"
+#include "times.h"
 
 /* pid and tid of each process and thread, worked out once. */
 #define TRACKS \
@@ -112,7 +113,7 @@ static bool frames_put(struct export *export)
             end = export->end_ns;
         event_put(export, "X", query, 0);
         time_put(out, "ts", start);
-        time_put(out, "dur", end > start ? end - start : 0);
+        time_put(out, "dur", times_span(start, end));
         fputs(",\"cat\":\"frame\",\"name\":", out);
         export_string(export, query, 5);
         fprintf(out, ",\"args\":{\"frame\":%" PRId64, query_integer(query, 2));

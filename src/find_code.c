@@ -310,7 +310,9 @@ static void none_say(struct db *db, const char *name)
     if (out)
         fclose(out);
     taker = taker_of(db, name);
-    if (taker)
+    if (db_damaged(db))
+        ; /* which was said: it may be there */
+    else if (taker)
         say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name, db_path(db), taker);
     else
         say_error("%.200s: no such function in %s%s", name, db_path(db),

@@ -455,7 +455,7 @@ bool replay_page_stack(struct replay_page *p)
     return cursor_frame(p->c) != 0;
 }
 
-void replay_page_guards(struct replay_page *p, const char *label)
+bool replay_page_guards(struct replay_page *p, const char *label)
 {
     const struct replay *r = p->c->r;
     const struct replay_event *e = cursor_event(p->c);
@@ -472,9 +472,9 @@ void replay_page_guards(struct replay_page *p, const char *label)
     query = db_query(
         p->db,
         label
-            ? "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
+            ? "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e LEFT JOIN guard g"
               " ON g.cache_entry_id = e.cache_entry_id WHERE e.label = ?1 ORDER BY e.cache_entry_id, g.ordinal LIMIT ?2"
-            : "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e JOIN guard g"
+            : "SELECT e.label, g.ordinal, g.kind, g.source, g.expression FROM cache_entry e LEFT JOIN guard g"
               " ON g.cache_entry_id = e.cache_entry_id WHERE e.cache_entry_id = ?1 ORDER BY g.ordinal LIMIT ?2");
     if (label)
         query_bind_text(query, 1, label);
@@ -483,6 +483,10 @@ void replay_page_guards(struct replay_page *p, const char *label)
     query_bind_integer(query, 2, GUARDS_SHOWN);
     while (query_step(query)) {
         any = true;
+        if (query_type(query, 1) == QUERY_NULL) {
+            fputs("(no guards)\n", p->out);
+            continue;
+        }
         fputs("  ", p->out);
         text_print(p, query, 0);
         fprintf(p->out, " %3" PRId64 "  ", query_integer(query, 1));
@@ -491,6 +495,9 @@ void replay_page_guards(struct replay_page *p, const char *label)
         text_print(p, query, 4);
         putc('\n', p->out);
     }
-    if (query_close(query) && !any)
+    if (!query_close(query) || any)
+        return true;
+    if (!label)
         fputs("(no guards)\n", p->out);
+    return !label;
 }

@@ -27,7 +27,7 @@ bool replay_page_cache(struct replay_page *page, bool all);
 bool replay_page_stack(struct replay_page *page);
 void replay_page_source(struct replay_page *page);
 
-/* The guards of the entries with LABEL; for NULL, of the entry that the event is about. */
-void replay_page_guards(struct replay_page *page, const char *label);
+/* The guards of the entries with LABEL; for NULL, of the entry that the event is about. False: none has that label. */
+bool replay_page_guards(struct replay_page *page, const char *label);
 
 #endif

@@ -202,7 +202,10 @@ static void do_cache(struct stepper *s, char *rest)
 
 static void do_guards(struct stepper *s, char *rest)
 {
-    replay_page_guards(&s->page, cursor_word(&rest));
+    const char *label = cursor_word(&rest);
+
+    if (!replay_page_guards(&s->page, label))
+        say(s, label, "no such entry; `cache` lists those of the function");
 }
 
 static void do_stack(struct stepper *s, char *rest)
@@ -295,12 +298,16 @@ static bool do_list(struct stepper *s, char *list)
     return true;
 }
 
-int replay_step_option(const char *name)
+const char *replay_step_option(const char *argument, bool *words)
 {
-    for (int i = 0; i < COMMANDS; i++)
-        if (commands[i].option && !strcmp(name, commands[i].name))
-            return commands[i].option == WITH_WORDS;
-    return -1;
+    size_t length = strcspn(argument, "=");
+
+    for (int i = 0; i < COMMANDS; i++) {
+        *words = commands[i].option == WITH_WORDS;
+        if (commands[i].option && strlen(commands[i].name) == length && !strncmp(argument, commands[i].name, length))
+            return *words || !argument[length] ? commands[i].name : NULL;
+    }
+    return NULL;
 }
 
 int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out)

@@ -4,6 +4,7 @@
 #ifndef DYNTRACE_REPLAY_STEP_H
 #define DYNTRACE_REPLAY_STEP_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct db;
@@ -18,8 +19,8 @@ struct replay_script {
     int count;
 };
 
-/* Is NAME a command that may be an option too? -1: no; 1: it takes words, 0: it takes none. */
-int replay_step_option(const char *name);
+/* The command that ARGUMENT, "next" or "next=miss", names as an option; WORDS: it takes some. NULL: none, borrowed. */
+const char *replay_step_option(const char *argument, bool *words);
 
 /* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. SPEED is that of `play`. The exit
  * status: 2 when a command of a script could not be done. */

@@ -63,14 +63,20 @@ static bool differs(const struct whatif_function *f)
 
 /* ---- text ------------------------------------------------------------------ */
 
+/* Guards took time; none was measured where a compiler ran on its own. */
+static bool checks_timed(const struct whatif_tally *t)
+{
+    return t->check_ns || !t->checks;
+}
+
 static void tally_print(struct printer *p, const char *what, const struct whatif_tally *t)
 {
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
 
     fprintf(p->out,
             "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what,
-            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, table_duration(guards, t->check_ns),
-            table_duration(compiles, t->compile_ns));
+            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
+            checks_timed(t) ? table_duration(guards, t->check_ns) : "-", table_duration(compiles, t->compile_ns));
 }
 
 static void function_print(struct printer *p, const struct whatif_function *f)
@@ -182,11 +188,14 @@ static void string_print(FILE *out, const char *text)
 
 static void tally_json(FILE *out, const struct whatif_tally *t)
 {
+    char guards[24];
+
+    snprintf(guards, sizeof guards, "%" PRId64, t->check_ns);
     fprintf(out,
             "{\"calls\": %" PRId64 ", \"hits\": %" PRId64 ", \"misses\": %" PRId64 ", \"compiles\": %" PRId64
-            ", \"eager\": %" PRId64 ", \"checks\": %" PRId64 ", \"check_ns\": %" PRId64 ", \"compile_ns\": %" PRId64
+            ", \"eager\": %" PRId64 ", \"checks\": %" PRId64 ", \"check_ns\": %s, \"compile_ns\": %" PRId64
             "}",
-            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, t->check_ns, t->compile_ns);
+            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, checks_timed(t) ? guards : "null", t->compile_ns);
 }
 
 static void function_json(FILE *out, const struct whatif_function *f)

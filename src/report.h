@@ -18,6 +18,7 @@
 #include "progress.h"
 
 struct db;
+struct picture;
 struct query;
 
 enum { REPORT_OUTCOMES = 10, REPORT_MARKS = 4096 };
@@ -45,6 +46,7 @@ struct report {
     int64_t calls;                     /* all of them */
     struct report_mark *marks;         /* owned: some of those that were no hits, evenly over the run */
     size_t mark_count;
+    struct picture *picture;           /* owned: the frames, while they are read */
     struct progress progress;
 };
 
@@ -98,8 +100,11 @@ const char *report_ended(const struct report *report, struct query *query, int c
 bool report_json(struct report *report);
 bool report_html(struct report *report);
 
-/* The timeline and the flame graph, a section each: report_svg.c. */
+/* The timeline and the flame graph, a section each: report_svg.c. Frames are read from pictures_begin() on, in a thread
+ * of their own, while the rest of the page is made. */
+bool pictures_begin(struct report *report);
 bool report_pictures(struct report *report);
+void pictures_free(struct report *report);
 
 /* TEXT for HTML: markup is spelled out, so are controls; cut to WIDTH bytes. NULL is "?". */
 void html_text(FILE *out, const char *text, size_t width);

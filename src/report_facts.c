@@ -16,6 +16,7 @@
 #include "db.h"
 #include "remedy.h"
 #include "say.h"
+#include "times.h"
 
 enum {
     COUNTABLE = 2000000, /* frames that can be read in passing */
@@ -137,34 +138,43 @@ static void mark_add(struct report *report, const struct report_mark *mark, int6
     report->marks[report->mark_count++] = *mark;
 }
 
+struct reading {
+    struct report *report; /* borrowed */
+    int64_t seen, stride, last;
+};
+
+/* One lookup: outcome, duration_ns, lookup_id, thread_id, code_id, start_ns. */
+static bool lookup_add(void *context, const int64_t *values, unsigned nulls)
+{
+    struct reading *reading = context;
+    struct report *report = reading->report;
+    int64_t outcome = values[0] >= 0 && values[0] < REPORT_OUTCOMES ? values[0] : 0;
+
+    (void)nulls;
+    report->outcomes[outcome]++;
+    report->times_ns[outcome] = times_sum(report->times_ns[outcome], values[1]);
+    if (!(++report->calls % TICK_ROWS))
+        progress_tick(&report->progress, values[2], reading->last);
+    if (outcome != CALL_HIT && outcome != CALL_PLAIN && outcome != CALL_SKIP && outcome != CALL_DECLINED)
+        mark_add(report, &(struct report_mark){values[2], values[3], values[4], values[5], (int)outcome}, reading->seen++,
+                 &reading->stride);
+    return true;
+}
+
 bool report_read(struct report *report)
 {
-    struct query *query;
-    int64_t rows = 0, seen = 0, stride = 1, last;
+    struct reading reading = {.report = report, .stride = 1};
 
     if (!report->lookups)
         return true;
-    last = db_integer(report->db, 0, "SELECT MAX(lookup_id) FROM lookup");
+    reading.last = db_integer(report->db, 0, "SELECT MAX(lookup_id) FROM lookup");
     report->marks = malloc(REPORT_MARKS * sizeof *report->marks);
     if (!report->marks) {
         say_error("%s: out of memory", db_path(report->db));
         return false;
     }
-    query = db_query(report->db, "SELECT outcome, duration_ns, lookup_id, thread_id, code_id, start_ns FROM lookup");
-    while (query_step(query)) {
-        int64_t outcome = query_integer(query, 0);
-        if (outcome < 0 || outcome >= REPORT_OUTCOMES)
-            outcome = 0;
-        report->outcomes[outcome]++;
-        report->times_ns[outcome] += query_integer(query, 1);
-        if (!(++rows % TICK_ROWS))
-            progress_tick(&report->progress, query_integer(query, 2), last);
-        if (outcome != CALL_HIT && outcome != CALL_PLAIN && outcome != CALL_SKIP && outcome != CALL_DECLINED)
-            mark_add(report, &(struct report_mark){query_integer(query, 2), query_integer(query, 3), query_integer(query, 4),
-                                                   query_integer(query, 5), (int)outcome}, seen++, &stride);
-    }
-    report->calls = rows;
-    return query_close(query);
+    return db_each(report->db, "SELECT each(outcome, duration_ns, lookup_id, thread_id, code_id, start_ns) FROM lookup NOT INDEXED",
+                   lookup_add, &reading);
 }
 
 /* Calls that ran compiled code, or could have. */

@@ -13,9 +13,13 @@
  *
  * Every box is <g class="f" data-x data-w>, in units of a picture 1200 wide:
  * from those src/page/report.js places it again when one zooms. */
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "db.h"
 #include "prose.h"
@@ -23,6 +27,7 @@
 #include "say.h"
 #include "stacks.h"
 #include "table.h"
+#include "times.h"
 
 enum {
     WIDTH = 1200, ROW = 16, HEAD = 22, /* of the pictures */
@@ -56,7 +61,12 @@ struct picture {
     struct lane *lanes;        /* owned, by thread_id */
     size_t lane_count;
     int64_t span_ns, last_frame;
-    struct query *code, *thread; /* owned: names */
+    struct query *code, *name;   /* owned: names of code and of threads */
+    struct db *db;               /* owned when there is a thread: frames are read through it */
+    pthread_t thread;
+    bool threaded, read;
+    atomic_bool cancelled;
+    atomic_llong done;           /* id of the last frame read */
 };
 
 /* ---- names ----------------------------------------------------------------- */
@@ -108,7 +118,7 @@ static void box_put(struct picture *picture, int64_t code_id, double x, double w
 static void thread_put(struct picture *picture, int64_t thread_id)
 {
     FILE *out = picture->report->out;
-    struct query *thread = picture->thread;
+    struct query *thread = picture->name;
 
     query_reset(thread);
     query_bind_integer(thread, 1, thread_id);
@@ -145,13 +155,17 @@ static bool picture_tick(void *context, int64_t frame_id)
 {
     struct picture *picture = context;
 
-    progress_tick(&picture->report->progress, frame_id, picture->last_frame);
-    return !ferror(picture->report->out);
+    atomic_store(&picture->done, frame_id);
+    if (!picture->threaded) {
+        progress_tick(&picture->report->progress, frame_id, picture->last_frame);
+        return !ferror(picture->report->out);
+    }
+    return !atomic_load(&picture->cancelled);
 }
 
 static int64_t length_of(const struct long_frame *frame)
 {
-    return frame->end_ns - frame->start_ns;
+    return times_span(frame->start_ns, frame->end_ns);
 }
 
 /* Keep FRAME if it is one of the longest so far. */
@@ -280,7 +294,8 @@ static bool timeline_compiles(struct picture *picture)
 
     while (query_step(query)) {
         struct lane *lane = lane_find(picture, query_integer(query, 0));
-        int64_t from = query_integer(query, 2), to = query_integer(query, 3), breaks = query_integer(query, 6);
+        int64_t from = query_integer(query, 2), to = query_integer(query, 3), breaks = query_integer(query, 6),
+                took = times_span(from, to);
         char *label = prose_column(query, 4);
         if (lane && lane->used) {
             char *escaped = NULL;
@@ -290,10 +305,10 @@ static bool timeline_compiles(struct picture *picture)
                 html_text(text, label, 60);
                 fclose(text);
             }
-            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?", table_duration(length, to - from),
+            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?", table_duration(length, took),
                      table_duration(start, from), breaks ? ", its graph broke" : "");
             free(escaped);
-            box_put(picture, query_integer(query, 1), at_x(picture, from), at_x(picture, to > from ? to - from : 0),
+            box_put(picture, query_integer(query, 1), at_x(picture, from), at_x(picture, took),
                     lane->y + ROW * (1 + lane->marks), "compile", " data-least=\"1.5\"", words);
         }
         free(label);
@@ -441,11 +456,11 @@ static bool flame_put(struct picture *picture)
     }
     for (uint32_t node = tree->count; node; node--) { /* what is called comes after its caller */
         if (tree->nodes[node].self_ns > 0)
-            flame.total[node] += tree->nodes[node].self_ns;
+            flame.total[node] = times_sum(flame.total[node], tree->nodes[node].self_ns);
         if (tree->nodes[node].parent)
-            flame.total[tree->nodes[node].parent] += flame.total[node];
+            flame.total[tree->nodes[node].parent] = times_sum(flame.total[tree->nodes[node].parent], flame.total[node]);
         else
-            flame.all_ns += flame.total[node];
+            flame.all_ns = times_sum(flame.all_ns, flame.total[node]);
     }
     flame.least_ns = flame.all_ns / 4000 + 1;
     for (uint32_t node = 1; node <= tree->count; node++)
@@ -471,47 +486,113 @@ out:
 
 /* ---- both ------------------------------------------------------------------ */
 
+static void *frames_read(void *context)
+{
+    struct picture *picture = context;
+    struct fold fold = {.context = picture, .tick = picture_tick, .each = picture_each};
+
+    picture->read = stacks_fold(picture->db, &picture->tree, &picture->tracks, picture->span_ns, -1, &fold);
+    return NULL;
+}
+
+bool pictures_begin(struct report *report)
+{
+    struct db *db = report->db;
+    struct picture *picture = report->picture = calloc(1, sizeof *picture);
+    int64_t last;
+
+    if (!picture || !(picture->frames = malloc(LONGEST * sizeof *picture->frames))) {
+        say_error("%s: out of memory", db_path(db));
+        return false;
+    }
+    picture->report = report;
+    picture->db = db;
+    picture->span_ns = db_meta_integer(db, "span_ns", 0);
+    picture->last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
+    if (last > picture->span_ns)
+        picture->span_ns = last;
+    if (picture->span_ns < 1)
+        picture->span_ns = 1;
+    if (db_damaged(db))
+        return false;
+    /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
+    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_path(db)))) {
+        struct query *small = db_query(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
+        query_step(small);
+        query_close(small);
+        picture->threaded = true;
+        if (pthread_create(&picture->thread, NULL, frames_read, picture) != 0) {
+            picture->threaded = false;
+            db_close(picture->db);
+        }
+    }
+    if (!picture->threaded)
+        picture->db = db;
+    return true;
+}
+
+static void frames_wait(struct picture *picture)
+{
+    struct timespec until;
+
+    if (!picture->threaded)
+        return;
+    for (;;) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 50000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_timedjoin_np(picture->thread, NULL, &until) != ETIMEDOUT)
+            break;
+        progress_tick(&picture->report->progress, atomic_load(&picture->done), picture->last_frame);
+    }
+    db_close(picture->db);
+    picture->db = picture->report->db;
+    picture->threaded = false;
+}
+
+void pictures_free(struct report *report)
+{
+    struct picture *picture = report->picture;
+
+    if (!picture)
+        return;
+    atomic_store(&picture->cancelled, true);
+    frames_wait(picture);
+    query_close(picture->code);
+    query_close(picture->name);
+    tracks_free(&picture->tracks);
+    tree_free(&picture->tree);
+    free(picture->frames);
+    free(picture->lanes);
+    free(picture);
+    report->picture = NULL;
+}
+
 bool report_pictures(struct report *report)
 {
     struct db *db = report->db;
-    struct picture picture = {.report = report, .frames = malloc(LONGEST * sizeof *picture.frames)};
-    struct fold fold = {.context = &picture, .tick = picture_tick, .each = picture_each};
-    int64_t last;
-    bool ok = false;
+    struct picture *picture = report->picture;
 
-    picture.code = db_query(db, "SELECT COALESCE(NULLIF(qualname, ''), '?'), COALESCE(filename, '?'), first_line FROM code WHERE code_id = ?1");
-    picture.thread = db_query(db, "SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?'), p.pid, p.rank FROM thread t"
-                                  " LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
-    picture.span_ns = db_meta_integer(db, "span_ns", 0);
-    picture.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
-    last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
-    if (last > picture.span_ns)
-        picture.span_ns = last;
-    if (picture.span_ns < 1)
-        picture.span_ns = 1;
     report->progress.what = "drawing";
-    if (!picture.frames) {
+    if (picture->threaded)
+        frames_wait(picture);
+    else
+        frames_read(picture);
+    picture->code = db_query(db, "SELECT COALESCE(NULLIF(qualname, ''), '?'), COALESCE(filename, '?'), first_line FROM code WHERE code_id = ?1");
+    picture->name = db_query(db, "SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?'), p.pid, p.rank FROM thread t"
+                                 " LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    if (!picture->read || !picture->code || !picture->name)
+        return false;
+    qsort(picture->frames, picture->frame_count, sizeof *picture->frames, frame_order);
+    picture->lane_count = picture->tracks.count;
+    picture->lanes = calloc(picture->lane_count + 1, sizeof *picture->lanes);
+    if (!picture->lanes) {
         say_error("%s: out of memory", db_path(db));
-        goto out;
+        return false;
     }
-    if (!picture.code || !picture.thread || !stacks_fold(db, &picture.tree, &picture.tracks, picture.span_ns, -1, &fold))
-        goto out;
-    qsort(picture.frames, picture.frame_count, sizeof *picture.frames, frame_order);
-    picture.lane_count = picture.tracks.count;
-    picture.lanes = calloc(picture.lane_count + 1, sizeof *picture.lanes);
-    if (!picture.lanes) {
-        say_error("%s: out of memory", db_path(db));
-        goto out;
-    }
-    for (size_t i = 0; i < picture.lane_count; i++)
-        picture.lanes[i].thread_id = picture.tracks.at[i].thread_id;
-    ok = timeline_put(&picture) && flame_put(&picture) && !query_failed(picture.code) && !query_failed(picture.thread);
-out:
-    query_close(picture.code);
-    query_close(picture.thread);
-    tracks_free(&picture.tracks);
-    tree_free(&picture.tree);
-    free(picture.frames);
-    free(picture.lanes);
-    return ok;
+    for (size_t i = 0; i < picture->lane_count; i++)
+        picture->lanes[i].thread_id = picture->tracks.at[i].thread_id;
+    return timeline_put(picture) && flame_put(picture) && !query_failed(picture->code) && !query_failed(picture->name);
 }

@@ -85,6 +85,11 @@ void say_divert(void (*to)(void *context, const char *line), void *context)
     diverted_context = context;
 }
 
+bool say_diverted(void)
+{
+    return diverted != NULL;
+}
+
 void say_error(const char *format, ...)
 {
     va_list arguments;

@@ -19,6 +19,8 @@ void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * nothing: for a program that has the whole screen. NULL ends that. */
 void say_divert(void (*to)(void *context, const char *line), void *context);
 
+bool say_diverted(void);
+
 /* Write TEXT (BYTES long) to OUT with control characters, DEL, C1 controls and
  * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
 void say_escaped(FILE *out, const char *text, size_t bytes);

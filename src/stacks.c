@@ -7,6 +7,7 @@
 
 #include "db.h"
 #include "say.h"
+#include "times.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
@@ -72,8 +73,17 @@ bool track_push(struct track *track, struct open_frame frame)
     return true;
 }
 
-const char stacks_sql[] =
-    "SELECT frame_id, thread_id, parent_id, code_id, start_ns, end_ns FROM frame ORDER BY frame_id";
+#define COLUMNS "frame_id, thread_id, parent_id, code_id, start_ns, end_ns"
+const char stacks_sql[] = "SELECT " COLUMNS " FROM frame ORDER BY frame_id";
+
+static struct walked walked_of(const int64_t *values, unsigned nulls, int64_t end_ns)
+{
+    struct walked w = {values[0], values[2], values[3], values[4], nulls & 1u << 5 ? end_ns : values[5], nulls & 1u << 2};
+
+    if (w.end_ns < w.start_ns)
+        w.end_ns = w.start_ns;
+    return w;
+}
 
 struct walked walked_read(struct query *query, int64_t end_ns)
 {
@@ -102,15 +112,21 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 /* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint32_t *head, at = parent ? tree->nodes[parent].recent : 0;
+    uint32_t *head, last = parent ? tree->nodes[parent].recent : 0, at = last;
 
-    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop: no need to hash */
+    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop, or the same calls as before: no need to hash */
         return at;
+    at = last ? tree->nodes[last].after : 0;
+    if (at && tree->nodes[at].code_id == code_id) {
+        tree->nodes[parent].recent = at;
+        return at;
+    }
     head = tree_head(tree, parent, code_id);
     at = *head;
     while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
         at = tree->nodes[at].next;
     if (at) {
+        tree->nodes[last].after = at; /* of node 0, which is nobody's, for the first */
         tree->nodes[parent].recent = at;
         return at;
     }
@@ -127,48 +143,63 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
         tree->room = room;
     }
     at = ++tree->count;
-    tree->nodes[at] = (struct node){code_id, 0, parent, *head, 0};
+    tree->nodes[at] = (struct node){.code_id = code_id, .parent = parent, .next = *head};
     *head = at;
     return at;
 }
 
+struct folding {
+    struct tree *tree;     /* borrowed, all of them */
+    struct tracks *tracks;
+    const struct fold *fold;
+    struct track *recent;  /* of the last frame */
+    int64_t end_ns, last, rows;
+    bool failed;
+};
+
+/* One frame; false: no more. */
+static bool frame_fold(void *context, const int64_t *values, unsigned nulls)
+{
+    struct folding *f = context;
+    struct walked w = walked_of(values, nulls, f->end_ns);
+    struct track *track = f->recent;
+    uint32_t caller, node;
+    int64_t length = times_span(w.start_ns, w.end_ns);
+
+    if ((f->last >= 0 && w.id > f->last) || (!(++f->rows % TICK_ROWS) && !f->fold->tick(f->fold->context, w.id)))
+        return false;
+    if (!track || track->thread_id != values[1])
+        track = track_find(f->tracks, values[1]);
+    if (!track)
+        return true;
+    f->recent = track;
+    while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
+        track->depth--;
+    caller = track->depth ? track->stack[track->depth - 1].what : track->root;
+    node = tree_node(f->tree, caller, w.code_id);
+    f->failed = !node || !track_push(track, (struct open_frame){w.id, w.end_ns, node});
+    if (f->failed)
+        return false;
+    f->tree->nodes[node].self_ns = times_sum(f->tree->nodes[node].self_ns, length);
+    if (track->depth > 1)
+        f->tree->nodes[caller].self_ns = times_difference(f->tree->nodes[caller].self_ns, length);
+    if (f->fold->each)
+        f->fold->each(f->fold->context, track, &w);
+    return true;
+}
+
 bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold)
 {
-    struct query *query = NULL;
-    int64_t rows = 0;
-    bool ok = false;
+    struct folding folding = {.tree = tree, .tracks = tracks, .fold = fold, .end_ns = end_ns, .last = last};
 
     tree->heads = calloc(HEADS, sizeof *tree->heads);
     if (!tree->heads)
         say_error("%s: out of memory", db_path(db));
-    if (!tree->heads || !tracks_read(db, tracks) || !(query = db_query(db, stacks_sql)))
+    if (!tree->heads || !tracks_read(db, tracks))
         return false;
-    ok = true;
-    for (size_t i = 0; ok && i < tracks->count; i++)
-        ok = (tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id)) != 0;
-    while (ok && query_step(query)) {
-        struct walked w = walked_read(query, end_ns);
-        struct track *track;
-        uint32_t caller, node;
-        if ((last >= 0 && w.id > last) || (!(++rows % TICK_ROWS) && !fold->tick(fold->context, w.id)))
-            break;
-        track = track_find(tracks, query_integer(query, 1));
-        if (!track)
-            continue;
-        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-            track->depth--;
-        caller = track->depth ? track->stack[track->depth - 1].what : track->root;
-        node = tree_node(tree, caller, w.code_id);
-        ok = node && track_push(track, (struct open_frame){w.id, w.end_ns, node});
-        if (!ok)
-            continue;
-        tree->nodes[node].self_ns += w.end_ns - w.start_ns;
-        if (track->depth > 1)
-            tree->nodes[caller].self_ns -= w.end_ns - w.start_ns;
-        if (fold->each)
-            fold->each(fold->context, track, &w);
-    }
-    return query_close(query) && ok;
+    for (size_t i = 0; !folding.failed && i < tracks->count; i++)
+        folding.failed = !(tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id));
+    return !folding.failed && db_each(db, "SELECT each(" COLUMNS ") FROM frame NOT INDEXED", frame_fold, &folding) && !folding.failed;
 }
 
 void tree_free(struct tree *tree)

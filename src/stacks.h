@@ -64,6 +64,7 @@ struct node {
     uint32_t parent; /* 0: a thread's own node */
     uint32_t next;   /* with the same hash */
     uint32_t recent; /* the node that was last found from here */
+    uint32_t after;  /* the one that its caller called after this one, the last time */
 };
 
 struct tree {

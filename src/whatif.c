@@ -972,7 +972,8 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
 out:
     sims_free(w);
     if (!ok) {
-        say_error("what-if: out of memory, or the trace cannot be read");
+        if (!db_damaged(w->db))
+            say_error("what-if: out of memory, or the trace cannot be read");
         whatif_result_free(result);
     }
     return ok;

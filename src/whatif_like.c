@@ -888,7 +888,7 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
     l->pairs.full = true;
 out:
     if (!ok) {
-        if (!l || l->failed || l->facts.failed)
+        if ((!l || l->failed || l->facts.failed) && !db_damaged(db))
             say_error("out of memory");
         likeness_free(l);
         return NULL;

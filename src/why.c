@@ -18,6 +18,7 @@
 #include "json.h"
 #include "prose.h"
 #include "say.h"
+#include "times.h"
 
 enum {
     FRAMES_READ = 12000000, /* more frames are not read to tell how calls without a lookup were decided */
@@ -273,7 +274,7 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
         class->first_ns = first_ns;
     if (last_ns > class->last_ns)
         class->last_ns = last_ns;
-    class->lookup_ns = why_sum(class->lookup_ns, lookup_ns);
+    class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
     class->timed = true;
 }
 
@@ -305,7 +306,7 @@ static void gather_lookups(struct why *why)
                 entry->first_hit_ns = start;
             if (start > entry->last_hit_ns)
                 entry->last_hit_ns = start;
-            entry->lookup_ns = why_sum(entry->lookup_ns, spent);
+            entry->lookup_ns = times_sum(entry->lookup_ns, spent);
             continue;
         }
         class_add(&sums[outcome], 1, start, start, spent);
@@ -485,11 +486,11 @@ static void gather_checks(struct why *why)
         int64_t spent = query_integer(query, 3);
         if (!entry || entry->entry_id != key.entry_id)
             entry = entry_by_id(why, key.entry_id);
-        why->check_ns = why_sum(why->check_ns, spent);
+        why->check_ns = times_sum(why->check_ns, spent);
         why->checks += key.result != 'b';
         why->timed_checks += key.result != 'b' && query_type(query, 3) != QUERY_NULL;
         if (entry) {
-            entry->check_ns = why_sum(entry->check_ns, spent);
+            entry->check_ns = times_sum(entry->check_ns, spent);
             *(key.result == 'b' ? &entry->mismatched : &entry->tried) += 1;
         }
         if (key.result != 'p' && !tally_add(&tallies, key)) {

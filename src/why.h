@@ -242,21 +242,6 @@ const char *cause_seen(const struct cause *cause);
 /* What a cause is about: its source, else its kind. Torch's global flags are named. The caller frees it. */
 char *cause_about(const struct cause *cause);
 
-/* Sum and length of times; a trace may hold any number. */
-static inline int64_t why_sum(int64_t a, int64_t b)
-{
-    int64_t made;
-
-    return __builtin_add_overflow(a, b, &made) ? INT64_MAX : made;
-}
-
-static inline int64_t why_span(int64_t start, int64_t end)
-{
-    int64_t made;
-
-    return end < start || __builtin_sub_overflow(end, start, &made) ? 0 : made;
-}
-
 /* ---- between the parts that gather ----------------------------------------- */
 
 /* The next free item, zeroed; NULL when out of memory (and `failed` is set). */

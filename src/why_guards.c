@@ -11,6 +11,7 @@
 
 #include "db.h"
 #include "prose.h"
+#include "times.h"
 #include "why.h"
 
 enum {
@@ -73,7 +74,7 @@ static void gather_kinds(struct why *why)
             continue;
         cost->guards += count;
         if (why->entries.items[at].guards >= count && why->entries.items[at].check_ns > 0)
-            cost->ns = why_sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
+            cost->ns = times_sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
     }
     why_asked(why, query);
     if (why->costs.count)
@@ -122,21 +123,21 @@ void why_gather_cost(struct why *why)
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
         if (class->outcome == CALL_HIT)
-            hits_ns = why_sum(hits_ns, class->lookup_ns);
+            hits_ns = times_sum(hits_ns, class->lookup_ns);
         if (class->outcome != CALL_PLAIN && class->outcome != CALL_SKIP && class->outcome != CALL_DISABLED)
             looked_up += class->calls;
     }
     for (size_t i = 0; i < why->compiles.count; i++) {
         const struct compile *c = &why->compiles.items[i];
         if (c->ended)
-            compile_ns = why_sum(compile_ns, why_span(c->start_ns, c->end_ns));
+            compile_ns = times_sum(compile_ns, times_span(c->start_ns, c->end_ns));
     }
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : why_calls(why, CALL_HIT);
     gather_share(why);
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
-        why->share_of_ns = why_span(compile_ns, why->total_ns);
+        why->share_of_ns = times_span(compile_ns, why->total_ns);
     }
     why->guards_slow = why->guard_calls >= SLOW_CALLS && why->guard_ns / why->guard_calls >= SLOW_NS &&
                        why_guard_share(why) >= SLOW_SHARE;

@@ -13,6 +13,7 @@
 #include "db.h"
 #include "prose.h"
 #include "say.h"
+#include "times.h"
 #include "torch_words.h"
 #include "why.h"
 
@@ -219,7 +220,7 @@ static void gather_rests(struct why *why)
                     continue;
                 why->rests[i].eager += outcome != CALL_HIT && outcome != CALL_COMPILED;
                 if (outcome == CALL_HIT) /* a compile's lookup lasts as long as the compile */
-                    why->rests[i].lookup_ns = why_sum(why->rests[i].lookup_ns, query_integer(query, 2));
+                    why->rests[i].lookup_ns = times_sum(why->rests[i].lookup_ns, query_integer(query, 2));
             }
         }
         why_asked(why, query);

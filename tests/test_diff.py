@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from test_check import table
+from test_viewer import make_trace, one_line
 from test_why import MS, golden, plant, run, size_changes  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.one_python
@@ -173,7 +174,7 @@ def test_bad_usage(run, two, arguments):  # noqa: F811
 def test_doubts_are_said(run, two):  # noqa: F811
     a, b = two("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full'); INSERT INTO meta VALUES ('state', 'recording')")
     done = run("diff", a, b)
-    assert done.stdout == "no difference\n" and "lost events" in done.stderr and "still being recorded" in done.stderr
+    assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
 
 
 def test_older_and_damaged_traces(run, two):  # noqa: F811
@@ -215,3 +216,39 @@ def test_large(dyntrace, two):
         INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
     INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")
     assert subprocess.run([dyntrace, "diff", b, b, "--lookups", "--fail-on", "any"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_function_that_neither_has(run, tmp_path):  # noqa: F811
+    """Nothing compared is not "no difference": a gate in CI would hold nothing."""
+    path = make_trace(tmp_path / "t.db")
+    done = run("diff", path, path, "--function", "nix*", "--fail-on", "any")
+    assert done.returncode == 2 and "--function" in one_line(done.stderr) and done.stdout == ""
+
+
+def test_a_function_that_moved_to_another_file(run, two):  # noqa: F811
+    """The same name and bytecode is the same function, wherever it is: its reasons, breaks and lookups too."""
+    moved = "UPDATE code SET filename = '/src/other.py', first_line = 90 WHERE code_id = 1;"
+    a, b = two(moved)
+    assert run("diff", a, b, "--lookups").stdout == run("diff", b, a, "--lookups").stdout == "no difference\n"
+    a, b = two(moved + "UPDATE lookup SET outcome = 5 WHERE outcome = 1; UPDATE graph_break SET reason = 'call of open'")
+    rows = table(run("diff", a, b).stdout)
+    assert [(r["kind"], r["where"], r["what"], r["a"], r["b"]) for r in rows] == [
+        ("outcome", "other.py:90", "hit", "5", "0"), ("outcome", "other.py:90", "limit", "7", "12"),
+        ("break", "other.py:90", "call of open", "", "1"), ("break", "app.py:10", "call of print", "1", "")]
+    a, b = two(moved + "UPDATE code SET fingerprint = 8 WHERE code_id = 1")  # another one, for all that is known
+    rows = [r for r in table(run("diff", a, b).stdout) if r["kind"] == "function"]
+    assert [(r["where"], r["a"], r["b"]) for r in rows] == [("app.py:10", "yes", ""), ("other.py:90", "", "yes")]
+
+
+def test_two_that_moved(run, plant):  # noqa: F811
+    """Of several leftovers with one name each goes to the one with its bytecode."""
+    paths = []
+    for files in (("a.py", "b.py"), ("y.py", "x.py")):
+        p = plant()
+        for i, file in enumerate(files):
+            p.insert("code", code_id=20 + i, process_id=1, filename=file, qualname="forward", first_line=5, kind="function",
+                     fingerprint=7 - i)
+            for n in range(3 + i):
+                p.insert("lookup", lookup_id=20 + 10 * i + n, thread_id=1, code_id=20 + i, start_ns=n, duration_ns=1, outcome=1)
+        paths.append(p.done())
+    assert run("diff", *paths).stdout == "no difference\n"

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from perfetto_rules import slices_of
 from test_viewer import ROOT, Screen, make_trace, one_line, run, trace  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.one_python
@@ -31,32 +32,11 @@ def exported(run, path, form, *more):  # noqa: F811
 
 
 def check_chrome(text):
-    """The Trace Event format: what Perfetto's importer relies on. Returns the events by phase."""
-    document = json.loads(text)
+    """Held against what Perfetto's importer asks for. Returns the events by phase."""
+    slices_of(text)
     events = collections.defaultdict(list)
-    for event in document["traceEvents"]:
-        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and isinstance(event["name"], str)
+    for event in json.loads(text)["traceEvents"]:
         events[event["ph"]].append(event)
-    assert set(events) <= set("MXibe")
-    for ph in "Xibe":
-        assert all(isinstance(e["ts"], (int, float)) and isinstance(e["cat"], str) for e in events[ph])
-    assert all(e["dur"] >= 0 for e in events["X"]) and all(e["s"] in "tpg" for e in events["i"])
-    assert [e["id"] for e in events["b"]] == [e["id"] for e in events["e"]]
-    assert all(e["ts"] >= b["ts"] for b, e in zip(events["b"], events["e"]))
-    named = {(e["pid"], e["tid"]) for e in events["M"] if e["name"] == "thread_name"}
-    assert {(e["pid"], e["tid"]) for e in events["X"]} <= named
-    assert {e["pid"] for e in events["X"]} <= {e["pid"] for e in events["M"] if e["name"] == "process_name"}
-    tracks = collections.defaultdict(list)
-    for e in events["X"]:
-        start = round(e["ts"] * 1000)
-        tracks[e["pid"], e["tid"]].append((start, -(start + round(e["dur"] * 1000)), e["args"]["frame"]))
-    for slices in tracks.values():  # slices of a track lie within one another
-        open_ends = []
-        for start, end, _ in sorted(slices):
-            while open_ends and open_ends[-1] <= start:
-                open_ends.pop()
-            assert not open_ends or -end <= open_ends[-1]
-            open_ends.append(-end)
     return events
 
 
@@ -103,6 +83,15 @@ def test_chrome(run, tmp_path):  # noqa: F811
         ("compile work 0/0", 0.21, 1), ("compile work 0/0", 0.23, None)]
     names = {e["pid"]: e["args"]["name"] for e in events["M"] if e["name"] == "process_name"}
     assert names[100] == "python app.py --fast [100]" and names[101] == "python -c pass [101]"
+
+
+def test_open_frames_hold_what_they_called(run, tmp_path):  # noqa: F811
+    """Also in a trace that does not say how long it is."""
+    path = make_trace(tmp_path / "t.db", "DELETE FROM meta WHERE key = 'span_ns'", "UPDATE process SET end_ns = NULL",
+                      "UPDATE frame SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame SET end_ns = 9000000000 WHERE frame_id = 3",
+                      "DELETE FROM frame WHERE frame_id > 3")
+    events = {e["args"]["frame"]: e for e in check_chrome(exported(run, path, "perfetto"))["X"]}
+    assert events[1]["args"]["open"] and events[1]["ts"] + events[1]["dur"] == events[3]["ts"] + events[3]["dur"] == 9000000
 
 
 def test_pids_that_come_back(run, tmp_path):  # noqa: F811
@@ -249,3 +238,15 @@ def test_recorded(record, run, python):  # noqa: F811
     db.close()
     assert len(events["X"]) == frames
     assert sum(folded(exported(run, path, "folded")).values()) == total
+
+
+@pytest.mark.parametrize("program, processes", [(["run_everything.py"], 1), (["run_processes.py", "fork", "fork"], 3)])
+def test_perfetto_draws_what_was_called(record, run, program, processes):  # noqa: F811
+    """Threads, forks, generators, exceptions: each slice lies in that of its caller, to the nanosecond."""
+    path = record([ROOT / "tests/programs" / program[0], *program[1:]], status=None).path
+    drawn = [s for track in slices_of(exported(run, path, "perfetto")).values() for s in track if "frame" in (s.args or ())]
+    with sqlite3.connect(path) as db:
+        parents = dict(db.execute("SELECT frame_id, parent_id FROM frame"))
+        assert db.execute("SELECT COUNT(*) FROM process").fetchone()[0] == processes
+    db.close()
+    assert {s.args["frame"]: s.parent and s.parent.args["frame"] for s in drawn} == parents and len(drawn) == len(parents) > 50

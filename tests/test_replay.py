@@ -404,3 +404,32 @@ def test_steps_survive_nonsense(replay, worked, tmp_path, seed):
     db.close()
     done = replay(path, "--commands", "n event;" * 60 + "goto 50%;" + "p event;" * 60 + "n frame; p frame; guards; cache; stack; source; goto last; b")
     assert done.returncode in (0, 2) and "\x1b" not in done.stdout + done.stderr, done
+
+
+# ---- what makes it doubtful, and options
+
+@pytest.mark.parametrize("argv", [["--verify"], ["--next", "lookup"], ["--what-if", "order=mru"]])
+def test_doubts_are_said(replay, worked, tmp_path, argv):
+    path = tmp_path / "t.db"
+    shutil.copy(worked, path)
+    assert replay(path, *argv).stderr == ""
+    change(path, "UPDATE meta SET value = 'recording' WHERE key = 'state'",
+           "INSERT INTO loss(process_id, at_ns, events, cause) VALUES (1, 1000000000000, 7, 'ring full')")
+    done = replay(path, *argv)
+    assert done.returncode == 0 and done.stdout
+    assert "still being recorded" in done.stderr and "7 events were lost" in done.stderr + done.stdout.replace("Events", "7 events")
+
+
+def test_values_with_an_equals_sign(replay, worked):
+    for apart, together in ((["--what-if", "order=fifo"], ["--what-if=order=fifo"]), (["--next", "miss"], ["--next=miss"]),
+                            (["--commands", "next; next"], ["--commands=next; next"])):
+        one, other = replay(worked, *apart), replay(worked, *together)
+        assert one.returncode == other.returncode == 0 and one.stdout == other.stdout != "", other.stderr
+    for bad in ("--next=nix", "--what-if=", "--speed=", "--function=", "--goto="):
+        done = replay(worked, bad)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout, done
+
+
+def test_an_entry_that_is_not_there(replay, worked):
+    done = replay(worked, "--guards", "77/77")
+    assert done.returncode == 2 and "77/77: no such entry" in done.stderr and done.stdout == ""

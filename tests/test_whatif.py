@@ -198,3 +198,17 @@ def test_an_empty_trace(dyntrace, tmp_path):
     db.close()
     done = subprocess.run([dyntrace, "replay", tmp_path / "t.db", "--what-if", "recompile_limit=3"], capture_output=True, text=True)
     assert done.returncode == 0 and "No lookups are recorded." in done.stdout
+
+
+def test_time_that_was_not_measured_is_not_told(dyntrace, sizes, tmp_path):
+    """As in observe mode."""
+    path = tmp_path / "t.db"
+    path.write_bytes(sizes.read_bytes())
+    assert predict(dyntrace, path, "order=fifo")["recorded"]["check_ns"] > 0
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE guard_check SET duration_ns = NULL")
+    db.close()
+    found = predict(dyntrace, path, "order=fifo")
+    assert found["recorded"]["check_ns"] is None and found["recorded"]["checks"] > 0
+    done = subprocess.run([dyntrace, "replay", path, "--what-if", "order=fifo"], capture_output=True, text=True)
+    assert " 0 ns" not in done.stdout and "  -  " in done.stdout

@@ -1,0 +1,66 @@
+"""What is said of the commands' options, in --help, the manual page and the completions, is one and the same, and true."""
+import re
+import subprocess
+
+import pytest
+from test_viewer import ROOT, run  # noqa: F401 (fixture)
+
+pytestmark = pytest.mark.one_python
+
+COMMANDS = "run tui report why show replay check export merge import diff sql fsck doctor".split()
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z]|-[a-z])(?![\w-])")
+INTERNAL = {"-h", "--help"}
+
+
+def options(text):
+    return set(OPTION.findall(text)) - INTERNAL
+
+
+def helped(run, command):  # noqa: F811
+    """Options of a command's own; prose may name another command's between backquotes."""
+    return options(re.sub(r"`[^`]*`", "", run(command, "--help").stdout))
+
+
+def manual():
+    """The manual page as (text of the synopsis, text of the section) by command."""
+    page = (ROOT / "docs/dyntrace.1").read_text().replace("\\-", "-")
+    page = re.sub(r"\\f[A-Z]", "", page)
+    top = page[page.index(".SH SYNOPSIS"):page.index(".SH DESCRIPTION")]
+    synopsis = {}
+    for block in re.split(r"\n\.PP\n|\.ad l\n", top):
+        name = re.match(r"\.B dyntrace (\w+)", block)
+        if name:
+            synopsis[name[1]] = synopsis.get(name[1], "") + block
+    commands = page[page.index(".SH COMMANDS"):page.index(".SH EXIT STATUS")]
+    sections = {part.split("\n", 1)[0]: part for part in commands.split(".SS ")[1:]}
+    return {name: (synopsis.get(name, ""), sections.get(name, "")) for name in COMMANDS}
+
+
+def completed(*words):
+    done = subprocess.run(["bash", "-c", 'compopt() { :; }; . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dyntrace;'
+                           ' printf "%s\\n" "${COMPREPLY[@]}"', ROOT / "completions/dyntrace.bash", *words],
+                          capture_output=True, text=True, timeout=20)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_every_command_is_named(run):  # noqa: F811
+    listed = re.findall(r"^  (\w+)  ", run("help").stdout, re.M)
+    assert set(listed) - {"collect"} == set(COMMANDS)
+    assert completed("dyntrace", "") == {*COMMANDS, "help", "--help", "--version"}
+    assert all(part for both in manual().values() for part in both)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(run, command):  # noqa: F811
+    known = helped(run, command)
+    synopsis, section = manual()[command]
+    told = options(re.sub(r"\n\.B replay --what-if\n", "\n", section))
+    assert known - told == set(), "not in the manual page"
+    assert told - known == set(), "in the manual page only"
+    assert options(synopsis) - known == set() and (known - options(synopsis) == set() or command == "replay"), "synopsis"
+    assert completed("dyntrace", command, "-") - INTERNAL - {"--"} == known
+    for option in known:
+        said = run(command, option).stderr
+        assert "no such option" not in said and "unknown" not in said, option
+    assert "no such option" in run(command, "--nix").stderr
