@@ -378,10 +378,12 @@ static void command(struct tui *tui, char *text)
             } else {
                 go_kind(tui, (enum view_kind)kind);
             }
-            if (*rest && top(tui)->ops->input)
+            if (*rest && top(tui)->ops->input) {
+                tui->prompt.active = false; /* what it asked for as it opened is given */
                 top(tui)->ops->input(top(tui), rest);
-            else if (*rest && top(tui)->ops->filter)
+            } else if (*rest && top(tui)->ops->filter) {
                 top(tui)->ops->filter(top(tui), rest);
+            }
             return;
         }
     for (size_t i = 0; i < tui_binding_count; i++)
