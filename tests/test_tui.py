@@ -262,6 +262,11 @@ class Terminal:
     def type(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def mouse(self, button, column, row):
+        """A press, and a button's release, as a terminal such as xterm tells of it."""
+        for end in "Mm" if button < 64 else "M":
+            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in f"\x1b[<{button};{column + 1};{row + 1}{end}".encode()))
+
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
@@ -471,3 +476,31 @@ def test_live_needs_a_terminal(dyntrace, python, tmp_path):
     done = subprocess.run([dyntrace, "run", "--live", "--python", python, "-c", "print(1)"], cwd=tmp_path, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "--live needs a terminal" in done.stderr and not list(tmp_path.iterdir())
+
+
+@needs_tmux
+def test_the_mouse(dyntrace, place):
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", TERM="xterm-256color") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("8")
+        folded = rows_of(dump(dyntrace, place, "8", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == folded)
+        y = next(y for y, line in enumerate(folded) if "step" in line)
+        terminal.mouse(0, 10, y)
+        terminal.mouse(0, 10, y)  # again at once: a double click unfolds
+        wanted = rows_of(dump(dyntrace, place, f"8 Double:10,{y}", trace="plain.db"))
+        assert wanted != rows_of(dump(dyntrace, place, f"8 Click:10,{y} Click:10,{y}", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+        terminal.type("5")
+        wanted = rows_of(dump(dyntrace, place, "8 5", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+        terminal.mouse(65, 10, 5)
+        terminal.wait(lambda screen: re.search(r"^> +4 ", screen, re.M))
+        terminal.mouse(0, 3, 8)
+        terminal.wait(lambda screen: re.search(r"^> +7 ", screen, re.M))
+        time.sleep(0.6)  # no double click
+        terminal.mouse(0, 3, 8)
+        terminal.mouse(0, 3, 8)  # the first one opens the chosen line, and the second belongs to it
+        terminal.wait(lambda screen: "> call" in screen.splitlines()[0])
+        time.sleep(0.3)
+        assert rows_of(terminal.screen()) == rows_of(dump(dyntrace, place, "8 5 6j Enter".replace("6j", "j j j j j j"), trace="plain.db"))
