@@ -151,6 +151,15 @@ def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_pat
     assert "> compile total" in out and re.search(r"L\['values'\] .*size\[0\] = \d+", out)
 
 
+def test_a_click_chooses_a_lane(dyntrace, place):
+    before = dump(dyntrace, place, "7").splitlines()
+    y = next(y for y, line in enumerate(before) if line.startswith(" loader"))
+    after = dump(dyntrace, place, f"7 Click:20,{y + 1}")
+    assert after == dump(dyntrace, place, "7 j g" + " l" * 20) and "\n>loader" in after
+    assert dump(dyntrace, place, f"7 Click:20,{y + 1} Click:0,2") == "\n".join(before) + "\n"
+    assert dump(dyntrace, place, "7 Click:20,20") == dump(dyntrace, place, "7 g" + " l" * 20)
+
+
 def test_sql_is_read_only_and_said_so(dyntrace, place):
     assert "only" in dump(dyntrace, place, ":sql Space DELETE Space FROM Space lookup Enter")
     assert "only" in dump(dyntrace, place, ":sql Space ATTACH Space 'x' Space AS Space y Enter")
