@@ -667,7 +667,7 @@ static void key_take(struct tui *tui, const struct key *key)
         tui->quit = true;
         return;
     }
-    if (tui->prompt.active) {
+    if (tui->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these two leave it as it is */
         prompt_take(tui, key);
         return;
     }

@@ -58,6 +58,8 @@ VIEWS = {
     "losses": ":losses Enter",
     "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
     "sql-error": ":sql Space SELECT Space nothing Enter",
+    "sql": "! Esc",
+    "output": ":output Enter",
     "help": "?",
     "prompt": "2 f self Space > 1",
 }
@@ -257,6 +259,7 @@ class Terminal:
     def __init__(self, folder, columns, rows, command, **env):
         self.socket = f"dyntrace-{os.getpid()}-{time.monotonic_ns()}"
         self.env = environment(**env)
+        self.xterm = env.get("TERM", "").startswith("xterm")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(folder), "bash --norc")
         self.tmux("set", "-g", "status", "off")
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -272,9 +275,13 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def mouse(self, button, column, row):
-        """A press, and a button's release, as a terminal such as xterm tells of it."""
-        for end in "Mm" if button < 64 else "M":
-            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in f"\x1b[<{button};{column + 1};{row + 1}{end}".encode()))
+        """A press, and a button's release, in the words of an xterm, or of what a tmux is."""
+        for let_go in (False, True) if button < 64 else (False,):
+            if self.xterm:
+                sent = f"\x1b[<{button};{column + 1};{row + 1}{'m' if let_go else 'M'}".encode()
+            else:
+                sent = b"\x1b[M" + bytes(32 + n for n in (3 if let_go else button, column + 1, row + 1))
+            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sent))
 
     def screen(self):
         return self.tmux("capture-pane", "-p")
@@ -285,7 +292,7 @@ class Terminal:
             screen = self.screen()
             if good(screen):
                 return screen
-            time.sleep(0.05)
+            time.sleep(0.02)
         raise AssertionError(f"never came; the screen is\n{screen}")
 
     def __enter__(self):

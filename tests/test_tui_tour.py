@@ -1,20 +1,12 @@
-"""Every key in every view of the TUI: on the screen in memory, and as the bytes that a terminal sends. The keys are those of
-its own key table, as `?` prints it, and the views those of test_tui.py: what is bound tomorrow is toured without a word here.
+"""Every key in every view of the TUI. The keys are those of its own key table, as `?` prints it, and the views are those of
+test_tui.py, which must be all that `?` lists: what is bound tomorrow is toured without a word here. Ctrl-Z and $EDITOR, which
+need a terminal, are typed into each view in one; and there each key comes once as the bytes that a terminal sends.
 
 `make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
-import contextlib
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
-import termios
-import time
-from pathlib import Path
 
 import pytest
-from test_tui import VIEWS, dump, environment, place  # noqa: F401 (a fixture is among them)
+from test_tui import VIEWS, Terminal, dump, needs_tmux, place, rows_of  # noqa: F401 (a fixture is among them)
 
 pytestmark = pytest.mark.one_python
 
@@ -67,3 +59,55 @@ def test_every_key_in_every_view(dyntrace, place, table, name):  # noqa: F811
     close = "Esc" if name == "prompt" else ""
     for end in (END, *(["q", ":quit Enter"] if not start else [])):
         assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
+
+
+def test_the_views_are_all_that_there_are(dyntrace, place):  # noqa: F811
+    listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
+    reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
+    assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))
+
+
+# How tmux types what has another name here.
+TYPED = {"Esc": "Escape", "PgUp": "PPage", "PgDn": "NPage", "S-Tab": "BTab", "Backspace": "BSpace", "Delete": "DC"}
+MOUSE = {"Click": [0], "Double": [0, 0], "WheelUp": [64], "WheelDown": [65]}
+
+
+@needs_tmux
+@pytest.mark.parametrize("name", VIEWS)
+def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):  # noqa: F811
+    start, end = VIEWS[name], "Escape" if name == "prompt" else "C-l"
+    wanted = [rows_of(dump(dyntrace, place, f"{start} {key}", trace="plain.db")) for key in ("", "C-z", "C-z o")]
+    editor = place / "editor.sh"
+    editor.write_text("#!/bin/sh\necho edited $1\n")
+    editor.chmod(0o755)
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys '{start}'", EDITOR=str(editor), TERM="xterm-256color") as terminal:
+        terminal.wait(lambda screen: rows_of(screen) == wanted[0])
+        terminal.type("C-z")
+        terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
+        terminal.type("fg; echo status $?", "Enter")
+        terminal.wait(lambda screen: rows_of(screen) == wanted[1])
+        terminal.type("o")
+        opens = bool(re.match(r"vi \+\d+ ", wanted[2][-1]))  # what a script is told that would be run
+        terminal.wait(lambda screen: rows_of(screen) == wanted[1 if opens else 2])
+        terminal.type(end)
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
+        assert "status 0" in screen and ("edited +" in screen) == opens
+
+
+@needs_tmux
+def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
+    """Each does in a terminal what it does in a script."""
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
+        path = "2"
+        terminal.type("2")
+        for key in [key for keys in table.values() for key in keys if key not in (END, "C-z")]:
+            leaves = ["Esc"] if f"{key} Esc" in MORE.get(key, []) else [] # a prompt
+            for each in (key, *leaves):
+                path += f" {each}:10,6" if each in MOUSE else f" {each}"
+                for button in MOUSE.get(each, []):
+                    terminal.mouse(button, 10, 6)
+                if each not in MOUSE:
+                    terminal.type(TYPED.get(each, each))
+                wanted = rows_of(dump(dyntrace, place, path, trace="plain.db"))
+                terminal.wait(lambda screen: rows_of(screen) == wanted)
