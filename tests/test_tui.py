@@ -82,7 +82,7 @@ def environment(**more):
 
 
 def run(dyntrace, place, *arguments, status=0, **rest):
-    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=300,
                           env=rest.pop("env", environment()), **rest)
     assert done.returncode == status, done.stderr
     return done
