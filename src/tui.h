@@ -145,4 +145,7 @@ const char *tui_searched(const struct tui *tui);
 #define SAME_FUNCTION "(SELECT same.code_id FROM code same JOIN code one ON one.code_id = %lld AND same.filename IS one.filename" \
                       " AND same.qualname IS one.qualname AND same.first_line IS one.first_line AND same.kind IS one.kind)"
 
+/* When an entry ran last, of its rows of lookup: one that was compiled ran when that was over. */
+#define LAST_USE "MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns))"
+
 #endif

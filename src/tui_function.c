@@ -165,7 +165,7 @@ static void entries_put(struct function *f)
 {
     struct doc *doc = f->doc;
     struct query *query = ask(f,
-        "WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, MAX(start_ns) AS last FROM lookup WHERE code_id IN $codes"
+        "WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, " LAST_USE " AS last FROM lookup WHERE code_id IN $codes"
         "  AND outcome IN (1, 2) GROUP BY cache_entry_id) "
         "SELECT e.cache_entry_id, e.label, e.backend, e.guard_count, e.born_ns, e.died_ns, e.death_cause, u.hits, u.last "
         "FROM cache_entry e LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id WHERE e.code_id IN $codes ORDER BY e.born_ns LIMIT 41");
