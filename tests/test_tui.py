@@ -145,6 +145,14 @@ def test_numbers_lead_to_their_rows(dyntrace, place):
     assert "> ledger step" in out.splitlines()[0] and out.splitlines()[0].endswith(f"1/{rows}")
 
 
+def test_calls_lead_to_their_frames(dyntrace, place):
+    frames = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM frame WHERE code_id = 2").fetchone()[0]
+    for keys in ("2 Right Enter", "2 Enter g j Enter"):
+        out = dump(dyntrace, place, keys, "200x60").splitlines()
+        assert "> sql " in out[0] and out[0].endswith(f"1/{frames}") and "frame_id" in out[1]
+        assert re.search(r"^> *\d+ .* step ", out[2])
+
+
 def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
     """A new user: dyntrace run, dyntrace tui, Enter."""
     shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
@@ -286,7 +294,7 @@ class Terminal:
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait(self, good, seconds=20):
+    def wait(self, good, seconds=60):
         end = time.time() + seconds
         while time.time() < end:
             screen = self.screen()

@@ -3,6 +3,7 @@ test_tui.py, which must be all that `?` lists: what is bound tomorrow is toured 
 need a terminal, are typed into each view in one; and there each key comes once as the bytes that a terminal sends.
 
 `make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
+import os
 import re
 
 import pytest
@@ -26,6 +27,7 @@ MORE = {
 # Commands that leave the view on top; after all others it is opened anew.
 STAY = set("""up down left right page-up page-down half-up half-down first last next-part previous-part search-next search-previous
     copy-sql edit zoom-in zoom-out zoom-all step step-back run run-back cancel refresh follow redraw stop wheel-up wheel-down""".split())
+STOPS = not os.environ.get("DYNTRACE_CHECKED")  # valgrind takes no heed of SIGTSTP: the screen is given up and taken again, that is all
 END = "Q"  # ends the program at once, so it is the last one
 
 
@@ -80,11 +82,12 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name): 
     editor = place / "editor.sh"
     editor.write_text("#!/bin/sh\necho edited $1\n")
     editor.chmod(0o755)
-    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys '{start}'", EDITOR=str(editor), TERM="xterm-256color") as terminal:
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys '{start}'" + "; echo status $?" * (not STOPS), EDITOR=str(editor), TERM="xterm-256color") as terminal:
         terminal.wait(lambda screen: rows_of(screen) == wanted[0])
         terminal.type("C-z")
-        terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
-        terminal.type("fg; echo status $?", "Enter")
+        if STOPS:
+            terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
+            terminal.type("fg; echo status $?", "Enter")
         terminal.wait(lambda screen: rows_of(screen) == wanted[1])
         terminal.type("o")
         opens = bool(re.match(r"vi \+\d+ ", wanted[2][-1]))  # what a script is told that would be run
@@ -92,7 +95,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name): 
         terminal.type(end)
         terminal.type("Q")
         screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
-        assert "status 0" in screen and ("edited +" in screen) == opens
+        assert re.search("^status 0", screen, re.M) and ("edited +" in screen) == opens
 
 
 @needs_tmux
