@@ -5,6 +5,7 @@ need a terminal, are typed into each view in one; and there each key comes once 
 `make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
 import os
 import re
+import time
 
 import pytest
 from test_tui import VIEWS, Terminal, dump, needs_tmux, place, rows_of  # noqa: F401 (a fixture is among them)
@@ -71,7 +72,7 @@ def test_the_views_are_all_that_there_are(dyntrace, place):  # noqa: F811
 
 # How tmux types what has another name here.
 TYPED = {"Esc": "Escape", "PgUp": "PPage", "PgDn": "NPage", "S-Tab": "BTab", "Backspace": "BSpace", "Delete": "DC"}
-MOUSE = {"Click": [0], "Double": [0, 0], "WheelUp": [64], "WheelDown": [65]}
+MOUSE = {"Click": (0, 1), "Double": (0, 2), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, how often
 
 
 @needs_tmux
@@ -108,9 +109,10 @@ def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
             leaves = ["Esc"] if f"{key} Esc" in MORE.get(key, []) else [] # a prompt
             for each in (key, *leaves):
                 path += f" {each}:10,6" if each in MOUSE else f" {each}"
-                for button in MOUSE.get(each, []):
-                    terminal.mouse(button, 10, 6)
-                if each not in MOUSE:
+                if each in MOUSE:
+                    time.sleep(0.5)  # or it is part of a double click
+                    terminal.mouse(MOUSE[each][0], 10, 6, MOUSE[each][1])
+                else:
                     terminal.type(TYPED.get(each, each))
                 wanted = rows_of(dump(dyntrace, place, path, trace="plain.db"))
                 terminal.wait(lambda screen: rows_of(screen) == wanted)
