@@ -196,6 +196,12 @@ tui-fuzz:
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
 	python3 tests/fuzz/tui_keys.py build/san/dyntrace $(FUZZ_SECONDS)
 
+# Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
+tui-tour: program
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
+	DYNTRACE="$(abspath build/san)/dyntrace" $(PYTEST) tests/test_tui_tour.py
+	DYNTRACE="$(abspath tests)/under_valgrind.sh" DYNTRACE_CHECKED="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_tui_tour.py
+
 # The driver must not be told about itself.
 $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(COVERAGE),$(STANDARD)) -c -o $@ $<
@@ -238,6 +244,7 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
+	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
@@ -247,7 +254,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -57,7 +57,7 @@ LEFT JOIN signature s ON s.signature_id = l.signature_id;
 
 
 -- cache_entries: the life of each entry: born, how often tried and hit, last used, died. A use is a hit, or the
--- call that compiled it. Reads `lookup` and `guard_check`.
+-- call that compiled it, which ran it when the lookup was over. Reads `lookup` and `guard_check`.
 CREATE VIEW cache_entries AS
 SELECT e.cache_entry_id, e.code_id, c.qualname, c.filename, c.first_line, e.compile_id, e.label, e.backend,
        e.region_id, e.guard_count, e.born_ns,
@@ -67,7 +67,7 @@ FROM cache_entry e
 LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY cache_entry_id) tries
        ON tries.cache_entry_id = e.cache_entry_id
-LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(start_ns) AS last_use_ns
+LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last_use_ns
            FROM lookup WHERE outcome IN (1, 2) GROUP BY cache_entry_id) uses
        ON uses.cache_entry_id = e.cache_entry_id;
 

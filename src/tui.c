@@ -53,6 +53,7 @@ struct tui {
     enum request asked;     /* what the prompt is for */
     char message[SAY];
     bool alarm, quit, scripted;
+    bool clicked;           /* the last key was a click, and opened a view */
     char searched[200];
     int direction;
     char *path;             /* owned: absolute */
@@ -378,10 +379,12 @@ static void command(struct tui *tui, char *text)
             } else {
                 go_kind(tui, (enum view_kind)kind);
             }
-            if (*rest && top(tui)->ops->input)
+            if (*rest && top(tui)->ops->input) {
+                tui->prompt.active = false; /* what it asked for as it opened is given */
                 top(tui)->ops->input(top(tui), rest);
-            else if (*rest && top(tui)->ops->filter)
+            } else if (*rest && top(tui)->ops->filter) {
                 top(tui)->ops->filter(top(tui), rest);
+            }
             return;
         }
     for (size_t i = 0; i < tui_binding_count; i++)
@@ -652,6 +655,8 @@ static void request(struct tui *tui, enum request request, const struct key *key
 
 static void key_take(struct tui *tui, const struct key *key)
 {
+    const struct view *view = top(tui);
+
     if (key->code == K_RESIZE) {
         screen_resize(tui->screen, key->y, key->x);
         for (int i = 0; i < tui->depth; i++)
@@ -662,15 +667,19 @@ static void key_take(struct tui *tui, const struct key *key)
         tui->quit = true;
         return;
     }
-    if (tui->prompt.active) {
+    if (tui->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these two leave it as it is */
         prompt_take(tui, key);
         return;
     }
+    if (key->code == K_DOUBLE && tui->clicked) /* its first press opened the line */
+        return;
     tui->message[0] = 0;
+    tui->clicked = false;
     for (size_t i = 0; i < tui_binding_count; i++)
         for (int k = 0; k < 4 && tui_bindings[i].keys[k]; k++)
             if (tui_bindings[i].keys[k] == key->code) {
                 request(tui, tui_bindings[i].request, key);
+                tui->clicked = key->code == K_CLICK && top(tui) != view;
                 return;
             }
     tui_say(tui, "no such key; ? lists them");

@@ -145,4 +145,11 @@ const char *tui_searched(const struct tui *tui);
 #define SAME_FUNCTION "(SELECT same.code_id FROM code same JOIN code one ON one.code_id = %lld AND same.filename IS one.filename" \
                       " AND same.qualname IS one.qualname AND same.first_line IS one.first_line AND same.kind IS one.kind)"
 
+/* The calls themselves of these code objects; reads all frames. */
+#define FRAMES_OF(codes) "SELECT frame_id, start_ns, duration_ns, outcome, qualname, thread, pid, parent_id, code_id, cache_entry_id" \
+                         " FROM frames WHERE code_id IN " codes
+
+/* When an entry ran last, of its rows of lookup: one that was compiled ran when that was over. */
+#define LAST_USE "MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns))"
+
 #endif

@@ -22,7 +22,7 @@
 static const char entries_quick[] = ENTRY("NULL", "NULL", "NULL") " ORDER BY e.born_ns, 1";
 static const char entries_sql[] =
     "WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY 1),"
-    " uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, MAX(start_ns) AS last FROM lookup WHERE outcome IN (1, 2) GROUP BY 1) "
+    " uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, " LAST_USE " AS last FROM lookup WHERE outcome IN (1, 2) GROUP BY 1) "
     ENTRY("COALESCE(u.hits, 0)", "COALESCE(t.tried, 0)", "u.last")
     " LEFT JOIN tries t ON t.cache_entry_id = e.cache_entry_id LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id ORDER BY e.born_ns, 1";
 
@@ -331,7 +331,7 @@ static void entry_build(struct doc *doc, struct db *db)
     }
     query_close(query);
     if (!doc->quick) {
-        query = db_query(db, "SELECT SUM(outcome = 1), MAX(start_ns) FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1)"
+        query = db_query(db, "SELECT SUM(outcome = 1), " LAST_USE " FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1)"
                              " AND cache_entry_id = ?1");
         query_bind_integer(query, 1, doc->target.id);
         if (query_step(query)) {

@@ -94,10 +94,12 @@ static bool head_put(struct function *f)
                    " (SELECT COUNT(DISTINCT process_id) FROM code WHERE code_id IN $codes),"
                    " (SELECT COUNT(DISTINCT fingerprint) FROM code WHERE code_id IN $codes) FROM code_total WHERE code_id IN $codes");
     if (query_step(query)) {
-        if (query_type(query, 0) != QUERY_NULL)
+        if (query_type(query, 0) != QUERY_NULL) {
             doc_line(doc, "%s calls, %s in it, %s of that its own%s%s%s", doc_count(doc, query_integer(query, 0)), doc_time(doc, query_integer(query, 1)),
                      doc_time(doc, query_integer(query, 2)), query_integer(query, 3) ? "; " MARK "w" : "", query_integer(query, 3) ? doc_count(doc, query_integer(query, 3)) : "",
                      query_integer(query, 3) ? MARK "n ended by an exception" : "");
+            doc_leads(doc, VIEW_SQL, 0, doc_print(doc, FRAMES_OF("%s"), f->ids), f->qualname);
+        }
         if (query_integer(query, 4) > 1)
             doc_line(doc, MARK "d%" PRId64 " code objects in %" PRId64 " processes, %" PRId64 " different by fingerprint", query_integer(query, 4), query_integer(query, 5),
                      query_integer(query, 6));
@@ -165,7 +167,7 @@ static void entries_put(struct function *f)
 {
     struct doc *doc = f->doc;
     struct query *query = ask(f,
-        "WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, MAX(start_ns) AS last FROM lookup WHERE code_id IN $codes"
+        "WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits, " LAST_USE " AS last FROM lookup WHERE code_id IN $codes"
         "  AND outcome IN (1, 2) GROUP BY cache_entry_id) "
         "SELECT e.cache_entry_id, e.label, e.backend, e.guard_count, e.born_ns, e.died_ns, e.death_cause, u.hits, u.last "
         "FROM cache_entry e LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id WHERE e.code_id IN $codes ORDER BY e.born_ns LIMIT 41");

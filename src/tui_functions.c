@@ -46,7 +46,7 @@ static const char functions_sql[] =
 static const struct list_column functions_columns[] = {
     {"code_id", AS_HIDDEN, 0, VIEW_NONE, NULL, NULL},
     {"function", AS_TEXT, 24, VIEW_NONE, NULL, NULL},
-    {"calls", AS_COUNT, 0, VIEW_NONE, NULL, NULL},
+    {"calls", AS_COUNT, 0, VIEW_SQL, FRAMES_OF(SAME_FUNCTION), NULL},
     {"hits", AS_COUNT, 0, VIEW_LEDGER, "outcome = 'hit' AND " LOOKED_UP, NULL},
     {"misses", AS_COUNT, 0, VIEW_LEDGER, "outcome NOT IN ('plain', 'hit', 'skip', 'disabled') AND " LOOKED_UP, NULL},
     {"recompiles", AS_ALARM_COUNT, 0, VIEW_CAUSES, LOOKED_UP, NULL},

@@ -29,6 +29,9 @@
 #undef columns
 
 #include "json.h"
+#include "tui_work.h"
+
+enum { DOUBLE_MS = 400 }; /* at most between the two presses of a double click */
 
 /* ---- glyphs ---------------------------------------------------------------- */
 
@@ -453,7 +456,7 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
     nodelay(stdscr, TRUE);
     leaveok(stdscr, FALSE);
     mouseinterval(0);
-    mousemask(BUTTON1_PRESSED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+    mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
 
     screen = calloc(1, sizeof *screen);
     if (!screen || !grid_size(screen, LINES, COLS)) {
@@ -543,6 +546,20 @@ void screen_show(struct screen *screen)
 
 /* ---- keys ------------------------------------------------------------------ */
 
+/* Two presses at one place are a double click. ncurses would tell that, too, but then a single press only after it has
+ * waited for another. */
+static bool is_double(const MEVENT *event)
+{
+    static struct { int y, x; int64_t ms; } last = {-1, -1, 0};
+    int64_t now = work_now();
+    bool twice = event->y == last.y && event->x == last.x && now - last.ms <= DOUBLE_MS;
+
+    last.y = twice ? -1 : event->y;
+    last.x = event->x;
+    last.ms = now;
+    return twice;
+}
+
 static struct key mouse_read(void)
 {
     struct key key = {KEY_NONE, 0, 0};
@@ -556,10 +573,8 @@ static struct key mouse_read(void)
         key.code = K_WHEEL_UP;
     else if (event.bstate & BUTTON5_PRESSED)
         key.code = K_WHEEL_DOWN;
-    else if (event.bstate & BUTTON1_DOUBLE_CLICKED)
-        key.code = K_DOUBLE;
     else if (event.bstate & BUTTON1_PRESSED)
-        key.code = K_CLICK;
+        key.code = is_double(&event) ? K_DOUBLE : K_CLICK;
     return key;
 }
 

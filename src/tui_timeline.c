@@ -290,6 +290,21 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
 }
 
+/* How many rows lane AT takes at row Y: the chosen one has its calls below it. */
+static int lane_rows(const struct timeline *t, int at, int y, int last)
+{
+    int others = t->lanes->count - 1 - at, below = others * LANE_ROWS, left = last - y - LANE_ROWS, rows;
+
+    if (at != t->lane)
+        return LANE_ROWS;
+    rows = left + 1 - (below < left / 2 ? below : left / 2);
+    if (t->detail && detail_fits(t, t->detail) && t->detail->depth < rows)
+        rows = t->detail->depth;
+    if (rows < 1 || t->too_much)
+        rows = 1;
+    return LANE_ROWS + rows;
+}
+
 static void timeline_draw(struct view *view, struct screen *screen)
 {
     struct timeline *t = (struct timeline *)view;
@@ -316,18 +331,11 @@ static void timeline_draw(struct view *view, struct screen *screen)
         t->first = t->lane;
     if (t->lane - t->first > (room - 1) / 2)
         t->first = t->lane - (room - 1) / 2;
-    for (int at = t->first; at < t->lanes->count && y <= last; at++) {
+    for (int at = t->first, rows; at < t->lanes->count && y <= last; at++, y += rows) {
+        rows = lane_rows(t, at, y, last);
         lane_draw(t, screen, at, y, last);
-        y += LANE_ROWS;
-        if (at == t->lane) {
-            int others = t->lanes->count - 1 - at, below = others * LANE_ROWS, rows = last - y + 1 - (below < (last - y) / 2 ? below : (last - y) / 2);
-            if (t->detail && detail_fits(t, t->detail) && t->detail->depth < rows)
-                rows = t->detail->depth;
-            if (rows < 1 || t->too_much)
-                rows = 1;
-            detail_draw(t, screen, y, y + rows - 1 < last ? y + rows - 1 : last);
-            y += rows;
-        }
+        if (at == t->lane)
+            detail_draw(t, screen, y + LANE_ROWS, y + rows - 1 < last ? y + rows - 1 : last);
     }
     foot_draw(t, screen, view->y + view->rows - 1);
 }
@@ -344,6 +352,20 @@ static void cursor_move(struct timeline *t, int by)
     else if (to >= t->view.columns)
         window_set(t, t->from + (to - t->view.columns + 1) * step, t->to + (to - t->view.columns + 1) * step);
     t->column = to < 0 ? 0 : to >= t->view.columns ? t->view.columns - 1 : to;
+}
+
+/* The lane that is drawn at row Y. */
+static void lane_choose(struct timeline *t, int y)
+{
+    int last = t->view.y + t->view.rows - 2, top = t->view.y + 1;
+
+    for (int at = t->first, rows; at < t->lanes->count && top <= last; at++, top += rows) {
+        rows = lane_rows(t, at, top, last);
+        if (y >= top && y < top + rows) {
+            t->lane = at;
+            return;
+        }
+    }
 }
 
 /* Deeper from what is under the cursor: its compile, else its lookups, else its innermost call. */
@@ -404,7 +426,8 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_WHEEL_UP: zoom(t, 0.5); return true;
     case REQUEST_WHEEL_DOWN: zoom(t, 2); return true;
     case REQUEST_ZOOM_ALL: window_set(t, 0, (double)t->lanes->span_ns); return true;
-    case REQUEST_CLICK:
+    case REQUEST_CLICK: /* of a double one, the first press chose the lane, which may stand elsewhere since */
+        lane_choose(t, key->y); /* fall through */
     case REQUEST_DOUBLE:
         t->column = key->x < view->columns && key->x >= 0 ? key->x : t->column;
         if (request == REQUEST_DOUBLE)

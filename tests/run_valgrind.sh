@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_valgrind.sh -- the second half of `make check-valgrind`: a recording and
-# the commands that read it, under valgrind.
+# the commands that read it, under valgrind. (Every key of the TUI: make tui-tour.)
 #
 # The collector is a fork of `dyntrace run`, so valgrind follows it; the traced
 # Python is exec'ed, and is not followed. A fork's errors do not reach
@@ -38,4 +38,4 @@ if [ -n "$unclean" ]; then
     echo "run_valgrind.sh: see above" >&2
     exit 1
 fi
-echo "valgrind: $(ls "$logs"/*.log | wc -l) processes, no errors"
+echo "valgrind: $(ls "$logs"/*.log | wc -l) processes, no errors; make tui-tour types every key of the TUI under it"

@@ -58,6 +58,8 @@ VIEWS = {
     "losses": ":losses Enter",
     "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
     "sql-error": ":sql Space SELECT Space nothing Enter",
+    "sql": "! Esc",
+    "output": ":output Enter",
     "help": "?",
     "prompt": "2 f self Space > 1",
 }
@@ -80,7 +82,7 @@ def environment(**more):
 
 
 def run(dyntrace, place, *arguments, status=0, **rest):
-    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=300,
                           env=rest.pop("env", environment()), **rest)
     assert done.returncode == status, done.stderr
     return done
@@ -143,12 +145,29 @@ def test_numbers_lead_to_their_rows(dyntrace, place):
     assert "> ledger step" in out.splitlines()[0] and out.splitlines()[0].endswith(f"1/{rows}")
 
 
+def test_calls_lead_to_their_frames(dyntrace, place):
+    frames = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM frame WHERE code_id = 2").fetchone()[0]
+    for keys in ("2 Right Enter", "2 Enter g j Enter"):
+        out = dump(dyntrace, place, keys, "200x60").splitlines()
+        assert "> sql " in out[0] and out[0].endswith(f"1/{frames}") and "frame_id" in out[1]
+        assert re.search(r"^> *\d+ .* step ", out[2])
+
+
 def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
     """A new user: dyntrace run, dyntrace tui, Enter."""
     shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
     trace = record([shapes])
     out = dump(dyntrace, tmp_path, "Enter j Enter", trace=str(trace.path), size="100x30")
     assert "> compile total" in out and re.search(r"L\['values'\] .*size\[0\] = \d+", out)
+
+
+def test_a_click_chooses_a_lane(dyntrace, place):
+    before = dump(dyntrace, place, "7").splitlines()
+    y = next(y for y, line in enumerate(before) if line.startswith(" loader"))
+    after = dump(dyntrace, place, f"7 Click:20,{y + 1}")
+    assert after == dump(dyntrace, place, "7 j g" + " l" * 20) and "\n>loader" in after
+    assert dump(dyntrace, place, f"7 Click:20,{y + 1} Click:0,2") == "\n".join(before) + "\n"
+    assert dump(dyntrace, place, "7 Click:20,20") == dump(dyntrace, place, "7 g" + " l" * 20)
 
 
 def test_sql_is_read_only_and_said_so(dyntrace, place):
@@ -248,6 +267,7 @@ class Terminal:
     def __init__(self, folder, columns, rows, command, **env):
         self.socket = f"dyntrace-{os.getpid()}-{time.monotonic_ns()}"
         self.env = environment(**env)
+        self.xterm = env.get("TERM", "").startswith("xterm")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(folder), "bash --norc")
         self.tmux("set", "-g", "status", "off")
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -262,16 +282,25 @@ class Terminal:
     def type(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def mouse(self, button, column, row, times=1):
+        """A press, and a button's release, in the words of an xterm, or of what a tmux is."""
+        for let_go in ((False, True) if button < 64 else (False,)) * times:
+            if self.xterm:
+                sent = f"\x1b[<{button};{column + 1};{row + 1}{'m' if let_go else 'M'}".encode()
+            else:
+                sent = b"\x1b[M" + bytes(32 + n for n in (3 if let_go else button, column + 1, row + 1))
+            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sent))
+
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait(self, good, seconds=20):
+    def wait(self, good, seconds=60):
         end = time.time() + seconds
         while time.time() < end:
             screen = self.screen()
             if good(screen):
                 return screen
-            time.sleep(0.05)
+            time.sleep(0.02)
         raise AssertionError(f"never came; the screen is\n{screen}")
 
     def __enter__(self):
@@ -322,7 +351,8 @@ def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
             if isinstance(how, str):
                 terminal.type(how)
             else:
-                found = subprocess.run(["pgrep", "-f", f"^{dyntrace} tui plain.db"], capture_output=True, text=True).stdout.split()
+                shell = terminal.tmux("list-panes", "-F", "#{pane_pid}").strip()
+                found = subprocess.run(["pgrep", "-P", shell], capture_output=True, text=True).stdout.split()
                 os.kill(int(found[0]), how)
             screen = terminal.wait(lambda screen: "ready>" in screen.rstrip().split("\n")[-1])
             assert "the same" in screen and f"status {0 if isinstance(how, str) else 128 + how}" in screen
@@ -471,3 +501,29 @@ def test_live_needs_a_terminal(dyntrace, python, tmp_path):
     done = subprocess.run([dyntrace, "run", "--live", "--python", python, "-c", "print(1)"], cwd=tmp_path, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "--live needs a terminal" in done.stderr and not list(tmp_path.iterdir())
+
+
+@needs_tmux
+def test_the_mouse(dyntrace, place):
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", TERM="xterm-256color") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        terminal.type("8")
+        folded = rows_of(dump(dyntrace, place, "8", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == folded)
+        y = next(y for y, line in enumerate(folded) if "step" in line)
+        terminal.mouse(0, 10, y, times=2)  # a double click unfolds
+        wanted = rows_of(dump(dyntrace, place, f"8 Double:10,{y}", trace="plain.db"))
+        assert wanted != rows_of(dump(dyntrace, place, f"8 Click:10,{y} Click:10,{y}", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+        terminal.type("5")
+        wanted = rows_of(dump(dyntrace, place, "8 5", trace="plain.db"))
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+        terminal.mouse(65, 10, 5)
+        terminal.wait(lambda screen: re.search(r"^> +4 ", screen, re.M))
+        terminal.mouse(0, 3, 8)
+        terminal.wait(lambda screen: re.search(r"^> +7 ", screen, re.M))
+        time.sleep(0.6)  # no double click
+        terminal.mouse(0, 3, 8, times=2)  # the first one opens the chosen line, and the second belongs to it
+        terminal.wait(lambda screen: "> call" in screen.splitlines()[0])
+        time.sleep(0.3)
+        assert rows_of(terminal.screen()) == rows_of(dump(dyntrace, place, "8 5 j j j j j j Enter", trace="plain.db"))

@@ -184,7 +184,7 @@ def test_decision_views(tmp_path):
     assert db.execute("SELECT kind, source, evaluations, failures, estimated_ns FROM guard_bill").fetchall() \
         == [("TYPE", "L[x]", 3, 1, 17.0), ("VALUE", "L[x]", 1, 1, 3.0)]
     assert db.execute("SELECT cache_entry_id, tried, hit, last_use_ns, died_ns FROM cache_entries ORDER BY 1").fetchall() \
-        == [(1, 2, 0, 200, None), (2, 1, 1, 500, 800)]
+        == [(1, 2, 0, 225, None), (2, 1, 1, 500, 800)]
     assert db.execute("SELECT outcome, entry, lookup_ns, frame_ns, signature FROM call_ledger ORDER BY lookup_id").fetchall() \
         == [("compiled", "0/0", 25, 100, "x: int"), ("compiled", "0/1", 28, 500, "x: int"), ("hit", "0/1", 20, 100, None)]
     assert db.execute("SELECT label, older_entry, source, expected, actual FROM recompile_causes").fetchall() \

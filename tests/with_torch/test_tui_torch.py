@@ -1,33 +1,162 @@
-"""A new user's way: dyntrace run on a torch program with one planted recompile, then dyntrace tui, and at its cause in at most five keys."""
+"""The TUI on a fresh recording of a torch program with one planted recompile: a new user's way to its cause in at most
+five keys, and each view's screen as it stands in golden/tui-torch/.
+
+For the screens, the recording's clock is set to count events: the order of all that happened stays, each step takes 10 ms,
+and the same run gives the same times. What torch names by chance, addresses and the folder are then told by signs that take
+the same room. The texts are those of one pair of torch and CPython; with another, screens are not compared. After a wanted
+change: TUI_RENEW=1, then read the difference."""
+import contextlib
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests/golden/tui-torch"
+PAIR = "2.13 3.11"  # of torch and CPython
+SIZES = ("80x24", "40x12", "200x60")
+RENEW = os.environ.get("TUI_RENEW")
+
+# Name of the golden file: keys that lead there from the first screen.
+VIEWS = {
+    "overview": "",
+    "functions": "2",
+    "function": "2 Enter",
+    "entries": ":entries Enter",
+    "entry": ":entries Enter Enter",
+    "entry-bytecode": ":entries Enter Enter G",
+    "recompiles": "3",
+    "causes": "3 Enter",
+    "compile": "3 Enter Enter",
+    "compiles": ":compiles Enter",
+    "breaks": "4",
+    "break": "4 Enter",
+    "ledger": "5",
+    "call": "5 j Enter",
+    "guards": "6",
+    "checks": ":checks Enter",
+    "timeline": "7",
+    "timeline-zoomed": "7 + +",
+    "flame": "8",
+    "flame-graph": "8 Tab",
+    "replay": "9",
+    "replay-break": "9 ] ] ]",
+    "what-if": "3 Enter Enter w",
+    "processes": "0",
+    "losses": ":losses Enter",
+    "sql": ":sql Space recompile-causes Enter",
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(dyntrace, python):
+    """recorded(mode) -> the folder of a recording, t.db. Its name has the same length each time, for the screens that it is on."""
+    folders = {}
+
+    def recorded(mode):
+        if mode in folders:
+            return folders[mode]
+        place = folders[mode] = Path(tempfile.mkdtemp(prefix="tui-", dir="/tmp"))
+        shutil.copy(ROOT / "examples/recompiles.py", place)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "PYTHON"))}
+        environment.update(PYTHONHASHSEED="0", OMP_NUM_THREADS="1", TORCHINDUCTOR_CACHE_DIR=str(place / "cache"))
+        done = subprocess.run([dyntrace, "run", "--torch", mode, "--include", "*recompiles.py", "-o", "t.db", "--python", python, "recompiles.py"],
+                              cwd=place, capture_output=True, text=True, timeout=280, env=environment)
+        assert done.returncode == 0, done.stderr
+        return place
+
+    yield recorded
+    for place in folders.values():
+        shutil.rmtree(place)
+
+
+def dump(dyntrace, folder, keys, size="100x40", trace="t.db"):
+    run = subprocess.run([dyntrace, "tui", trace, "--dump", "--screen", size, "--keys", keys], cwd=folder, capture_output=True, text=True,
+                         timeout=120, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    assert run.returncode == 0 and not run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_the_planted_cause_is_found_by_its_first_key(dyntrace, python, tmp_path, mode):
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    done = subprocess.run([dyntrace, "run", "--torch", mode, "--frames", "user", "-o", "t.db", "--python", python, ROOT / "examples/recompiles.py"],
-                          cwd=tmp_path, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
-
-    def screen(keys, size="100x40"):
-        run = subprocess.run([dyntrace, "tui", "t.db", "--dump", "--screen", size, "--keys", keys], cwd=tmp_path, capture_output=True, text=True,
-                             timeout=120, env=environment)
-        assert run.returncode == 0 and not run.stderr
-        return run.stdout
-
-    first = screen("")
+def test_the_planted_cause_is_found_by_its_first_key(dyntrace, recorded, mode):
+    folder = recorded(mode)
+    first = dump(dyntrace, folder, "")
     assert re.search(r"^> .*scale: L\['factor'\]", first, re.M) and "graph break" in first
-    cause = screen("Enter")
+    cause = dump(dyntrace, folder, "Enter")
     assert "> compile scale" in cause and re.search(r"L\['factor'\].*0\.5", cause) and "as a tensor" in cause
-    source = screen("4 Enter")
+    source = dump(dyntrace, folder, "4 Enter")
     assert ".item()" in source and "capture_scalar_outputs" in source and re.search(r"--> +21 +print", source)
-    assert re.search(r"hit +\d+ +[·▁-█]+", screen("2 Enter")) or mode == "observe"
-    assert "LOAD_FAST" in screen("5 /scale Enter Right Right Right Right Enter G", "160x60")
-    assert "recorded" in screen("Enter w") and "predicted" in screen("Enter w")
+    assert re.search(r"hit +\d+ +[·▁-█]+", dump(dyntrace, folder, "2 Enter")) or mode == "observe"
+    assert "LOAD_FAST" in dump(dyntrace, folder, "5 /scale Enter Right Right Right Right Enter G", "160x60")
+    with contextlib.closing(sqlite3.connect(folder / "t.db")) as db:
+        assert db.execute("SELECT COUNT(*) FROM cache_entries WHERE last_use_ns < born_ns").fetchone() == (0,)
+    assert "recorded" in dump(dyntrace, folder, "Enter w") and "predicted" in dump(dyntrace, folder, "Enter w")
+
+
+TIMES = {"frame": "start_ns end_ns", "cache_entry": "born_ns died_ns", "compile": "start_ns end_ns", "guard_order": "from_ns",
+         "code_mark": "at_ns", "loss": "at_ns"}
+THE_REST = """
+    UPDATE guard_check SET duration_ns = 1000 * (1 + guards_run);
+    UPDATE code_total SET total_ns = (SELECT SUM(end_ns - start_ns) FROM frame f WHERE f.code_id = code_total.code_id);
+    UPDATE code_total SET self_ns = total_ns - COALESCE((SELECT SUM(f.end_ns - f.start_ns) FROM frame f JOIN frame p ON p.frame_id = f.parent_id
+        WHERE p.code_id = code_total.code_id), 0);
+    UPDATE process SET pid = 4711, start_ns = 0, end_ns = (SELECT MAX(new) FROM tick), torch_version = '2.13.0', executable = 'python',
+        argv = '["python", "recompiles.py"]';
+    UPDATE thread SET os_tid = 4711;
+    UPDATE meta SET value = (SELECT MAX(new) FROM tick) WHERE key = 'span_ns';
+"""
+
+
+def clock_set(path):
+    """Let the n-th of all that has a time happen at n * 10 ms."""
+    times = [(table, column) for table, columns in TIMES.items() for column in columns.split()]
+    every = " UNION ".join(f"SELECT {column} FROM {table}" for table, column in [*times, ("lookup", "start_ns"), ("lookup", "start_ns + duration_ns")])
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(f"""
+            CREATE TEMP TABLE tick AS WITH every(old) AS ({every}) SELECT old, row_number() OVER (ORDER BY old) * 10000000 AS new
+                FROM every WHERE old IS NOT NULL;
+            CREATE TEMP TABLE phase AS SELECT compile_id AS id, start_ns AS at FROM compile_phase UNION SELECT compile_id, end_ns FROM compile_phase""")
+        new = "(SELECT new FROM tick WHERE old = {})".format
+        db.execute(f"UPDATE lookup SET start_ns = {new('start_ns')}, duration_ns = {new('start_ns + duration_ns')} - {new('start_ns')}")
+        for table, column in times:
+            db.execute(f"UPDATE {table} SET {column} = {new(column)}")
+        # Phases are by torch's own clock: the order is theirs, too, a millisecond each from where their compile begins.
+        step = "(SELECT start_ns FROM compile c WHERE c.compile_id = p.compile_id) + 1000000 * (SELECT COUNT(*) FROM phase WHERE id = p.compile_id AND at < {})".format
+        db.execute(f"UPDATE compile_phase AS p SET start_ns = {step('p.start_ns')}, end_ns = {step('p.end_ns')}")
+        db.executescript(THE_REST)
+
+
+def steady(screen):
+    """The screen without what differs from run to run."""
+    for chance in (r"(?<=tui-)[a-z0-9_]{1,8}", r"(?<=__compiled_fn_\d_)[0-9a-f_]+", r"\d{9,}"):
+        screen = re.sub(chance, lambda m: "#" * len(m[0]), screen)
+    return screen
+
+
+@pytest.fixture(scope="module")
+def counted(recorded):
+    """The recording with a clock that counts."""
+    folder = recorded("shim")
+    with contextlib.closing(sqlite3.connect(folder / "t.db")) as db:
+        versions = db.execute("SELECT torch_version, python_version FROM process").fetchone()
+    pair = " ".join(".".join(version.split(".")[:2]) for version in versions)
+    if pair != PAIR:
+        pytest.skip(f"the screens are those of torch and CPython {PAIR}, not {pair}")
+    shutil.copy(folder / "t.db", folder / "counted.db")
+    clock_set(folder / "counted.db")
+    return folder
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_screen_of_each_view(dyntrace, counted, view):
+    screens = "".join(f"==== {size}: {VIEWS[view]}\n{steady(dump(dyntrace, counted, VIEWS[view], size, 'counted.db'))}" for size in SIZES)
+    golden = GOLDEN / f"{view}.txt"
+    if RENEW:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(screens)
+    assert screens == golden.read_text(), f"TUI_RENEW=1 writes {golden} anew"

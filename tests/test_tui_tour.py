@@ -1,0 +1,118 @@
+"""Every key in every view of the TUI. The keys are those of its own key table, as `?` prints it, and the views are those of
+test_tui.py, which must be all that `?` lists: what is bound tomorrow is toured without a word here. Ctrl-Z and $EDITOR, which
+need a terminal, are typed into each view in one; and there each key comes once as the bytes that a terminal sends.
+
+`make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
+import os
+import re
+import time
+
+import pytest
+from test_tui import VIEWS, Terminal, dump, needs_tmux, place, rows_of  # noqa: F401 (a fixture is among them)
+
+pytestmark = pytest.mark.one_python
+
+# What is typed for a key that wants more than itself; all others are typed as they are.
+MORE = {
+    "/": ["/ e Enter", "/ nothing-has-this Enter", "/ Esc"],
+    "f": ["f step Enter", "f 1=1 Enter", "f (( Enter", "f Esc"],
+    ":": [": 3 Enter", ": nonsense Enter", ":fl Tab Enter", ": Backspace"],
+    "!": ["! Esc", "! SELECT Space 1 Enter"],
+    "i": ["i Esc", "i SELECT Space 2 Enter"],
+    "e": ["e Enter", "e Esc"],
+    "b": ["b Enter }", "b Esc"],
+    "s": ["s s", "Right s"],
+    "Click": ["Click:5,1", "Click:5,5 Click:5,5", "Click:30,12", "Click:30,0", "Click:30,23"],
+    "Double": ["Double:6,5", "Double:6,1"],
+}
+# Commands that leave the view on top; after all others it is opened anew.
+STAY = set("""up down left right page-up page-down half-up half-down first last next-part previous-part search-next search-previous
+    copy-sql edit zoom-in zoom-out zoom-all step step-back run run-back cancel refresh follow redraw stop wheel-up wheel-down""".split())
+STOPS = not os.environ.get("DYNTRACE_CHECKED")  # valgrind takes no heed of SIGTSTP: the screen is given up and taken again, that is all
+END = "Q"  # ends the program at once, so it is the last one
+
+
+@pytest.fixture(scope="module")
+def table(dyntrace, place):  # noqa: F811
+    """The key table: {name of a command: its keys}."""
+    help_ = dump(dyntrace, place, "?", "200x200").split("Views, by name")[0]
+    rows = re.findall(r"^[ >]  (\S.{14}) .*  :([a-z0-9-]+)$", help_, re.M)
+    assert len(rows) == sum("  :" in line for line in help_.splitlines()) > 50 and rows[14] == ("Q              ", "quit")
+    return {name: keys.split() for keys, name in rows}
+
+
+def opened(screen):
+    """A screen without the way to it: of the views before it there is room for some only."""
+    first, *rest = screen.splitlines()
+    return [re.sub(r"^.* > |  +", " ", first), *rest]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_key_in_every_view(dyntrace, place, table, name):  # noqa: F811
+    start = VIEWS[name]
+    again = f"Esc 1 {start}" if start else "2 1"  # never the first view, where q ends
+    typed = [again]
+    for command, keys in table.items():
+        for way in [way for key in keys if key != END for way in MORE.get(key, [key])]:
+            typed.append(way)
+            if command not in STAY:
+                typed.append(again)
+    left = dump(dyntrace, place, " ".join([*typed, again]))
+    assert opened(left) == opened(dump(dyntrace, place, start)), "the keys left something behind"
+    close = "Esc" if name == "prompt" else ""
+    for end in (END, *(["q", ":quit Enter"] if not start else [])):
+        assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
+
+
+def test_the_views_are_all_that_there_are(dyntrace, place):  # noqa: F811
+    listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
+    reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
+    assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))
+
+
+# How tmux types what has another name here.
+TYPED = {"Esc": "Escape", "PgUp": "PPage", "PgDn": "NPage", "S-Tab": "BTab", "Backspace": "BSpace", "Delete": "DC"}
+MOUSE = {"Click": (0, 1), "Double": (0, 2), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, how often
+
+
+@needs_tmux
+@pytest.mark.parametrize("name", VIEWS)
+def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):  # noqa: F811
+    start, end = VIEWS[name], "Escape" if name == "prompt" else "C-l"
+    wanted = [rows_of(dump(dyntrace, place, f"{start} {key}", trace="plain.db")) for key in ("", "C-z", "C-z o")]
+    editor = place / "editor.sh"
+    editor.write_text("#!/bin/sh\necho edited $1\n")
+    editor.chmod(0o755)
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys '{start}'" + "; echo status $?" * (not STOPS), EDITOR=str(editor), TERM="xterm-256color") as terminal:
+        terminal.wait(lambda screen: rows_of(screen) == wanted[0])
+        terminal.type("C-z")
+        if STOPS:
+            terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
+            terminal.type("fg; echo status $?", "Enter")
+        terminal.wait(lambda screen: rows_of(screen) == wanted[1])
+        terminal.type("o")
+        opens = bool(re.match(r"vi \+\d+ ", wanted[2][-1]))  # what a script is told that would be run
+        terminal.wait(lambda screen: rows_of(screen) == wanted[1 if opens else 2])
+        terminal.type(end)
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
+        assert re.search("^status 0", screen, re.M) and ("edited +" in screen) == opens
+
+
+@needs_tmux
+def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
+    """Each does in a terminal what it does in a script."""
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
+        path = "2"
+        terminal.type("2")
+        for key in [key for keys in table.values() for key in keys if key not in (END, "C-z")]:
+            leaves = ["Esc"] if f"{key} Esc" in MORE.get(key, []) else [] # a prompt
+            for each in (key, *leaves):
+                path += f" {each}:10,6" if each in MOUSE else f" {each}"
+                if each in MOUSE:
+                    time.sleep(0.5)  # or it is part of a double click
+                    terminal.mouse(MOUSE[each][0], 10, 6, MOUSE[each][1])
+                else:
+                    terminal.type(TYPED.get(each, each))
+                wanted = rows_of(dump(dyntrace, place, path, trace="plain.db"))
+                terminal.wait(lambda screen: rows_of(screen) == wanted)

@@ -1,0 +1,5 @@
+#!/bin/sh
+# under_valgrind.sh -- as the program under test: `dyntrace` under valgrind. DYNTRACE_CHECKED names it. An error or a
+# leak ends it with 99.
+exec valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+    "${DYNTRACE_CHECKED:?which program?}" "$@"
