@@ -103,8 +103,9 @@ class Work:
         return self.counters[4 + 2 * thread], self.counters[5 + 2 * thread]
 
     def session(self):
-        """Directory of the live session."""
-        return rows(self.trace, "SELECT value FROM meta WHERE key = 'session'")[0][0]
+        """Directory of the live session; None: it has ended already."""
+        found = rows(self.trace, "SELECT value FROM meta WHERE key = 'session'")
+        return found[0][0] if found else None
 
     def wait(self, timeout=120):
         self.out, self.err = self.run.communicate(timeout=timeout)

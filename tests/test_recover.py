@@ -2,6 +2,7 @@
 
 DYNTRACE_KILLS=200 kills that often for each interpreter and each way.
 """
+import contextlib
 import os
 import random
 import signal
@@ -63,15 +64,14 @@ def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
             collector = collector_of(work.run.pid)
             until(lambda: work.finished or work.run.poll() is not None, "the program ends", 120)
             time.sleep(random.choice([0.01, 0.04]) * random.random())
-            try:
-                os.kill(collector, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            if collector:  # None: it was faster than this test
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(collector, signal.SIGKILL)
             assert work.wait() == 5, work.err
             work.check([4000], [4000])
             assert rows(work.trace, "SELECT value FROM meta WHERE key = 'frame_count'") == \
                 rows(work.trace, "SELECT count(*) FROM frame")
-            assert not os.path.exists(session)
+            assert not session or not os.path.exists(session)
         finally:
             work.end()
         work.trace.unlink()
