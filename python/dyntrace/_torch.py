@@ -57,7 +57,7 @@ def _attach(torch, wanted, late):
         why = "its compiler was loaded before the recording began"
     elif wanted != OBSERVE:
         why = _why_not(version, module, wanted == SHIM) or _canary()
-    _bridge(torch)
+    _bridge(torch, module)
     if wanted == OBSERVE or why:
         from . import _torch_observe
 
@@ -101,8 +101,6 @@ def _replace(module):
     for name in dir(module):
         if name in ours:
             setattr(module, name, ours[name])
-        elif name in ANSWERS:
-            _dyntrace._torch_bridge(ANSWERS[name], getattr(module, name))
         elif name == "skip_code":
             setattr(module, name, _dyntrace.skip_code)
 
@@ -120,9 +118,11 @@ def _first(facts):
     return begin
 
 
-def _bridge(torch):
+def _bridge(torch, module):
     """Give the extension what it asks about guards and compiles. Without a part it records less."""
-    parts = {"tensor": getattr(torch, "Tensor", None), "range": getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)}
+    parts = {part: getattr(module, name) for name, part in ANSWERS.items() if hasattr(module, name)}
+    parts.update(tensor=getattr(torch, "Tensor", None),
+                 range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None))
     try:
         from . import _torch_guards
 

@@ -414,9 +414,11 @@ def _where(stack):
     """A line that says where the innermost frame is of the stack that torch remembers for a node."""
     if type(stack) is not str:
         return ""
-    start = stack.rfind('File "')
-    file, _, rest = stack[start + 6:].partition('", line ')
-    return "    # %s:%s" % (file, rest.partition(",")[0].partition("\n")[0]) if start >= 0 else ""
+    # At the start of a line: the program's own lines, which stand between, may have such words in them.
+    file, mark, rest = ("\n" + stack).rpartition('\n  File "')[2].partition('", line ')
+    line = rest.partition(",")[0].partition("\n")[0]
+    # Inputs that are made before the first instruction have the line -1: those of torch._dynamo.export().
+    return "    # %s:%s" % (file, line) if mark and line.isdigit() else ""
 
 
 _functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,

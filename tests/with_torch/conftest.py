@@ -37,8 +37,9 @@ collect_ignore = ["programs"]
 def torch_python():
     """The Python with torch and why there is none."""
     named = os.environ.get("DYNTRACE_TORCH_PYTHON")
+    library = Path(os.environ.get("DYNTRACE", ROOT / "build" / "dyntrace")).parent / "lib"
     why = "no Python with torch: set DYNTRACE_TORCH_PYTHON"
-    for python in [named] if named else [sys.executable, str(ROOT / "build" / "torch" / "bin" / "python")]:
+    for python in [shutil.which(named) or named] if named else [sys.executable, str(ROOT / "build" / "torch" / "bin" / "python")]:
         if not os.access(python, os.X_OK):
             continue
         ask = "import sys, sysconfig, importlib.util as u; print(u.find_spec('torch') is not None, sysconfig.get_config_var('SOABI'))"
@@ -46,7 +47,7 @@ def torch_python():
         has, _, abi = done.stdout.strip().partition(" ")
         if has != "True":
             continue
-        if list((ROOT / "build" / "lib").glob(f"**/_dyntrace.{abi}.so")):
+        if list(library.glob(f"**/_dyntrace.{abi}.so")):
             return python, ""
         why = f"{python} has torch, but dyntrace was not built for it: make PYTHONS={python}"
     return None, why

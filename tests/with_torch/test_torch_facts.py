@@ -368,6 +368,28 @@ def test_guards_of_a_dict_whose_order_matters(notes):
     assert len(text.splitlines()) > 8
 
 
+def test_a_place_that_torch_does_not_know_is_not_told(notes):
+    """What export() takes as inputs is made before the first instruction, and its line is -1."""
+    torch._dynamo.export(plain)(torch.ones(3), torch.ones(3))
+    compiled = notes.compile_of(plain.__code__)
+    lines = notes.listing(compiled.id, "graph")[0].splitlines()
+    places = [line.split("#")[1].strip() for line in lines if line.startswith("    #")]
+    first = plain.__code__.co_firstlineno
+    assert places == [f"{__file__}:{first + 1}", f"{__file__}:{first + 2}"]
+    assert lines[1].startswith("    l_x_") and lines[1].endswith(" = L_x_")
+
+
+@pytest.mark.parametrize("stack, where", [
+    ('  File "/a/b.py", line 12, in f\n    return x * k\n', "    # /a/b.py:12"),
+    ('  File "/a.py", line 3, in f\n    g(x)\n  File "/b.py", line 4, in g\n', "    # /b.py:4"),
+    ('  File "/a.py", line 3, in f\n    raise E(\'  File "/b.py", line 4\')\n', "    # /a.py:3"),
+    ('  File "/a.py", line -1, in f\n', ""),
+    ('  File "/a.py", line None, in f\n', ""),
+    ('  File "/a.py", line', ""), ("no stack", ""), ("", ""), (None, ""), (7, "")])
+def test_a_place_in_a_listing_of_a_graph(notes, stack, where):
+    assert notes.facts._where(stack) == where
+
+
 def test_arguments_as_text(notes):
     def function(x, k):
         y = x[1:, None, ...]
@@ -481,7 +503,8 @@ def test_errors(notes):
     with pytest.raises(exc.Unsupported):
         compile(twice, fullgraph=True)(torch.ones(2))
     one = notes.compile_of(twice.__code__)
-    assert one.outcome == "error" and one.reason.startswith("Unsupported: ") and "Hint" in one.reason
+    assert one.outcome == "error" and one.reason.startswith("Unsupported: ")
+    assert ("Hint: " if NEW else "from user code:") in one.reason # the whole of it; old ones have no hints
     check_breaks(notes)
 
 
