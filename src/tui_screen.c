@@ -31,6 +31,12 @@
 #include "json.h"
 #include "tui_work.h"
 
+/* The last press of the mouse, and since when what it did is SHOWN: before that nobody can have waited. */
+static struct {
+    int y, x;
+    bool shown;
+    int64_t ms;
+} press = {.y = -1};
 enum { DOUBLE_MS = 400 }; /* at most between the two presses of a double click */
 
 /* ---- glyphs ---------------------------------------------------------------- */
@@ -542,6 +548,9 @@ void screen_show(struct screen *screen)
         move(screen->rows - 1, 0);
     }
     refresh();
+    if (!press.shown)
+        press.ms = work_now();
+    press.shown = true;
 }
 
 /* ---- keys ------------------------------------------------------------------ */
@@ -550,13 +559,12 @@ void screen_show(struct screen *screen)
  * waited for another. */
 static bool is_double(const MEVENT *event)
 {
-    static struct { int y, x; int64_t ms; } last = {-1, -1, 0};
     int64_t now = work_now();
-    bool twice = event->y == last.y && event->x == last.x && now - last.ms <= DOUBLE_MS;
+    bool twice = event->y == press.y && event->x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
 
-    last.y = twice ? -1 : event->y;
-    last.x = event->x;
-    last.ms = now;
+    press.y = twice ? -1 : event->y;
+    press.x = event->x;
+    press.shown = false;
     return twice;
 }
 
