@@ -86,7 +86,7 @@ CREATE TABLE process(
     executable        TEXT,    -- path of the interpreter
     python_version    TEXT,    -- "3.12.1"
     torch_version     TEXT,    -- NULL when torch's compiler was not loaded
-    mode              TEXT,    -- what was recorded: 'all', 'user' or 'none' of the frames
+    mode              TEXT,    -- what was recorded: 'all', 'user', 'decided' or 'none' of the frames
     torch_mode        TEXT,    -- 'shim': torch ran on dyntrace's evaluator, every guard check was seen; 'observe': on its own,
                                --   and what could not be seen is NULL; 'import': this is what torch logged itself
                                --   (TORCH_TRACE), which is compiles without calls; 'off'; NULL without torch's compiler

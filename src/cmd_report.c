@@ -15,6 +15,7 @@
 
 #include "command.h"
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "option.h"
 #include "out_file.h"
@@ -128,6 +129,8 @@ static bool head_print(struct report *report)
         text = NULL;
     fact_print(table, "frames", text);
     free(text);
+    if (doubts_frames(db))
+        fact_print(table, "which", doubts_frames(db));
     if (shortest > 0 && asprintf(&text, "frames under %s are in the totals only", table_duration(human, shortest)) >= 0) {
         fact_print(table, "stored", text);
         free(text);

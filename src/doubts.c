@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "db.h"
+#include "find_code.h"
 #include "say.h"
 
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
@@ -24,4 +25,23 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
         say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s", db_path(db), doubts.lost, missing);
     free(state);
     return doubts;
+}
+
+const char *doubts_frames(struct db *db)
+{
+    static const char *const words[][2] = {
+        {"decided", "only calls that a compiler decided (--frames decided)"},
+        {"user", "not the standard library's, not site-packages' (--frames user)"},
+    };
+
+    for (size_t i = 0; i < 2 && find_column(db, "process", "mode"); i++) {
+        struct query *query = db_query(db, "SELECT 1 FROM process WHERE mode = ?1 LIMIT 1");
+        bool found;
+        query_bind_text(query, 1, words[i][0]);
+        found = query_step(query);
+        query_close(query);
+        if (found)
+            return words[i][1];
+    }
+    return NULL;
 }

@@ -18,4 +18,7 @@ struct doubts {
  * MISSING; NULL: that is not said here. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
+/* In words, which frames DB has, when that is not every one; or NULL. */
+const char *doubts_frames(struct db *db);
+
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "db.h"
+#include "doubts.h"
 #include "prose.h"
 #include "remedy.h"
 #include "report.h"
@@ -188,6 +189,8 @@ static bool facts_put(struct report *report)
     if (span >= 0)
         fact(out, "span", table_duration(human, span));
     fact(out, "frames", frames < 0 ? "not known yet" : table_count(human, frames));
+    if (doubts_frames(db))
+        fact(out, "which", doubts_frames(db));
     if (open > 0)
         fact(out, "still open", table_count(human, open));
     if (report->torch) {

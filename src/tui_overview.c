@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "prose.h"
 #include "tui_text.h"
@@ -34,6 +35,8 @@ static void facts_put(struct doc *doc, struct db *db)
              frames < 0 ? "?" : doc_count(doc, frames), open > 0 ? ", still open " : "", open > 0 ? doc_count(doc, open) : "",
              doc_count(doc, processes), processes == 1 ? "" : "es", doc_count(doc, threads), threads == 1 ? "" : "s");
     doc_leads(doc, VIEW_PROCESSES, 0, NULL, NULL);
+    if (doubts_frames(db))
+        doc_line(doc, MARK "d%s", doubts_frames(db));
     free(state);
     free(command);
 }

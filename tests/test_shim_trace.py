@@ -134,7 +134,7 @@ DECISIONS = ["SELECT qualname, outcome, entries_checked, count(*) FROM lookup JO
              "SELECT qualname, action, recursive_action, reason FROM code_mark JOIN code USING (code_id) ORDER BY 1, 2, 3, 4"]
 
 
-def test_frames_decided_has_every_decision_and_no_other_frame(record, python, request):
+def test_frames_decided_has_every_decision_and_no_other_frame(dyntrace, record, python, request):
     programs = request.path.parent / "programs"
     for program in ("shim_counts.py", "shim_rules.py"):
         every, decided = (record([programs / program], "--frames", frames, python=python, cwd=programs) for frames in ("all", "decided"))
@@ -144,3 +144,6 @@ def test_frames_decided_has_every_decision_and_no_other_frame(record, python, re
         by_outcome = "SELECT qualname, outcome, count(*) FROM frames {} GROUP BY 1, 2"
         assert decided.rows(by_outcome.format("")) == every.rows(by_outcome.format("WHERE frame_id IN (SELECT frame_id FROM lookup)")) != []
         assert decided.rows("SELECT * FROM loss") == []
+        assert decided.rows("SELECT DISTINCT mode FROM process") == [("decided",)]
+        report = subprocess.run([dyntrace, "report", decided.path], capture_output=True, text=True, check=True).stdout
+        assert "only calls that a compiler decided" in report
