@@ -487,12 +487,11 @@ static bool line_open(struct text *text)
     return true;
 }
 
-bool text_request(struct view *view, enum request request, const struct key *key)
+static bool request_do(struct text *text, enum request request, const struct key *key)
 {
-    struct text *text = (struct text *)view;
+    struct view *view = &text->view;
     size_t page = view->rows > 2 ? (size_t)view->rows - 1 : 1;
 
-    text->moved = true;
     switch (request) {
     case REQUEST_UP:
         at_set(text, text->at ? text->at - 1 : 0);
@@ -558,6 +557,17 @@ bool text_request(struct view *view, enum request request, const struct key *key
     default:
         return false;
     }
+}
+
+bool text_request(struct view *view, enum request request, const struct key *key)
+{
+    struct text *text = (struct text *)view;
+    size_t at = text->at, top = text->top;
+    bool done = request_do(text, request, key);
+
+    /* Keys that are not this view's, such as one that opens another before this has been read, choose no line. */
+    text->moved |= done || text->at != at || text->top != top;
+    return done;
 }
 
 char *text_sql(struct view *view)

@@ -105,6 +105,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name): 
 def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
     """Each does in a terminal what it does in a script."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
         path = "2"
         terminal.type("2")
         for key in [key for keys in table.values() for key in keys if key not in (END, "C-z")]:
@@ -117,4 +118,7 @@ def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
                 else:
                     terminal.type(TYPED.get(each, each))
                 wanted = rows_of(dump(dyntrace, place, path, trace="plain.db"))
-                terminal.wait(lambda screen: rows_of(screen) == wanted)
+                try:
+                    terminal.wait(lambda screen: rows_of(screen) == wanted)
+                except AssertionError as error:
+                    raise AssertionError("\n".join([f"{path}: wanted", *wanted, str(error)])) from None
