@@ -314,7 +314,7 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
 static void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
-    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    struct code_state *state = code_state_of(compat_code(p->frame), false);
     enum outcome outcome = plain_outcome(p, state);
 
     p->done = true;
@@ -329,6 +329,10 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
         decision_observed(&p->decision, t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
+        if (!state->actions.told) { /* the program asked for it, before the trace knew the code */
+            state->actions.told = true;
+            decision_actions(state, -1, state->actions, NULL);
+        }
     }
 }
 
