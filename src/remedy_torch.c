@@ -15,7 +15,8 @@
 /* 0 in `until`: still there. The efforts are those of struct remedy_case. */
 enum { LINE = 1, CALLS = 2, REWRITE = 3, PUT_OFF = 4 };
 
-static const char REST[] = "rest", SMALL[] = "small"; /* told from words by where they lie */
+/* told from words by where they lie */
+static const char REST[] = "rest", SMALL[] = "small", NONE[] = "none", FLAG[] = "flag";
 
 /* ---- why entries did not fit ----------------------------------------------- */
 
@@ -25,7 +26,8 @@ static const struct cause_case {
     enum remedy_change change; /* CHANGE_ANY: whatever changed */
     const char *source;        /* patterns */
     const char *said;          /* words in what was wanted, seen or said; NULL: whatever it was. Or REST: of a function for
-                                  the rest after a graph break; SMALL: it was 0 and 1 only */
+                                  the rest after a graph break; SMALL: it was 0 and 1 only; NONE, FLAG: None, or
+                                  True or False, was wanted */
     int since, until, effort;
     const char *text;
 } cause_cases[] = {
@@ -93,6 +95,8 @@ static const struct cause_case {
      "never."},
     {"one type", "*", CHANGE_TYPE, "*", NULL, 0, 0, CALLS,
      "Pass one type as {base} (it was {values}); if all of them are needed, each needs an entry."},
+    {"one set of keys", "DICT_LENGTH", CHANGE_ANY, "*", NULL, 0, 0, CALLS,
+     "Keep the keys of {base} fixed (there were {values} of them): fill in absent ones with a default before the call."},
     {"one length", "*LENGTH*|*_LEN", CHANGE_ANY, "*", NULL, 0, 0, REWRITE,
      "Keep {base} at one length (it was {values}): pad it, or stack its items into one tensor with a dynamic dimension."},
     {"module integer", "*", CHANGE_NUMBER, "*", "allow_unspec_int_on_nn_module", 207, 0, LINE,
@@ -106,6 +110,10 @@ static const struct cause_case {
     {"move into a tensor", "*", CHANGE_NUMBER, "*", NULL, 0, 0, LINE,
      "Pass {source} as a tensor, torch.tensor({name}): it was {values}. A number is made dynamic by torch itself when it "
      "changes, unless dynamic=False or {function} needs its value as a constant."},
+    {"one value", "ID_MATCH", CHANGE_ANY, "*", NONE, 0, 0, CALLS, /* torch 2.6 asks for None and flags by identity */
+     "Pass {source} always or never: None and a value need an entry each."},
+    {"one value", "ID_MATCH", CHANGE_ANY, "*", FLAG, 0, 0, CALLS,
+     "Keep {source} fixed: True and False need an entry each."},
     {"define once", "*FUNCTION_MATCH|*CLOSURE*|*ID_MATCH", CHANGE_ANY, "*", "function |<lambda>|method |partial|code object",
      0, 0, CALLS,
      "Define the function {source} once, outside of the loop: a lambda, partial or nested def is a new object each time."},
@@ -378,11 +386,14 @@ char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *f
     bool rest = facts->function && torch_resume(facts->function, &function, &line);
     bool small = facts->values && *facts->values && strspn(facts->values, "01, ") == strlen(facts->values) &&
                  !strstr(facts->values, "10") && !strstr(facts->values, "11");
+    bool none = facts->expected && !strcmp(facts->expected, "None");
+    bool flag = facts->expected && (!strcmp(facts->expected, "True") || !strcmp(facts->expected, "False"));
 
     free(function);
     while (!(in_version(facts, c->since, c->until) && (c->change == CHANGE_ANY || c->change == change) &&
              is_like(c->kind, facts->kind) && is_like(c->source, facts->source) &&
-             (!c->said || (c->said == REST ? rest : c->said == SMALL ? small : said(facts, c->said)))))
+             (!c->said || (c->said == REST ? rest : c->said == SMALL ? small : c->said == NONE ? none :
+                           c->said == FLAG ? flag : said(facts, c->said)))))
         c++;
     return told(c->name, c->effort, c->text, facts, dimension, found);
 }

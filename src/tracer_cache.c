@@ -422,6 +422,7 @@ static void entry_free(PyObject *self)
     Py_XDECREF(e->compile_id);
     Py_XDECREF(e->annotation);
     Py_XDECREF(e->invalid_reason);
+    Py_XDECREF(e->born_for);
     PyObject_Free(self);
 }
 

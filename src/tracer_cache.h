@@ -38,7 +38,7 @@ struct cache_entry {
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
     unsigned running;           /* calls of `function` under way */
     PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
-    const void *born_for;       /* such a one's backend, to be compared and no more */
+    PyObject *born_for;         /* owned: weak reference to such a one's backend, or NULL */
     PyObject *compile_id;       /* owned: "2/0": third code object compiled, first time */
     PyObject *annotation;       /* owned */
     PyObject *invalid_reason;   /* owned, or NULL while valid */

@@ -69,7 +69,8 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
         memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
         entry->torch = true;
         entry->region = region;
-        entry->born_for = backend;
+        entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
+        PyErr_Clear();
         entry->compile_id = PyObject_GetAttrString(guarded, "compile_id");
         entry->guard = guard; /* borrowed, for decision_entry_born() */
         entry->backend = backend;
@@ -135,12 +136,16 @@ static int64_t region_now(void)
     return region;
 }
 
-/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? */
+/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
     PyObject *own = PyObject_GetAttrString(item, "backend");
-    bool same = own ? shim_same_backend(own, backend) : entry->born_for == backend; /* torch 2.6 does not tell */
+    bool same;
 
+    PyErr_Clear();
+    if (!own && entry->born_for) /* torch 2.6 does not tell, but keeps it alive */
+        own = PyObject_CallNoArgs(entry->born_for);
+    same = !own || shim_same_backend(own, backend);
     PyErr_Clear();
     Py_XDECREF(own);
     return same;
@@ -309,7 +314,7 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
 static void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
-    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    struct code_state *state = code_state_of(compat_code(p->frame), false);
     enum outcome outcome = plain_outcome(p, state);
 
     p->done = true;
@@ -324,6 +329,10 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
         decision_observed(&p->decision, t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
+        if (!state->actions.told) { /* the program asked for it, before the trace knew the code */
+            state->actions.told = true;
+            decision_actions(state, -1, state->actions, NULL);
+        }
     }
 }
 

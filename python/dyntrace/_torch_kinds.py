@@ -77,8 +77,10 @@ def _identity(look):
     actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
     if found:
         identity = int(found.group(1))
+        if identity in _CONSTANTS:  # torch 2.6: None, where others ask NONE_MATCH
+            return [(look.source, _CONSTANTS[identity], describe(value) if actual == type_name(type(value)) else actual)]
         thing = look.look.alive(identity)
-        expected = _CONSTANTS.get(identity) or (name_of(thing, type(thing)) if thing is not None else "")
+        expected = name_of(thing, type(thing)) if thing is not None else ""
         if not expected:
             kind = (found.group(2) or "").strip()
             expected = "%s at %#x" % (kind[8:-2] if kind.startswith("<class '") else "object", identity)

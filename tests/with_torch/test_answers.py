@@ -54,7 +54,7 @@ def test_recompiles_and_the_limit(ask, way):
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
-def test_breaks_backends_and_stances(ask, way):
+def test_breaks_backends_and_stances(ask, runs, way):
     page, found = ask("stances", way, "why", "g")
     line = found["graph_breaks"][0]["line"]
     assert f"goes on in the rest of g after line {line}" in page and found["graph_breaks"][0]["rest_calls"] == 2
@@ -71,7 +71,8 @@ def test_breaks_backends_and_stances(ask, way):
     assert "    opcode         name " in shown and "bytecode before\n" in shown and "where its time went\n" in shown
     one = found["compiles"][0]
     assert one["graphs"][0]["nodes"] and one["graph_breaks"][0]["user_stack"] and one["phases"]
-    assert any(guard["user_stack"] for guard in one["guards"])
+    if runs("stances", way).known["torch"] >= [2, 7]: # 2.6 keeps few
+        assert any(guard["user_stack"] for guard in one["guards"])
 
 
 def test_deaths(ask):
@@ -85,10 +86,12 @@ def test_regions(ask):
     assert "0/0 belongs to region 0 and is not seen by others (isolate_recompiles)" in page
 
 
-def test_global_flags(ask):
+def test_global_flags(ask, runs):
     page, found = ask("grad_modes", "shim", "why", "f")
     assert "grad_mode was False; 0/0 wanted True" in page
-    assert {"grad mode", "autocast"} <= {remedy["name"] for remedy in found["remedies"]}
+    # Autocast became part of the global state; before, the dispatch keys of tensors tell of it.
+    autocast = "autocast" if runs("grad_modes", "shim").known["torch"] >= [2, 7] else "modes"
+    assert {"grad mode", autocast} <= {remedy["name"] for remedy in found["remedies"]}
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])

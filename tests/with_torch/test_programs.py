@@ -160,6 +160,16 @@ def test_outcomes_of_calls(parts, program, mode):
             assert observed(found, wanted) is None
 
 
+def test_what_is_never_compiled_is_told_alike(runs):
+    """Marks, and who asked for them, are the same in both modes."""
+    marks = [sorted(runs("stances", mode).rows(
+        "SELECT qualname, action, recursive_action, reason FROM code_mark JOIN code USING (code_id)"), key=str) for mode in MODES]
+    assert marks[0] == marks[1]
+    if runs("stances", "shim").known["torch"] < [2, 7]: # since then a wrapper of torch's is marked
+        assert ("only_me", "skip", "default", None) in marks[0]
+    assert marks[0]
+
+
 def agree(found, wanted):
     if program_has_threads(wanted):
         found, wanted = ({name: sorted(map(str, all_)) for name, all_ in one.items()} for one in (found, wanted))
