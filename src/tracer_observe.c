@@ -311,6 +311,14 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
     return OUTCOME_PLAIN;
 }
 
+/* The program asked that FRAME's code be skipped, before the trace knew the code. */
+static __attribute__((noinline)) void tell_skip(compat_frame *frame, struct code_state *state)
+{
+    record_mark(frame);
+    state->actions.told = true;
+    decision_actions(state, -1, state->actions, NULL);
+}
+
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
 static void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
@@ -329,10 +337,8 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
         decision_observed(&p->decision, t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
-        if (!state->actions.told) { /* the program asked for it, before the trace knew the code */
-            state->actions.told = true;
-            decision_actions(state, -1, state->actions, NULL);
-        }
+        if (!state->actions.told)
+            tell_skip(p->frame, state);
     }
 }
 
@@ -428,7 +434,9 @@ static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (t->pending && !t->pending->done && t->pending != t->observed_at)
         return torch_evaluate(ts, frame, throwflag);
     if (P.decided_only) {
-        const struct code_state *state = code_state_of(compat_code(frame), false);
+        struct code_state *state = code_state_of(compat_code(frame), false);
+        if (state && unlikely(state->actions.own == ACTION_SKIP && !state->actions.told))
+            tell_skip(frame, state);
         if (state ? state->actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY)
             return state && state->actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, state->actions.callees)
                                                                      : torch_evaluate(ts, frame, 0);
