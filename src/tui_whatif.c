@@ -38,12 +38,50 @@ static char *knob_for(struct db *db, int64_t compile_id)
     return made;
 }
 
+/* The function that TEXT, "NAME  FILE:LINE", names, as a condition on calls. The caller frees it; NULL: there is none. */
+static char *calls_of(struct db *db, const char *text)
+{
+    const char *gap = text, *colon = strrchr(text, ':');
+    char *name, *where = NULL;
+    struct query *query;
+
+    for (const char *at = text; (at = strstr(at, "  ")); at++)
+        gap = at;
+    if (gap == text || !colon || !(name = strndup(text, (size_t)(gap - text))))
+        return NULL;
+    query = db_query(db, "SELECT group_concat(code_id) FROM code WHERE qualname = ?1 AND first_line = ?2");
+    query_bind_text(query, 1, name);
+    query_bind_integer(query, 2, atoll(colon + 1));
+    if (query_step(query) && query_type(query, 0) != QUERY_NULL && asprintf(&where, "code_id IN (%.2000s)", query_text(query, 0, NULL)) < 0)
+        where = NULL;
+    query_close(query);
+    free(name);
+    return where;
+}
+
+/* Lines of DOC from FIRST on that say what was recorded lead to those calls. */
+static void lead_to_calls(struct doc *doc, struct db *db, size_t first)
+{
+    for (size_t i = first + 1; i < doc->count; i++) {
+        const char *text = doc->lines[i].text, *above = doc->lines[i - 1].text;
+        char *where;
+        text += strspn(text, " ");
+        above += strspn(above, " ");
+        if (strncmp(text, "recorded ", 9) != 0)
+            continue;
+        where = calls_of(db, above);
+        if (where || !strncmp(above, "all,", 4))
+            doc->lines[i].target = target_make(VIEW_LEDGER, 0, where, where ? "its calls" : NULL);
+        free(where);
+    }
+}
+
 /* One prediction as a part of DOC. */
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
     struct replay_whatif asked = {.settings = {setting}, .count = 1};
     char *page = NULL;
-    size_t bytes;
+    size_t bytes, first;
 
     if (!(asked.out = open_memstream(&page, &bytes))) {
         doc->failed = true;
@@ -54,7 +92,9 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
     if (!doc->start)
         doc->start = doc->count - 1;
+    first = doc->count;
     doc_text(doc, page, 1, 400);
+    lead_to_calls(doc, db, first);
     free(page);
 }
 

@@ -153,6 +153,13 @@ def test_calls_lead_to_their_frames(dyntrace, place):
         assert re.search(r"^> *\d+ .* step ", out[2])
 
 
+def test_what_was_recorded_beside_a_prediction_leads_to_the_calls(dyntrace, place):
+    rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2").fetchone()[0]
+    for way in (":what-if Space recompile_limit=2 Enter", "3 Enter j Enter w"):
+        first = dump(dyntrace, place, f"{way} /recorded Enter n Enter", "200x60").splitlines()[0]
+        assert "> ledger" in first and first.endswith(f"/{rows}")
+
+
 def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
     """A new user: dyntrace run, dyntrace tui, Enter."""
     shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
