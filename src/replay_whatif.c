@@ -22,6 +22,7 @@ enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 108 };
 struct printer {
     struct db *db; /* borrowed, as all of it */
     const struct replay *r;
+    const struct replay_whatif *asked;
     const struct whatif_knobs *knobs;
     const struct whatif_result *result;
     const bool *codes; /* told; NULL: all */
@@ -81,6 +82,8 @@ static void tally_print(struct printer *p, const char *what, const struct whatif
 
 static void function_print(struct printer *p, const struct whatif_function *f)
 {
+    if (p->asked->recorded)
+        p->asked->recorded(p->asked->context, f == &p->result->total ? -1 : p->r->codes[f->code].id);
     tally_print(p, "recorded", &f->recorded);
     tally_print(p, "predicted", &f->predicted);
     if (f->gone)
@@ -311,7 +314,7 @@ int replay_whatif(struct db *db, struct replay *replay, const struct replay_what
 {
     struct whatif_knobs knobs = {0};
     struct whatif_result result = {0};
-    struct printer p = {.db = db, .r = replay, .knobs = &knobs, .result = &result, .tried = -1, .out = asked->out ? asked->out : stdout};
+    struct printer p = {.db = db, .r = replay, .asked = asked, .knobs = &knobs, .result = &result, .tried = -1, .out = asked->out ? asked->out : stdout};
     bool *codes = NULL, best = asked->count == 1 && !strcmp(asked->settings[0], "best"), ok = true;
     struct whatif *w = NULL;
     int status;

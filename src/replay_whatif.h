@@ -5,6 +5,7 @@
 #define DYNTRACE_REPLAY_WHATIF_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct db;
@@ -16,6 +17,9 @@ struct replay_whatif {
     int count;
     bool json, calls;     /* calls: a row for each call */
     FILE *out;            /* borrowed; NULL: standard output */
+    /* Called before the line of text that says what was recorded, of the function with this code, -1: of all; or NULL. */
+    void (*recorded)(void *context, int64_t code_id);
+    void *context;
     const char *function; /* borrowed: only this one is told, and weaker guards are its; or NULL */
 };
 

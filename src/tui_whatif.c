@@ -2,6 +2,7 @@
  *
  * Runs in: the viewer. The prediction is that of `dyntrace replay --what-if` (whatif.h). Opened from a recompile it begins with the
  * change that would have spared that one; i asks for others. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,52 +39,39 @@ static char *knob_for(struct db *db, int64_t compile_id)
     return made;
 }
 
-/* The function that TEXT, "NAME  FILE:LINE", names, as a condition on calls. The caller frees it; NULL: there is none. */
-static char *calls_of(struct db *db, const char *text)
-{
-    const char *gap = text, *colon = strrchr(text, ':');
-    char *name, *where = NULL;
-    struct query *query;
+/* The lines of a page that say what was recorded, and of which code. */
+struct leads {
+    FILE *out;        /* borrowed, as the next */
+    char *const *page;
+    size_t count;
+    struct {
+        size_t line;
+        int64_t code_id; /* -1: of all */
+    } at[64];
+};
 
-    for (const char *at = text; (at = strstr(at, "  ")); at++)
-        gap = at;
-    if (gap == text || !colon || !(name = strndup(text, (size_t)(gap - text))))
-        return NULL;
-    query = db_query(db, "SELECT group_concat(code_id) FROM code WHERE qualname = ?1 AND first_line = ?2");
-    query_bind_text(query, 1, name);
-    query_bind_integer(query, 2, atoll(colon + 1));
-    if (query_step(query) && query_type(query, 0) != QUERY_NULL && asprintf(&where, "code_id IN (%.2000s)", query_text(query, 0, NULL)) < 0)
-        where = NULL;
-    query_close(query);
-    free(name);
-    return where;
+static void lead_add(void *context, int64_t code_id)
+{
+    struct leads *leads = context;
+    size_t line = 0;
+
+    if (leads->count == sizeof leads->at / sizeof *leads->at || fflush(leads->out) != 0)
+        return;
+    for (const char *at = *leads->page; (at = strchr(at, '\n')); at++)
+        line++;
+    leads->at[leads->count].line = line;
+    leads->at[leads->count++].code_id = code_id;
 }
 
-/* Lines of DOC from FIRST on that say what was recorded lead to those calls. */
-static void lead_to_calls(struct doc *doc, struct db *db, size_t first)
-{
-    for (size_t i = first + 1; i < doc->count; i++) {
-        const char *text = doc->lines[i].text, *above = doc->lines[i - 1].text;
-        char *where;
-        text += strspn(text, " ");
-        above += strspn(above, " ");
-        if (strncmp(text, "recorded ", 9) != 0)
-            continue;
-        where = calls_of(db, above);
-        if (where || !strncmp(above, "all,", 4))
-            doc->lines[i].target = target_make(VIEW_LEDGER, 0, where, where ? "its calls" : NULL);
-        free(where);
-    }
-}
-
-/* One prediction as a part of DOC. */
+/* One prediction as a part of DOC; what was recorded leads to those calls. */
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
-    struct replay_whatif asked = {.settings = {setting}, .count = 1};
     char *page = NULL;
+    struct leads leads = {.page = &page};
+    struct replay_whatif asked = {.settings = {setting}, .count = 1, .recorded = lead_add, .context = &leads};
     size_t bytes, first;
 
-    if (!(asked.out = open_memstream(&page, &bytes))) {
+    if (!(asked.out = leads.out = open_memstream(&page, &bytes))) {
         doc->failed = true;
         return;
     }
@@ -94,7 +82,11 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
         doc->start = doc->count - 1;
     first = doc->count;
     doc_text(doc, page, 1, 400);
-    lead_to_calls(doc, db, first);
+    for (size_t i = 0; i < leads.count && first + leads.at[i].line < doc->count; i++) {
+        bool all = leads.at[i].code_id < 0;
+        doc->lines[first + leads.at[i].line].target =
+            target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, leads.at[i].code_id), all ? NULL : "its calls");
+    }
     free(page);
 }
 
