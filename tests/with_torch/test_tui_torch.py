@@ -49,6 +49,7 @@ VIEWS = {
     "what-if": "3 Enter Enter w",
     "processes": "0",
     "losses": ":losses Enter",
+    "help": "?",
     "sql": ":sql Space recompile-causes Enter",
 }
 

@@ -116,7 +116,7 @@ OLD_RECOMPILED = {
     # The guard does not say what the state was.
     "default_f": (1, "default_dtype was torch.float64; 0/0 wanted ?", None, ["torch.float64"], "global state",
                   "Set default_dtype once", None),
-    "lambda_f": None, # below: an entry ends with the code that it is guarded by
+    "lambda_f": None,  # below: an entry ends with the code that it is guarded by
 }
 OLD_ANSWERED = {
     "lambda_f": ({"compiled": 3}, r"had died at .*L\['act'\]\.__code__ got dealloc", "keep alive", "Keep L['act'].__code__ alive"),
