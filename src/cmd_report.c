@@ -94,6 +94,7 @@ static bool head_print(struct report *report)
 {
     struct db *db = report->db;
     struct table *table = table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
+    const char *which = doubts_frames(db);
     char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
     char *clock = db_meta(db, "clock"), *version = db_meta(db, "dyntrace_version"), *text = NULL;
     char human[TABLE_HUMAN], other[TABLE_HUMAN], day[64];
@@ -129,8 +130,8 @@ static bool head_print(struct report *report)
         text = NULL;
     fact_print(table, "frames", text);
     free(text);
-    if (doubts_frames(db))
-        fact_print(table, "which", doubts_frames(db));
+    if (which)
+        fact_print(table, "which", which);
     if (shortest > 0 && asprintf(&text, "frames under %s are in the totals only", table_duration(human, shortest)) >= 0) {
         fact_print(table, "stored", text);
         free(text);

@@ -166,6 +166,7 @@ static bool facts_put(struct report *report)
 {
     FILE *out = report->out;
     struct db *db = report->db;
+    const char *which = doubts_frames(db);
     char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
     char *version = db_meta(db, "dyntrace_version"), human[TABLE_HUMAN], day[64];
     int64_t started = db_meta_integer(db, "started_unix_ns", 0), span = db_meta_integer(db, "span_ns", -1);
@@ -189,8 +190,8 @@ static bool facts_put(struct report *report)
     if (span >= 0)
         fact(out, "span", table_duration(human, span));
     fact(out, "frames", frames < 0 ? "not known yet" : table_count(human, frames));
-    if (doubts_frames(db))
-        fact(out, "which", doubts_frames(db));
+    if (which)
+        fact(out, "which", which);
     if (open > 0)
         fact(out, "still open", table_count(human, open));
     if (report->torch) {

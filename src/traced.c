@@ -416,7 +416,8 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
         id = t->file->process_id = collector_process_id(c, t->file->pid);
     t->started = started;
     t->row = (struct recorder_process){
-        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .local_rank = -1, .mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE],
+        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .local_rank = -1,
+        .mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE],
         .start_ns = decode_ns(&c->decode, t->file->born_clock)};
     if (t->row.start_ns > collector_now_ns(c))
         t->row.start_ns = collector_now_ns(c); /* not believed */

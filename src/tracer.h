@@ -95,7 +95,7 @@ struct tracer_process {
     _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
     bool recording;                      /* frames go to a ring */
     bool decided_only;                   /* ... those that a compiler decides */
-    bool torch_seen;                     /* torch_attach() was called */
+    bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
     bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
     Py_ssize_t extra;                    /* code-extra slot */
     uint32_t codes;                      /* code ids given */
@@ -130,10 +130,15 @@ void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
 /* tracer_code.c: the mark in a code object's extra slot (or in its code_state,
  * tracer_cache.h), 0 = not seen yet. */
 enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
+/* Does SLOT lead to a code_state? */
+static inline bool tracer_is_state(uintptr_t slot)
+{
+    return slot && !(slot & CODE_SEEN);
+}
 /* The mark that SLOT is or, being a code_state, begins with. */
 static inline uintptr_t tracer_mark_in(uintptr_t slot)
 {
-    return slot && !(slot & CODE_SEEN) ? *(const uintptr_t *)slot : slot;
+    return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
 void tracer_fix_init(PyObject *self);

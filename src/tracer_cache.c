@@ -95,7 +95,7 @@ static void detach(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    if (code_state_in((uintptr_t)slot)) {
+    if (tracer_is_state((uintptr_t)slot)) {
         PyObject *type, *value, *traceback; /* a code object may die while an exception is on its way */
         PyErr_Fetch(&type, &value, &traceback);
         detach(slot);

@@ -87,17 +87,13 @@ struct code_state {
 
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
-static inline bool code_state_in(uintptr_t slot)
-{
-    return slot && !(slot & CODE_SEEN);
-}
 struct code_state *code_state_make(PyCodeObject *code);
 /* The state of CODE; MAKE it if there is none. Borrowed. NULL: none, or no memory. */
 static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 {
     uintptr_t slot = compat_extra(code, tracer_process.extra);
 
-    return code_state_in(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
+    return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
 }
 struct code_state *code_state_hold(struct code_state *state);
 void code_state_release(struct code_state *state);

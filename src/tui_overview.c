@@ -19,6 +19,7 @@ enum { TOP = 4, BAR = 16 };
 
 static void facts_put(struct doc *doc, struct db *db)
 {
+    const char *which = doubts_frames(db);
     char *state = db_meta(db, "state"), *command = db_meta(db, "command");
     int64_t frames = db_meta_integer(db, "frame_count", -1), open = db_meta_integer(db, "open_frame_count", 0);
     int64_t span = db_meta_integer(db, "span_ns", -1), processes = db_integer(db, 0, "SELECT COUNT(*) FROM process");
@@ -35,8 +36,8 @@ static void facts_put(struct doc *doc, struct db *db)
              frames < 0 ? "?" : doc_count(doc, frames), open > 0 ? ", still open " : "", open > 0 ? doc_count(doc, open) : "",
              doc_count(doc, processes), processes == 1 ? "" : "es", doc_count(doc, threads), threads == 1 ? "" : "s");
     doc_leads(doc, VIEW_PROCESSES, 0, NULL, NULL);
-    if (doubts_frames(db))
-        doc_line(doc, MARK "d%s", doubts_frames(db));
+    if (which)
+        doc_line(doc, MARK "d%s", which);
     free(state);
     free(command);
 }
