@@ -160,6 +160,35 @@ void torch_attach(bool late);
 /* tracer_exec.c */
 void tracer_follow_children(void);
 
+/* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of type attributes
+ * (4,096 places, chosen by the string's address) would keep it where an attribute of the program was. */
+static inline PyObject *tracer_attribute(PyObject *object, const char *name)
+{
+    PyObject *word = PyUnicode_InternFromString(name), *value = word ? PyObject_GetAttr(object, word) : NULL;
+
+    Py_XDECREF(word);
+    return value;
+}
+/* Any error is a no. */
+static inline bool tracer_has(PyObject *object, const char *name)
+{
+    PyObject *value = tracer_attribute(object, name);
+    bool there = value;
+
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return there;
+}
+/* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
+static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
+{
+    PyObject *word = PyUnicode_InternFromString(name);
+    PyObject *value = word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
+
+    Py_XDECREF(word);
+    return value;
+}
+
 static inline uint64_t tracer_now(bool monotonic)
 {
     return monotonic ? clock_monotonic_ns() : clock_counter();

@@ -270,7 +270,7 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy))
         return NULL;
     for (int i = 0; i < 2; i++) {
-        value = PyObject_GetAttrString(strategy, names[i]);
+        value = tracer_attribute(strategy, names[i]);
         actions[i] = value ? PyLong_AsLong(value) : -1;
         Py_XDECREF(value);
         if (PyErr_Occurred())

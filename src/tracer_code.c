@@ -160,7 +160,7 @@ void tracer_fix_init(PyObject *self)
 /* For types whose calls were specialised before the hook was there. */
 static void fix_subclasses(PyObject *type, int depth)
 {
-    PyObject *list = depth < 100 ? PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type) : NULL;
+    PyObject *list = depth < 100 ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL) : NULL;
 
     if (!list) {
         PyErr_Clear();

@@ -234,7 +234,7 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
 
 static int action_of(PyObject *strategy, const char *name, enum frame_action *action)
 {
-    PyObject *value = PyObject_GetAttrString(strategy, name);
+    PyObject *value = tracer_attribute(strategy, name);
     long number = value ? PyLong_AsLong(value) : -1;
 
     Py_XDECREF(value);
@@ -277,17 +277,17 @@ static int read_answer(PyObject *result, struct answer *answer)
     }
     if (action_of(strategy, "cur_action", &answer->action) || action_of(strategy, "recursive_action", &answer->recursive_action))
         goto done;
-    Py_SETREF(strategy, PyObject_GetAttrString(result, "apply_to_code"));
+    Py_SETREF(strategy, tracer_attribute(result, "apply_to_code"));
     truth = strategy ? PyObject_IsTrue(strategy) : -1;
     if (truth < 0)
         goto done;
     answer->for_code = truth;
-    answer->guarded = PyObject_GetAttrString(result, "guarded_code");
+    answer->guarded = tracer_attribute(result, "guarded_code");
     if (!answer->guarded)
         goto done;
     if (answer->guarded == Py_None)
         Py_CLEAR(answer->guarded);
-    if (!answer->guarded && !(answer->reason = PyObject_GetAttrString(result, "skip_reason")))
+    if (!answer->guarded && !(answer->reason = tracer_attribute(result, "skip_reason")))
         PyErr_Clear();
     status = 0;
 done:

@@ -148,7 +148,7 @@ static PyObject *torch_leaves(struct cache_entry *entry)
     torch_quiet_begin(&quiet);
     entry->view = PyObject_CallOneArg(torch_settings.guards, entry->guard);
     if (entry->view)
-        rows = PyObject_GetAttrString(entry->view, "rows");
+        rows = tracer_attribute(entry->view, "rows");
     for (Py_ssize_t i = 0; rows && i < (PyList_Check(rows) ? PyList_GET_SIZE(rows) : 1); i++)
         if (!PyList_Check(rows) || !PyTuple_Check(PyList_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyList_GET_ITEM(rows, i)) < 4)
             Py_CLEAR(rows);
@@ -169,7 +169,7 @@ struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_fra
     if (!entry->view || !locals || entry->id == ENTRY_UNRECORDED)
         return outcome;
     torch_quiet_begin(&quiet);
-    told = PyObject_CallMethod(entry->view, "failing", "OO", locals, frame->f_globals);
+    told = tracer_call(entry->view, "failing", locals, frame->f_globals, NULL);
     if (told && PyArg_ParseTuple(told, "llO", &failed, &run, &order)) {
         if (failed >= 0 && failed < (long)entry->guards)
             outcome.failed = (uint32_t)failed;
@@ -221,12 +221,12 @@ void decision_entry_born(struct cache_entry *entry, struct code_state *state)
     text_unicode(&label, name, 64);
     Py_XDECREF(name);
     /* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
-    name = PyObject_GetAttrString(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
+    name = tracer_attribute(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
     if (!name || !PyUnicode_Check(name))
-        Py_XSETREF(name, PyObject_GetAttrString(entry->backend, "__qualname__"));
+        Py_XSETREF(name, tracer_attribute(entry->backend, "__qualname__"));
     if (entry->torch && (!name || !PyUnicode_Check(name))) {
-        PyObject *function = PyObject_GetAttrString(entry->backend, "compiler_fn");
-        Py_XSETREF(name, function ? PyObject_GetAttrString(function, "__qualname__") : NULL);
+        PyObject *function = tracer_attribute(entry->backend, "compiler_fn");
+        Py_XSETREF(name, function ? tracer_attribute(function, "__qualname__") : NULL);
         Py_XDECREF(function);
     }
     PyErr_Clear();
@@ -395,7 +395,7 @@ static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, P
     PyObject *found;
 
     torch_quiet_begin(&quiet);
-    found = PyObject_CallMethod(entry->view, "explain", "OO", locals, frame->f_globals);
+    found = tracer_call(entry->view, "explain", locals, frame->f_globals, NULL);
     if (!found || !PyList_Check(found)) {
         torch_bridge_failed("why an entry does not fit");
         Py_CLEAR(found);

@@ -188,7 +188,7 @@ static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t co
             mend_environ();
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
             mended = mend_list(args[at]);
-        else if (PyMapping_Check(args[at]) && PyObject_HasAttrString(args[at], "keys"))
+        else if (PyMapping_Check(args[at]) && tracer_has(args[at], "keys"))
             mended = mend_mapping(args[at]);
     }
     if (mended && (changed = PyMem_Calloc((size_t)given + 1, sizeof *changed))) {
@@ -210,7 +210,7 @@ static void follow_one(struct followed *f)
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool there = PyDict_GetItemString(modules, f->module) != NULL;
     PyObject *module = PyImport_ImportModule(f->module), *ours = NULL;
-    PyObject *function = module ? PyObject_GetAttrString(module, f->name) : NULL;
+    PyObject *function = module ? tracer_attribute(module, f->name) : NULL;
     PyCFunctionObject *target = (PyCFunctionObject *)function;
     PyMethodDef *table;
 

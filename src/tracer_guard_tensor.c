@@ -415,11 +415,11 @@ static int find_keys(struct guard_tensor *t, PyObject *value)
     PyObject *modules = PyImport_GetModuleDict(), *torch, *tensor = NULL, *native = NULL;
 
     torch = modules ? Py_XNewRef(PyDict_GetItemString(modules, "torch")) : NULL;
-    tensor = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+    tensor = torch ? tracer_attribute(torch, "Tensor") : NULL;
     if (tensor && PyType_Check(tensor) && PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)tensor))
-        native = PyObject_GetAttrString(torch, "_C");
+        native = tracer_attribute(torch, "_C");
     for (int i = 0; native && i < 3; i++)
-        if (!(*slots[i] = PyObject_GetAttrString(native, functions[i])))
+        if (!(*slots[i] = tracer_attribute(native, functions[i])))
             break;
     if (t->keys_exclude)
         t->keys = keys_now(t, value);
@@ -565,14 +565,14 @@ static int find_torch_check(struct guard_tensor *t, PyObject *value)
     if (!t->keys)
         return 0;
     module = PyImport_ImportModule("torch._C._dynamo.guards");
-    type = module ? PyObject_GetAttrString(module, "TensorGuards") : NULL;
+    type = module ? tracer_attribute(module, "TensorGuards") : NULL;
     sizes = torch_list(t->sizes, t->ndim, true);
     strides = torch_list(t->strides, t->ndim, t->strided);
     args = PyTuple_Pack(1, value);
     if (type && sizes && strides && args)
         keywords = Py_BuildValue("{sOsO}", "dynamic_dims_sizes", sizes, "dynamic_dims_strides", strides);
     guards = keywords ? PyObject_Call(type, args, keywords) : NULL;
-    t->torch_check = guards ? PyObject_GetAttrString(guards, "check") : NULL;
+    t->torch_check = guards ? tracer_attribute(guards, "check") : NULL;
     result = t->torch_check ? PyObject_CallOneArg(t->torch_check, value) : NULL;
     if (result != Py_True)
         Py_CLEAR(t->torch_check);

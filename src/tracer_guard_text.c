@@ -144,7 +144,7 @@ static PyObject *array_text(PyObject *value)
 {
     PyObject *type = guard_type_text(Py_TYPE(value)), *shape = NULL, *shape_text = NULL, *text = NULL;
 
-    shape = type ? PyObject_GetAttrString(value, "shape") : NULL;
+    shape = type ? tracer_attribute(value, "shape") : NULL;
     if (shape && PyTuple_Check(shape)) {
         PyObject *plain = PyTuple_GetSlice(shape, 0, PyTuple_GET_SIZE(shape)); /* torch.Size is a subclass */
         shape_text = plain ? container_text(plain, 0) : NULL;
@@ -179,7 +179,7 @@ static PyObject *text_of(PyObject *value, int depth)
         return PyUnicode_FromFormat("%s of length %zd", type->tp_name, PySet_GET_SIZE(value));
     if (type->tp_repr == PyBaseObject_Type.tp_repr || PyType_Check(value) || own_name(value) || PyCFunction_Check(value))
         return guard_object_text(value);
-    if (PyObject_CheckBuffer(value) || PyObject_HasAttrString((PyObject *)type, "requires_grad")) {
+    if (PyObject_CheckBuffer(value) || tracer_has((PyObject *)type, "requires_grad")) {
         text = array_text(value);
         if (text || !PyErr_ExceptionMatches(PyExc_Exception))
             return text;

@@ -61,7 +61,7 @@ static struct cache_entry *entry_of(PyCodeObject *code)
  * keeps nothing of the program's: it dies with the code, which torch keeps. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
-    PyObject *code = PyObject_GetAttrString(guarded, "code"), *guard = PyObject_GetAttrString(guarded, "guard_manager");
+    PyObject *code = tracer_attribute(guarded, "code"), *guard = tracer_attribute(guarded, "guard_manager");
     struct code_state *compiled = code && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
     struct cache_entry *entry = NULL;
 
@@ -71,7 +71,7 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
         entry->region = region;
         entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
         PyErr_Clear();
-        entry->compile_id = PyObject_GetAttrString(guarded, "compile_id");
+        entry->compile_id = tracer_attribute(guarded, "compile_id");
         entry->guard = guard; /* borrowed, for decision_entry_born() */
         entry->backend = backend;
         decision_entry_born(entry, state);
@@ -139,7 +139,7 @@ static int64_t region_now(void)
 /* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
-    PyObject *own = PyObject_GetAttrString(item, "backend");
+    PyObject *own = tracer_attribute(item, "backend");
     bool same;
 
     PyErr_Clear();
@@ -162,7 +162,7 @@ static void missed(struct pending *p, PyObject *backend)
     list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
     p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
-        PyObject *code = PyObject_GetAttrString(PyList_GET_ITEM(list, i), "code");
+        PyObject *code = tracer_attribute(PyList_GET_ITEM(list, i), "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         if (entry && (entry->region < 0 || entry->region == p->region)) { /* others are not looked at */
             bool same = is_for(entry, PyList_GET_ITEM(list, i), backend);
@@ -183,7 +183,7 @@ static void missed(struct pending *p, PyObject *backend)
 /* What torch will do with calls of STATE's code after this answer. */
 static void take_strategy(struct code_state *state, PyObject *result, struct code_actions *actions, bool *for_code)
 {
-    PyObject *strategy = PyObject_GetAttrString(result, "frame_exec_strategy"), *value = NULL;
+    PyObject *strategy = tracer_attribute(result, "frame_exec_strategy"), *value = NULL;
 
     *for_code = true;
     *actions = (struct code_actions){.own = ACTION_SKIP};
@@ -195,13 +195,13 @@ static void take_strategy(struct code_state *state, PyObject *result, struct cod
         static const char *const names[2] = {"cur_action", "recursive_action"};
         long number[2] = {0, 0};
         for (int i = 0; i < 2; i++) {
-            value = PyObject_GetAttrString(strategy, names[i]);
+            value = tracer_attribute(strategy, names[i]);
             number[i] = value ? PyLong_AsLong(value) : 0;
             Py_XDECREF(value);
         }
         *actions = (struct code_actions){.own = (enum frame_action)(number[0] & 3), .callees = (enum frame_action)(number[1] & 3),
                                          .limited = number[0] == ACTION_RUN_ONLY};
-        value = PyObject_GetAttrString(result, "apply_to_code");
+        value = tracer_attribute(result, "apply_to_code");
         *for_code = value && PyObject_IsTrue(value) == 1;
         Py_XDECREF(value);
         Py_DECREF(strategy);
@@ -221,9 +221,9 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 
     PyErr_Fetch(&type, &value, &traceback);
     if (result) {
-        guarded = PyObject_GetAttrString(result, "guarded_code"); /* 2.6: the answer is the code itself */
+        guarded = tracer_attribute(result, "guarded_code"); /* 2.6: the answer is the code itself */
         PyErr_Clear();
-        if (!guarded && PyObject_HasAttrString(result, "guard_manager"))
+        if (!guarded && tracer_has(result, "guard_manager"))
             guarded = Py_NewRef(result);
         if (guarded && guarded != Py_None)
             p->entry = entry_new(p->state, guarded, backend, p->region);
@@ -231,7 +231,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
             take_strategy(p->state, result, &actions, &for_code);
         outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
                   : actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
-        reason = PyObject_GetAttrString(result, "skip_reason");
+        reason = tracer_attribute(result, "skip_reason");
         PyErr_Clear();
     }
     PyErr_Restore(type, value, traceback);
@@ -525,7 +525,7 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 
     (void)module;
     if (result && PyArg_ParseTuple(args, "OO", &code, &strategy)) {
-        value = PyObject_GetAttrString(strategy, "cur_action");
+        value = tracer_attribute(strategy, "cur_action");
         act(code, (struct code_actions){.own = (enum frame_action)((value ? PyLong_AsLong(value) : 0) & 3)});
         Py_XDECREF(value);
     }
@@ -567,19 +567,19 @@ static PyObject *observe(PyObject *self, PyObject *module)
 {
     PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
 
-    torch_region_now = PyObject_GetAttrString(module, "get_eval_frame_isolate_recompiles_id");
+    torch_region_now = tracer_attribute(module, "get_eval_frame_isolate_recompiles_id");
     PyErr_Clear();
-    torch_entries = PyObject_GetAttrString(module, "_debug_get_cache_entry_list");
+    torch_entries = tracer_attribute(module, "_debug_get_cache_entry_list");
     if (torch_entries)
-        torch_frame_type = (PyTypeObject *)PyObject_GetAttrString(module, "_PyInterpreterFrame");
-    if (!torch_entries || !torch_frame_type || !PyObject_HasAttrString(module, "set_eval_frame")) {
+        torch_frame_type = (PyTypeObject *)tracer_attribute(module, "_PyInterpreterFrame");
+    if (!torch_entries || !torch_frame_type || !tracer_has(module, "set_eval_frame")) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_AttributeError, "it has no set_eval_frame");
         return NULL;
     }
     for (int i = 0; observers[i].ml_name; i++) {
         PyObject *wrapper;
-        *slots[i] = PyObject_GetAttrString(module, observers[i].ml_name);
+        *slots[i] = tracer_attribute(module, observers[i].ml_name);
         if (!*slots[i]) { /* this torch has it not */
             PyErr_Clear();
             continue;

@@ -41,7 +41,7 @@ static PyObject *flatten(PyCodeObject *code)
 
     if (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)))
         return Py_NewRef((PyObject *)code);
-    replace = PyObject_GetAttrString((PyObject *)code, "replace");
+    replace = tracer_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
     names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount", 0, "co_flags",
                           code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));

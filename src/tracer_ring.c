@@ -337,7 +337,7 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
     if (!self || Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr ||
         PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "Thread._bootstrap"))
         return;
-    value = PyObject_GetAttrString(self, "_name");
+    value = tracer_attribute(self, "_name");
     encoded = value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
     if (encoded) {
         const char *text = PyBytes_AS_STRING(encoded);

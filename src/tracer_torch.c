@@ -93,10 +93,10 @@ int64_t torch_region(void)
 
 PyObject *torch_check_of(PyObject *guard, const char *name)
 {
-    PyObject *root = PyObject_GetAttrString(guard, name), *check = NULL;
+    PyObject *root = tracer_attribute(guard, name), *check = NULL;
 
     if (root && root != Py_None)
-        check = PyObject_GetAttrString(root, "check");
+        check = tracer_attribute(root, "check");
     Py_XDECREF(root);
     return check;
 }
@@ -139,7 +139,7 @@ static PyObject *extra_invalidate(PyObject *self, PyObject *args)
         return NULL;
     if (!extra->state || ((struct cache_entry *)entry)->state != extra->state)
         Py_RETURN_NONE;
-    reason = PyObject_GetAttrString(instead, "invalidation_reason");
+    reason = tracer_attribute(instead, "invalidation_reason");
     if (reason && PyUnicode_Check(reason))
         words = PyUnicode_AsUTF8(reason);
     PyErr_Clear();
@@ -220,7 +220,7 @@ PyObject *torch_range_begin(PyObject *name)
     if (!profiled || !profiled() || !name)
         return NULL;
     range = PyObject_CallOneArg(range_type, name);
-    if (range && !(entered = PyObject_CallMethod(range, "__enter__", NULL)))
+    if (range && !(entered = tracer_call(range, "__enter__", NULL, NULL, NULL)))
         Py_CLEAR(range);
     Py_XDECREF(entered);
     PyErr_Clear();
@@ -234,7 +234,7 @@ void torch_range_end(PyObject *range)
     if (!range)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    left = PyObject_CallMethod(range, "__exit__", "OOO", Py_None, Py_None, Py_None);
+    left = tracer_call(range, "__exit__", Py_None, Py_None, Py_None);
     Py_XDECREF(left);
     Py_DECREF(range);
     PyErr_Clear();
@@ -268,7 +268,7 @@ static PyObject *random_call(const char *name, PyObject *argument)
 
     if (!module && !(module = PyImport_ImportModule("random")))
         return NULL;
-    return argument ? PyObject_CallMethod(module, name, "O", argument) : PyObject_CallMethod(module, name, NULL);
+    return tracer_call(module, name, argument, NULL, NULL);
 }
 
 int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile, PyObject *code)
@@ -330,7 +330,7 @@ static PyObject *under_fullgraph(PyObject *under)
         return Py_NewRef(Py_None);
     module = PyImport_ImportModule("torch._dynamo.convert_frame");
     if (module)
-        result = PyObject_CallMethod(module, "get_fail_callback", "O", under);
+        result = tracer_call(module, "get_fail_callback", under, NULL, NULL);
     Py_XDECREF(module);
     return result;
 }
@@ -341,9 +341,9 @@ static PyObject *debug_begin(void)
     PyObject *module = PyImport_ImportModule("torch._dynamo.bytecode_debugger"), *context = NULL, *entered = NULL;
 
     if (module)
-        context = PyObject_CallMethod(module, "_DebugContext", NULL);
+        context = tracer_call(module, "_DebugContext", NULL, NULL, NULL);
     if (context && !PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
-        entered = PyObject_CallMethod(context, "__enter__", NULL);
+        entered = tracer_call(context, "__enter__", NULL, NULL, NULL);
     if (!entered)
         Py_CLEAR(context);
     Py_XDECREF(entered);
@@ -390,7 +390,7 @@ void torch_run_end(struct torch_run *run)
     torch_range_end(run->range);
     if (run->debugging) {
         PyErr_Fetch(&type, &value, &traceback);
-        done = PyObject_CallMethod(run->debugging, "__exit__", "OOO", Py_None, Py_None, Py_None);
+        done = tracer_call(run->debugging, "__exit__", Py_None, Py_None, Py_None);
         Py_XDECREF(done);
         PyErr_Clear();
         PyErr_Restore(type, value, traceback);

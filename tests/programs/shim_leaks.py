@@ -130,7 +130,7 @@ def main(calls=20000):
         call(function, use, before, callback, thing, calls // slow)
         gc.collect()
         last, grown, kept = counts(thing, function, callback), rss() - warm, sys.getallocatedblocks() - blocks
-        ok = first == last and grown < 2 << 20 and kept < 400
+        ok = first == last and grown < 2 << 20 and kept < 100
         if name != "warm up":
             told.append(f"{name:30} {calls // slow:8} calls  {grown >> 10:5} KiB  {kept:4} blocks  {'ok' if ok else 'LEAKS'}")
         if not ok and name != "warm up":

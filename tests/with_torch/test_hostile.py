@@ -377,6 +377,27 @@ def test_nobody_asks_an_object_for_its_class(same, mode):
     same("objects", mode)
 
 
+# ---- random numbers ----
+
+program("random_numbers", """
+    import random
+    act = lambda: (random.random(), torch.rand(1))
+    random.seed(1), torch.manual_seed(1)
+    f = C(lambda x: x + 1)
+    for n in range(2, 7):
+        f(torch.ones(n))
+        out(n, len(ran), random.random(), float(torch.rand(1)))
+    state = random.getstate()
+    f(torch.ones(2, 2))
+    out(len(ran), random.getstate() == state)
+""")
+
+
+@modes
+def test_a_compile_draws_none_of_the_programs_random_numbers(same, mode):
+    same("random_numbers", mode)
+
+
 # ---- fork, threads, signals, death ----
 
 program("fork", """
