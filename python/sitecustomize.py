@@ -42,6 +42,8 @@ def _package(directory):
 def _start(inject):
     library = os.path.dirname(os.path.realpath(__file__))
     session = os.path.dirname(inject)
+    if not os.path.exists(os.path.join(session, "session")):
+        return  # not a session's inject/: somebody has the source tree on PYTHONPATH
     if (3, 11) <= sys.version_info < (3, 15) and sys.implementation.name == "cpython":
         import _frozen_importlib
         import _frozen_importlib_external

@@ -407,6 +407,11 @@ static volatile sig_atomic_t interrupted;
 
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
+/* What the terminal stops the group by. Whether the command stops is its own affair, and we do as it does; a shell that
+ * saw us stop first would take the terminal while the command can still read from it. */
+static const int stops[] = {SIGTSTP, SIGTTIN};
+static struct sigaction stops_before[sizeof stops / sizeof *stops];
+
 /* The command is in our process group, so a signal to the group reaches it
  * without us, and must not reach it twice; one to us alone must be passed on.
  * The kernel does not say which it was. So there is a witness: a process in the
@@ -487,10 +492,12 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 static void signals_catch(void)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, ignore = {.sa_handler = SIG_IGN};
 
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaction(passed_on[i], &action, NULL);
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        sigaction(stops[i], live.master < 0 ? &ignore : NULL, &stops_before[i]); /* --live: the screen stops us */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
@@ -566,7 +573,7 @@ static int command_fork(const struct session *session, const struct target *t, i
     return 0;
 }
 
-enum { STOP_LOOK_MS = 20 };
+enum { STOP_LOOK_MS = 20 }; /* how long a signal to the whole group may take to reach all of it */
 
 static bool command_is_stopped(void)
 {
@@ -597,11 +604,13 @@ static int command_wait(void)
             return 0;
         if (!WIFSTOPPED(status))
             return status;
-        /* Whoever waits for us must see that the command has stopped. A key press
-         * has stopped us too, perhaps before we come here; then it goes on already. */
+        /* Whoever waits for us must see that the command has stopped. If the whole group was, and was
+         * continued before we come here, it goes on already. */
         usleep(STOP_LOOK_MS * 1000);
         if (command_is_stopped()) {
             raise(SIGSTOP);
+            for (int ms = 0; ms < STOP_LOOK_MS && command_is_stopped(); ms++)
+                usleep(1000);
             if (command_is_stopped()) /* SIGCONT was for us alone */
                 kill(command_pid, SIGCONT);
         }
@@ -632,6 +641,8 @@ static char *json_command(int argc, char **argv)
 /* Wait until the trace is whole; a Ctrl-C stops waiting for stragglers. */
 static bool wait_for_trace(int orders, int result, struct collector_result *said)
 {
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        sigaction(stops[i], &stops_before[i], NULL);
     witness_stop();
     interrupted = 0;
     command_pid = 0;

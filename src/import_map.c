@@ -83,7 +83,9 @@ static const char *const steps[] = {
     "  WHERE name = 'str' AND json_valid(data)",
     "CREATE INDEX temp.string_number ON string(process_id, number)",
     "CREATE TEMP TABLE metrics AS SELECT p.compile_id, r.data, MAX(r.id) AS id FROM piece p JOIN record r ON r.id = p.id"
-    "  WHERE r.name = 'compilation_metrics' AND p.compile_id IS NOT NULL AND json_valid(r.data) GROUP BY p.compile_id",
+    "  WHERE p.compile_id IS NOT NULL AND json_valid(r.data) AND (r.name = 'compilation_metrics'"
+    /* torch 2.6 logs a frame that is at its limit, so not compiled, by that name */
+    "    OR (r.name = 'bwd_compilation_metrics' AND json_extract(r.data, '$.fail_type') GLOB '*Limit*')) GROUP BY p.compile_id",
     "CREATE TEMP TABLE made AS SELECT a.compile_id, a.process_id, a.frame, json_extract(m.data, '$.co_filename') AS filename,"
     "  json_extract(m.data, '$.co_name') AS name, json_extract(m.data, '$.co_firstlineno') AS line "
     "FROM attempt a LEFT JOIN metrics m ON m.compile_id = a.compile_id",

@@ -120,13 +120,14 @@ static bool guard_put(struct insert *insert, int64_t entry, struct guard *guard,
     return ok;
 }
 
-/* Another part of the same guard? Those of LAMBDA_GUARD are guards by themselves, but for the one of all sizes at the end. */
+/* Another part of the same guard? Those of OBJECT_ALIASING are guards by themselves, and of LAMBDA_GUARD but for the one
+ * of all sizes at the end. */
 static bool guard_more(struct guard *guard, const char *kind, size_t depth, const char *said)
 {
     char *both = NULL;
 
     if (!guard->said || guard->depth != depth || strcmp(guard->kind, kind) != 0 || (depth && !strcmp(kind, "LAMBDA_GUARD")) ||
-        asprintf(&both, "%s and %s", guard->said, said) < 0)
+        !strcmp(kind, "OBJECT_ALIASING") || asprintf(&both, "%s and %s", guard->said, said) < 0)
         return false;
     free(guard->said);
     guard->said = both;

@@ -5,6 +5,7 @@
 
 #include <editline/readline.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,21 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
+/* Until something can be read from FD, or Ctrl-C: that only comes in while it waits, so it is never missed. */
+static bool wait_for_key(int fd)
+{
+    struct pollfd in = {.fd = fd, .events = POLLIN};
+    sigset_t masked, before;
+
+    sigemptyset(&masked);
+    sigaddset(&masked, SIGINT);
+    sigprocmask(SIG_BLOCK, &masked, &before);
+    while (!interrupted && ppoll(&in, 1, NULL, &before) < 0 && errno == EINTR)
+        ;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return !interrupted;
+}
+
 /* libedit's own way to read tries again after a signal; this one ends the line. */
 static int getc_interruptible(FILE *in)
 {
@@ -36,10 +52,7 @@ static int getc_interruptible(FILE *in)
     char byte;
 
     for (;;) {
-        ssize_t got = read(fileno(in), &byte, 1);
-        if (got < 0 && errno == EINTR && !interrupted)
-            continue;
-        if (got <= 0)
+        if (!wait_for_key(fileno(in)) || read(fileno(in), &byte, 1) <= 0)
             return EOF;
         switch (mbrtowc(&wide, &byte, 1, &state)) {
         case (size_t)-2: /* more bytes to come */
@@ -87,6 +100,7 @@ char *prompt_line(const char *prompt)
     char *line;
 
     interrupted = 0;
+    rl_prep_terminal(1); /* before the prompt: a Ctrl-D typed at once is lost on a terminal that reads by lines */
     line = readline(prompt);
     if (!interrupted)
         return line;

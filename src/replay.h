@@ -79,6 +79,7 @@ struct replay_process {
     int64_t id, start_ns, lost_ns; /* lost_ns: since when events are missing, or REPLAY_NEVER */
     uint32_t parent;
     bool torch;
+    bool floats_later;      /* 2.6, or one up to 2.12: with dynamic=True, too, 2.6 takes a float for a constant at first */
     bool insertion;         /* verify found: its entries stay where they were put, as torch can be told */
 };
 

@@ -61,9 +61,10 @@ static bool load_processes(struct replay *r)
 {
     struct query *query =
         db_query(r->db, find_column(r->db, "process", "torch_version")
-                            ? "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL FROM process"
+                            ? "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL,"
+                              " torch_version GLOB '2.[0-9].*' OR torch_version GLOB '2.1[0-2].*' FROM process"
                               " ORDER BY process_id"
-                            : "SELECT process_id, start_ns, parent_process_id, 0 FROM process ORDER BY process_id");
+                            : "SELECT process_id, start_ns, parent_process_id, 0, 0 FROM process ORDER BY process_id");
     bool ok = true;
 
     while (ok && query_step(query)) {
@@ -75,7 +76,8 @@ static bool load_processes(struct replay *r)
                                          .start_ns = replay_time(query, 1, 0),
                                          .lost_ns = REPLAY_NEVER,
                                          .parent = replay_map_get(&r->process_ids, replay_integer(query, 2, -1)),
-                                         .torch = query_integer(query, 3)};
+                                         .torch = query_integer(query, 3),
+                                         .floats_later = query_integer(query, 4)};
         ok = ok && replay_map_put(&r->process_ids, p->id, (uint32_t)(r->process_count - 1));
     }
     if (!query_close(query) || !ok)

@@ -79,6 +79,7 @@ struct likeness {
     bool *lambdas;   /* by code: guards of it are functions */
     bool *varied;    /* by code: something that is not in signatures made recompiles */
     bool *namesakes; /* by code: two of its backends have one name */
+    bool floats_later; /* see struct replay_process; of any of them */
     struct drop {
         uint32_t code;
         char *kind, *source;
@@ -357,6 +358,8 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
         return LIKE_YES;
     if (l->relaxed && made_dynamic(l, code, n->name, -1) &&
         (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
+        if (l->floats_later && *a->text == 'f')
+            return LIKE_GUESS_NO;
         bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") ||
                                !strcmp(b->text, "int 1"));
         l->assumed |= ASSUMED_DYNAMIC;
@@ -415,9 +418,28 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 
 /* ---- weaker guards --------------------------------------------------------- */
 
-/* Is what a guard of KIND at SOURCE told apart weakened? DIMENSION of SOURCE, or -1. */
-static bool weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped,
-                     int dimension)
+/* Do the entries of CODE hold the value at SOURCE against two values or more? */
+static bool several_values(struct likeness *l, uint32_t code, const char *kind, const char *source)
+{
+    const char *value = NULL;
+
+    for (uint32_t i = 0; i < l->r->entry_count; i++) {
+        const struct guards *guards = l->r->entries[i].code == code ? facts_guards(&l->facts, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++) {
+            const struct guard *g = &guards->items[k];
+            if (strcmp(g->source, source) || strcmp(g->kind, kind))
+                continue;
+            if (value && strcmp(value, g->expression))
+                return true;
+            value = g->expression;
+        }
+    }
+    return false;
+}
+
+/* Is what a guard of KIND at SOURCE told apart weakened (LIKE_YES)? DIMENSION of SOURCE, or -1. */
+static enum like weakened(struct likeness *l, uint32_t code, const char *kind, const char *source, bool shaped,
+                          int dimension)
 {
     const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
     bool value = !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"), weak;
@@ -426,20 +448,25 @@ static bool weakened(struct likeness *l, uint32_t code, const char *kind, const 
 
     if (dropped(l, code, kind, source)) {
         l->assumed |= ASSUMED_DROPPED;
-        return true;
+        return LIKE_YES;
     }
     if (!l->knobs->dynamic_all && !l->knobs->dynamic_count)
-        return false;
+        return LIKE_NO;
     if (!knobs_meant(l, code))
-        return false;
-    if (l->knobs->dynamic_all) /* what a module holds stays as it is; numbers only where they are inputs themselves */
-        return !strstr(source, "._parameters") && !strstr(source, "._buffers") && !strstr(source, "._modules") &&
-               (shaped || !strcmp(kind, "SHAPE_ENV") || (value && source_local(source, &bytes, &rest) && !*rest));
+        return LIKE_NO;
+    if (l->knobs->dynamic_all) { /* what a module holds stays as it is */
+        if (strstr(source, "._parameters") || strstr(source, "._buffers") || strstr(source, "._modules"))
+            return LIKE_NO;
+        if (shaped || !strcmp(kind, "SHAPE_ENV") || (value && source_local(source, &bytes, &rest) && !*rest))
+            return LIKE_YES;
+        /* Other numbers: some torches make them dynamic, too; where there is a second value, this one did not. */
+        return value && !several_values(l, code, kind, source) ? LIKE_GUESS_NO : LIKE_NO;
+    }
     /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
     base = strndup(source, aspect ? (size_t)(aspect - source) : strlen(source));
     weak = base && made_dynamic(l, code, base, dimension) && (shaped || value);
     free(base);
-    return weak;
+    return weak ? LIKE_YES : LIKE_NO;
 }
 
 /* Entry MADE against the class OTHER, with weaker guards: does what told them apart still do so? */
@@ -447,7 +474,7 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
 {
     uint32_t entries = (uint32_t)l->r->entry_count, code = l->class_code[made];
     bool told = false; /* all that told them apart is known */
-    enum like like;
+    enum like like, weakest = LIKE_YES;
 
     if (made < entries && other < entries) {
         size_t low = 0, high = l->cause_count;
@@ -463,11 +490,12 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
             if (c->older != made)
                 continue;
             told = true;
-            if (!weakened(l, code, c->kind, c->source, c->shaped, c->dimension))
+            weakest = least(weakest, weakened(l, code, c->kind, c->source, c->shaped, c->dimension));
+            if (weakest == LIKE_NO)
                 return LIKE_NO;
         }
     }
-    like = signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch);
+    like = least(weakest, signatures_like(l, code, l->class_signature[made], l->class_signature[other], torch));
     if (like == LIKE_YES && !told && l->varied[code]) {
         l->assumed |= ASSUMED_HIDDEN;
         return LIKE_GUESS_NO;
@@ -562,7 +590,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     if (own == 0 && failed >= 0) { /* the first guard that did not hold, as recorded */
         const struct guard *g = guard_with(l, made, failed);
         if (g && g->shape.rank < 0 &&
-            !weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1))
+            weakened(l, l->class_code[made], g->kind, g->source, strstr(g->source, ".size()") != NULL, -1) == LIKE_NO)
             return LIKE_NO;
     }
     if (!(*bits & WEAK_KNOWN)) {
@@ -884,6 +912,8 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         l->class_backend[i] = REPLAY_NONE;
         l->founder[i] = REPLAY_NONE;
     }
+    for (size_t i = 0; i < r->process_count; i++)
+        l->floats_later = l->floats_later || r->processes[i].floats_later;
     ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
     l->pairs.full = true;
 out:

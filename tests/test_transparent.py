@@ -320,6 +320,8 @@ def on_terminal(command, steps, cwd, env=None):
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(cwd)
+        for key in (signal.SIGINT, signal.SIGQUIT): # which a shell's background job is born without
+            signal.signal(key, signal.SIG_DFL)
         os.execvpe(command[0], list(map(str, command)), {**(env or os.environ), "PYTHONUNBUFFERED": ""})  # whole lines
     said, seen = b"", 0
     steps = list(steps)
@@ -416,6 +418,29 @@ def test_job_control(dyntrace, tmp_path, stop, key):
             ("True\r\n", ""), ("$ ", "echo status=$?\n"), ("status=5", "exit\n")], tmp_path, dict(os.environ, PS1="$ ", TERM="dumb", HISTFILE="/dev/null"))
         said.append([line for line in lines if line.startswith("read typed")])
     assert said[0] == said[1]
+    holds(tmp_path / "t.db")
+
+
+CATCHES = """import signal, sys, time
+signal.signal(signal.SIGTSTP, lambda *a: print("not" + " now", flush=True))
+print("rea" + "dy", flush=True)
+got = 0
+for _ in range(2):
+    try:
+        time.sleep(.3 if got else 60)
+    except KeyboardInterrupt:
+        got += 1
+sys.exit(5 + got)
+"""
+
+
+def test_stop_key_of_a_program_that_goes_on(dyntrace, tmp_path):
+    """What catches Ctrl-Z is not stopped, and after that gets Ctrl-C once, as without us."""
+    script(tmp_path / "job.py", CATCHES)
+    for before in (PYTHONS[0], f"'{dyntrace}' run -o t.db --python '{PYTHONS[0]}'"):
+        on_terminal(["bash", "--norc", "--noprofile", "-i"], [
+            ("$ ", f"{before} job.py\n"), ("ready\r\n", "\x1a"), ("not now\r\n", "\x03"), ("$ ", "echo status=$?\n"), ("status=6", "exit\n")],
+            tmp_path, dict(os.environ, PS1="$ ", TERM="dumb", HISTFILE="/dev/null"))
     holds(tmp_path / "t.db")
 
 

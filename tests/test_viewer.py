@@ -522,6 +522,16 @@ def test_the_prompt(dyntrace, tmp_path, trace):
     assert screen.finish()[1] == 0
 
 
+def test_the_prompt_reads_by_keys_once_it_is_seen(dyntrace, trace, tmp_path):
+    """Else a Ctrl-D that is typed at once is lost: a terminal that reads by lines keeps it for itself."""
+    for _ in range(20):
+        screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path))
+        screen.wait("dyntrace> ")
+        assert not termios.tcgetattr(screen.fd)[3] & termios.ICANON
+        screen.type("\x04")
+        assert screen.finish()[1] == 0
+
+
 # ---- report ----------------------------------------------------------------
 
 def test_report_in_a_pipe(run, trace):
