@@ -390,6 +390,16 @@ def test_unsupported_interpreter_in_development_mode(run, tmp_path):
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+def test_our_start_outside_of_a_session(tmp_path):
+    """Somebody has the source tree's python/ on PYTHONPATH: nothing happens, and no file is left."""
+    (tmp_path / "python").mkdir()
+    script(tmp_path / "python/sitecustomize.py", (ROOT / "python/sitecustomize.py").read_text())
+    done = subprocess.run([PYTHONS[0], "-B", "-c", "print(1)"], capture_output=True, text=True, cwd=tmp_path,
+                          env=os.environ | {"PYTHONPATH": str(tmp_path / "python")})
+    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert [p.name for p in tmp_path.iterdir()] == ["python"]
+
+
 # ---- choosing ----
 
 CHOICE = """
