@@ -37,6 +37,7 @@ struct pending {
     int64_t region;             /* that the compile is for */
     struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
+    enum frame_action under;    /* for what the frame calls */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
 };
 
@@ -327,7 +328,7 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
 
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
-    t->observed = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
+    t->observed = p->under = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
@@ -410,7 +411,12 @@ static __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadSta
     t->pending = &p;
     result = torch_evaluate(ts, frame, 0);
     t->pending = p.outer;
-    t->observed = p.callback;
+    /* As torch does: no callback after an error, the frame's own for its callees is taken back, and what the frame has
+     * set itself stays. */
+    if (!p.done)
+        t->observed = result ? p.callback : ACTION_SKIP;
+    else if (p.under != p.callback)
+        t->observed = p.callback;
     if (t->observed_at == &p)
         t->observed_at = NULL;
     if (!p.done) /* it never ran */

@@ -276,6 +276,45 @@ def test_torch_that_is_patched_later(same, mode):
     assert trace.compiles("h") == [("skipped",)]
 
 
+program("switched_off", """
+    from torch._dynamo import types
+    set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
+    skip = types.FrameExecStrategy(types.FrameAction.SKIP, types.FrameAction.DEFAULT) if hasattr(types, "FrameAction") else None
+    asked = []
+    def callback(frame, *rest):
+        asked.append(frame.f_code.co_name)
+        if frame.f_code.co_name == "bad":
+            raise KeyError
+        return skip and types.ConvertFrameReturn(frame_exec_strategy=skip)
+    def leaf(): pass
+    def off(): set_eval_frame(None)
+    def bad(): pass
+    def by_a_callee():
+        leaf(), leaf(), off(), leaf()
+    def by_an_error():
+        leaf()
+        try:
+            bad()
+        except KeyError:
+            leaf()
+        set_eval_frame(None)
+    for work in by_a_callee, by_an_error:
+        set_eval_frame(callback)
+        work()
+        leaf()
+    out(asked)
+""")
+
+
+@modes
+def test_the_callback_is_gone_in_the_middle_of_a_frame(same, mode):
+    """What a callee sets stays, and an error takes it away: calls after that are nobody's."""
+    trace = same("switched_off", mode)
+    assert trace.rows("SELECT e.name FROM frame f JOIN code c USING (code_id) JOIN enum e ON e.kind = 'outcome' AND e.value = f.outcome"
+                      " WHERE c.qualname = 'leaf' ORDER BY f.frame_id") == [
+        ("declined",), ("skip",), ("plain",), ("plain",), ("skip",), ("plain",), ("plain",)]
+
+
 # ---- objects ----
 
 program("objects", """
