@@ -262,6 +262,9 @@ def test_reader_sees_the_end_when_the_program_closes(dyntrace, tmp_path, recorde
 
 # ---- signals ----
 
+# Says so, and waits. Not in one long sleep, which Python may begin just when the signal has come; on one line, which a traceback names.
+WAITS = "[time.sleep(.05) if i else print('ready', flush=True) for i in range(1200)]"
+
 HANDLER = """
 import os, signal, sys, time
 got = []
@@ -302,7 +305,7 @@ def test_signal_to_the_group_reaches_the_handler_once(dyntrace, tmp_path):
 
 
 def test_signal_without_a_handler(dyntrace, tmp_path):
-    program = "import time\nprint('ready', flush=True)\ntime.sleep(60)"
+    program = f"import time\n{WAITS}"
     for number in (signal.SIGTERM, signal.SIGINT):
         status, out, err = signalled([dyntrace, "run", "--force", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
                                      lambda pid: os.kill(pid, number))
@@ -372,7 +375,7 @@ def test_terminal_is_the_programs(both_on_terminal):
 
 def test_interrupt_key(both_on_terminal):
     """KeyboardInterrupt, once; the status says so."""
-    program = "import time\ntry:\n    print('ready', flush=True); time.sleep(60)\nfinally:\n    time.sleep(.2); print('cleaned up')"
+    program = f"import time\ntry:\n    {WAITS}\nfinally:\n    time.sleep(.2); print('cleaned up')"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
     assert recorded[1] == alone[1] and "cleaned up" in "".join(recorded[1])
     assert os.WIFSIGNALED(alone[0]) and os.WTERMSIG(alone[0]) == signal.SIGINT
@@ -380,7 +383,8 @@ def test_interrupt_key(both_on_terminal):
 
 
 def test_interrupt_key_that_is_caught(both_on_terminal):
-    program = "import time\ngot = 0\nfor _ in range(2):\n  try:\n    got or print('ready', flush=True)\n    time.sleep(60 if not got else .3)\n  except KeyboardInterrupt:\n    got += 1; print('once', got)\nraise SystemExit(got)"
+    program = ("import time\ngot = 0\nfor _ in range(2):\n  try:\n    got or print('ready', flush=True)\n    for _ in range(6 if got else 1200): time.sleep(.05)\n"
+               "  except KeyboardInterrupt:\n    got += 1; print('once', got)\nraise SystemExit(got)")
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
     assert alone == recorded and os.waitstatus_to_exitcode(alone[0]) == 1
 

@@ -220,7 +220,8 @@ program("patched_after", """
     import torch._dynamo
     from torch._dynamo import convert_frame, eval_frame
     module, calls = torch._C._dynamo.eval_frame, []
-    real, inner, ask = eval_frame.set_eval_frame, module.set_eval_frame, convert_frame.ConvertFrame.__call__
+    inner, ask = module.set_eval_frame, convert_frame.ConvertFrame.__call__
+    real = getattr(eval_frame, "set_eval_frame", inner) # torch 2.6 takes it from the other module each time
     def asked(self, frame, *args, **named):
         calls.append(frame.f_code.co_name)
         return ask(self, frame, *args, **named)
@@ -239,7 +240,7 @@ program("patched_after", """
     def h(x): return x
     def mine(frame, entry, state):
         calls.append("mine " + frame.f_code.co_name)
-        return convert_frame.ConvertFrameReturn()
+        return convert_frame.ConvertFrameReturn() if hasattr(convert_frame, "ConvertFrameReturn") else None
     old = inner(mine)
     h(1), h(2)
     out(inner(old) is mine, calls[-2:])
@@ -408,7 +409,8 @@ def test_odd_objects(run, mode):
     assert traced.out.split("--")[0] == alone.out.split("--")[0]
     assert lines_of(traced.err, False) == lines_of(alone.err, False)
     assert not traced.lost()
-    assert {outcome for outcome, in traced.compiles("unused")} == {"compiled", "error"}
+    # torch 2.6 gives up where later ones raise
+    assert {outcome for outcome, in traced.compiles("unused")} in ({"compiled", "error"}, {"compiled", "skipped"})
 
 
 @modes
@@ -586,7 +588,8 @@ program("signals", """
             deepest = n
         except RecursionError:
             pass
-    out(deepest)
+    # From 3.12 on, calling a class takes a level more when there is no hook: CPython then pushes a frame that cleans up.
+    out(deepest if sys.version_info < (3, 12) else deepest >= 385)
     for n in range(300, 400, 25):
         torch._dynamo.reset()
         try:
