@@ -149,18 +149,23 @@ void shim_set_active(struct tracer *t, bool active)
     t->active = active;
     if (t->shim)
         t->shim->active = active;
-    if (active) {
-        static unsigned int known;
-        unsigned int versions = compat_type_versions(tracer_process.interpreter);
+    if (active)
         shim_settings.active_threads++;
-        if (COMPAT_INIT_BYPASSES_HOOK && versions != known) {
-            tracer_fix_all_types();
-            known = compat_type_versions(tracer_process.interpreter);
-        }
-    } else {
+    else
         shim_settings.active_threads--;
-    }
     tracer_rehook();
+}
+
+/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where there are many types, and
+ * a program may change one in every call: not for torch, whose own evaluator does not see those calls either. */
+static void see_all_types(void)
+{
+    static unsigned int known;
+
+    if (COMPAT_INIT_BYPASSES_HOOK && compat_type_versions(tracer_process.interpreter) != known) {
+        tracer_fix_all_types();
+        known = compat_type_versions(tracer_process.interpreter);
+    }
 }
 
 /* A thread that ends gives its callback up. CPython clears its thread state, and
@@ -200,12 +205,11 @@ static int watch_thread(struct tracer *t)
     return status;
 }
 
-PyObject *shim_set_eval_frame(PyObject *module, PyObject *callback)
+PyObject *shim_set_eval_frame(PyObject *callback, bool torch)
 {
     struct tracer *t = tracer_here();
     PyObject *old;
 
-    (void)module;
     if (!t)
         return PyErr_NoMemory();
     if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
@@ -217,9 +221,17 @@ PyObject *shim_set_eval_frame(PyObject *module, PyObject *callback)
         return NULL;
     old = t->callback;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
-    t->torch = false;
+    t->torch = torch;
+    if (!torch && t->callback && !t->active)
+        see_all_types();
     shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    (void)module;
+    return shim_set_eval_frame(callback, false);
 }
 
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
@@ -362,7 +374,7 @@ static PyObject *get_limits(PyObject *module, PyObject *ignored)
 }
 
 PyMethodDef shim_methods[] = {
-    {"set_eval_frame", shim_set_eval_frame, METH_O,
+    {"set_eval_frame", set_eval_frame, METH_O,
      "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
     {"reset_code", reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},

@@ -195,8 +195,10 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch);
 void shim_frame_close(PyObject *view);
 
 /* tracer_api.c */
+/* This thread's callback is CALLBACK (a callable, False or None) from now on, and is it torch's? The old one, or NULL
+ * with an exception. */
+PyObject *shim_set_eval_frame(PyObject *callback, bool torch);
 /* The functions that torch's front end has under the same names. */
-PyObject *shim_set_eval_frame(PyObject *module, PyObject *callback);
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 /* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */

@@ -654,8 +654,8 @@ static PyObject *list_precompiled(PyObject *module, PyObject *object)
 static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 {
     struct tracer *t = tracer_here();
-    PyObject *old;
 
+    (void)module;
     if (!t)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
@@ -664,10 +664,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
         PyErr_SetString(PyExc_TypeError, "expected a callable");
         return NULL;
     }
-    old = shim_set_eval_frame(module, callback);
-    if (old)
-        t->torch = true;
-    return old;
+    return shim_set_eval_frame(callback, true);
 }
 
 static PyObject *reset_torch_code(PyObject *module, PyObject *object)
