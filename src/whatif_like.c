@@ -44,6 +44,13 @@ struct name {
     char *value;        /* owned */
 };
 
+/* A value that guards of a code object hold something against, which is no name. */
+struct value {
+    uint32_t code;
+    char *source; /* owned */
+    bool several; /* its entries hold it against two values or more */
+};
+
 /* What is known of a pair: a class made, and calls of another one. */
 enum {
     SEEN_PASS = 1,
@@ -74,6 +81,8 @@ struct likeness {
     size_t cause_count;
     struct name *names;
     size_t name_count;
+    struct value *values;
+    size_t value_count;
     char **backends;
     size_t backend_count;
     bool *lambdas;   /* by code: guards of it are functions */
@@ -418,8 +427,7 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 
 /* ---- weaker guards --------------------------------------------------------- */
 
-/* Do the entries of CODE hold the value at SOURCE against two values or more? */
-static bool several_values(struct likeness *l, uint32_t code, const char *kind, const char *source)
+static bool value_learn(struct likeness *l, uint32_t code, const char *kind, const char *source)
 {
     const char *value = NULL;
 
@@ -435,6 +443,29 @@ static bool several_values(struct likeness *l, uint32_t code, const char *kind, 
         }
     }
     return false;
+}
+
+/* Do the entries of CODE hold the value at SOURCE against two values or more? */
+static bool several_values(struct likeness *l, uint32_t code, const char *kind, const char *source)
+{
+    struct value *more, *v;
+
+    for (size_t i = 0; i < l->value_count; i++)
+        if (l->values[i].code == code && !strcmp(l->values[i].source, source))
+            return l->values[i].several;
+    more = realloc(l->values, (l->value_count + 1) * sizeof *more);
+    if (!more)
+        goto err;
+    l->values = more;
+    v = &more[l->value_count];
+    *v = (struct value){code, strdup(source), value_learn(l, code, kind, source)};
+    if (!v->source)
+        goto err;
+    l->value_count++;
+    return v->several;
+err:
+    l->failed = true;
+    return true;
 }
 
 /* Is what a guard of KIND at SOURCE told apart weakened (LIKE_YES)? DIMENSION of SOURCE, or -1. */
@@ -940,10 +971,13 @@ void likeness_free(struct likeness *l)
         free(l->names[i].name);
         free(l->names[i].value);
     }
+    for (size_t i = 0; i < l->value_count; i++)
+        free(l->values[i].source);
     for (size_t i = 0; i < l->backend_count; i++)
         free(l->backends[i]);
     free(l->causes);
     free(l->names);
+    free(l->values);
     free(l->backends);
     free(l->lambdas);
     free(l->varied);
