@@ -37,8 +37,8 @@ struct pending {
     int64_t region;             /* that the compile is for */
     struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
-    enum frame_action under;    /* for what the frame calls */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
+    bool untouched;             /* torch lets the frame run without a look at it: what it sets stays */
 };
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
@@ -328,7 +328,7 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
 
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
-    t->observed = p->under = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
+    t->observed = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
@@ -338,6 +338,7 @@ static void passed_on(struct tracer *t, struct pending *p, const compat_frame *r
         decision_observed(&p->decision, t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
+        p->untouched = state->actions.callees == ACTION_DEFAULT;
         if (!state->actions.told)
             tell_skip(p->frame, state);
     }
@@ -405,17 +406,17 @@ static __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadSta
     p.state = NULL;
     p.entry = NULL;
     p.callback = t->observed;
-    p.done = p.asked = p.asking = false;
+    p.done = p.asked = p.asking = p.untouched = false;
     decision_begin(&p.decision, entered, true);
     p.decision.observed = true;
     t->pending = &p;
     result = torch_evaluate(ts, frame, 0);
     t->pending = p.outer;
-    /* As torch does: no callback after an error, the frame's own for its callees is taken back, and what the frame has
-     * set itself stays. */
-    if (!p.done)
-        t->observed = result ? p.callback : ACTION_SKIP;
-    else if (p.under != p.callback)
+    /* torch puts no callback back after an error of it. Where it may or may not, as it was is the safe side: calls that
+     * nobody decides are seen to be that; those of a callback that we took to be gone would be missed. */
+    if (p.asked && !p.done && !result)
+        t->observed = ACTION_SKIP;
+    else if (!p.untouched)
         t->observed = p.callback;
     if (t->observed_at == &p)
         t->observed_at = NULL;
