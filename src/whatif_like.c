@@ -88,7 +88,7 @@ struct likeness {
     bool *lambdas;   /* by code: guards of it are functions */
     bool *varied;    /* by code: something that is not in signatures made recompiles */
     bool *namesakes; /* by code: two of its backends have one name */
-    bool floats_later; /* see struct replay_process; of any of them */
+    bool floats_later; /* of any process: see struct replay_process */
     struct drop {
         uint32_t code;
         char *kind, *source;
@@ -367,10 +367,10 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
         return LIKE_YES;
     if (l->relaxed && made_dynamic(l, code, n->name, -1) &&
         (!strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6))) {
-        if (l->floats_later && *a->text == 'f')
-            return LIKE_GUESS_NO;
         bool small = torch && (!strcmp(a->text, "int 0") || !strcmp(a->text, "int 1") || !strcmp(b->text, "int 0") ||
                                !strcmp(b->text, "int 1"));
+        if (l->floats_later && !strncmp(a->text, "float ", 6))
+            return LIKE_GUESS_NO;
         l->assumed |= ASSUMED_DYNAMIC;
         return small ? LIKE_NO : LIKE_YES;
     }
@@ -427,7 +427,12 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 
 /* ---- weaker guards --------------------------------------------------------- */
 
-static bool value_learn(struct likeness *l, uint32_t code, const char *kind, const char *source)
+static bool holds_value(const char *kind)
+{
+    return !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH");
+}
+
+static bool value_learn(struct likeness *l, uint32_t code, const char *source)
 {
     const char *value = NULL;
 
@@ -435,7 +440,7 @@ static bool value_learn(struct likeness *l, uint32_t code, const char *kind, con
         const struct guards *guards = l->r->entries[i].code == code ? facts_guards(&l->facts, i) : NULL;
         for (size_t k = 0; guards && k < guards->count; k++) {
             const struct guard *g = &guards->items[k];
-            if (strcmp(g->source, source) || strcmp(g->kind, kind))
+            if (strcmp(g->source, source) || !holds_value(g->kind))
                 continue;
             if (value && strcmp(value, g->expression))
                 return true;
@@ -446,7 +451,7 @@ static bool value_learn(struct likeness *l, uint32_t code, const char *kind, con
 }
 
 /* Do the entries of CODE hold the value at SOURCE against two values or more? */
-static bool several_values(struct likeness *l, uint32_t code, const char *kind, const char *source)
+static bool several_values(struct likeness *l, uint32_t code, const char *source)
 {
     struct value *more, *v;
 
@@ -458,7 +463,7 @@ static bool several_values(struct likeness *l, uint32_t code, const char *kind, 
         goto err;
     l->values = more;
     v = &more[l->value_count];
-    *v = (struct value){code, strdup(source), value_learn(l, code, kind, source)};
+    *v = (struct value){code, strdup(source), value_learn(l, code, source)};
     if (!v->source)
         goto err;
     l->value_count++;
@@ -473,7 +478,7 @@ static enum like weakened(struct likeness *l, uint32_t code, const char *kind, c
                           int dimension)
 {
     const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
-    bool value = !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH"), weak;
+    bool value = holds_value(kind), weak;
     size_t bytes;
     char *base;
 
@@ -491,7 +496,7 @@ static enum like weakened(struct likeness *l, uint32_t code, const char *kind, c
         if (shaped || !strcmp(kind, "SHAPE_ENV") || (value && source_local(source, &bytes, &rest) && !*rest))
             return LIKE_YES;
         /* Other numbers: some torches make them dynamic, too; where there is a second value, this one did not. */
-        return value && !several_values(l, code, kind, source) ? LIKE_GUESS_NO : LIKE_NO;
+        return value && !several_values(l, code, source) ? LIKE_GUESS_NO : LIKE_NO;
     }
     /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
     base = strndup(source, aspect ? (size_t)(aspect - source) : strlen(source));

@@ -410,8 +410,9 @@ def test_odd_objects(run, mode):
     assert traced.out.split("--")[0] == alone.out.split("--")[0]
     assert lines_of(traced.err, False) == lines_of(alone.err, False)
     assert not traced.lost()
-    # torch 2.6 gives up where later ones raise
-    assert {outcome for outcome, in traced.compiles("unused")} in ({"compiled", "error"}, {"compiled", "skipped"})
+    (version,), = traced.rows("SELECT torch_version FROM process")
+    gives_up = "skipped" if version.startswith("2.6.") else "error" # later ones raise
+    assert {outcome for outcome, in traced.compiles("unused")} == {"compiled", gives_up}
 
 
 @modes
@@ -589,8 +590,9 @@ program("signals", """
             deepest = n
         except RecursionError:
             pass
-    # From 3.12 on, calling a class takes a level more when there is no hook: CPython then pushes a frame that cleans up.
-    out(deepest if sys.version_info < (3, 12) else deepest >= 385)
+    # A hit of torch 2.6 makes an object, and from 3.12 on that takes a level more when there is no hook: CPython then pushes a
+    # frame that cleans up.
+    out(deepest >= 385 if torch.__version__.startswith("2.6.") and sys.version_info >= (3, 12) else deepest)
     for n in range(300, 400, 25):
         torch._dynamo.reset()
         try:
