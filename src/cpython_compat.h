@@ -24,9 +24,7 @@
 #undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
 #include <internal/pycore_frame.h>
 #include <internal/pycore_code.h>
-#if PY_VERSION_HEX >= 0x030d0000
 #include <internal/pycore_interp.h>
-#endif
 #if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_interpframe_structs.h>
@@ -207,6 +205,21 @@ static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
 #define compat_enter_c(ts) ((void)0)
 #define compat_leave_c(ts) ((void)0)
 #endif
+
+/* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and _PyInterpreterState_SetEvalFrameFunc(): in line, as it
+ * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. */
+static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
+{
+    return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
+}
+static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFrameEvalFunction evaluator)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluator);
+#else
+    interpreter->eval_frame = evaluator == _PyEval_EvalFrameDefault ? NULL : evaluator;
+#endif
+}
 
 /* Is the interpreter shutting down? Public since 3.13. */
 #if PY_VERSION_HEX >= 0x030d0000

@@ -31,6 +31,8 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+/* Side by side in memory with the others that every call runs through: the processor has few lines for instructions. */
+#define HOT __attribute__((hot))
 
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {
@@ -122,8 +124,8 @@ static inline struct tracer *tracer_here(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
-/* Make room for an event; *NOW moves on if that took a wait. False: write nothing. */
-bool tracer_room(struct tracer *t, uint64_t *now);
+/* Make room for an event of clock NOW. Its clock, which moves on if that took a wait; 0: write nothing. */
+uint64_t tracer_room(struct tracer *t, uint64_t now);
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
 
@@ -196,10 +198,12 @@ static inline uint64_t tracer_now(bool monotonic)
 
 static inline void tracer_put(struct tracer *t, uint64_t word)
 {
-    t->words[t->head & t->mask] = word;
-    t->head++;
+    const uint64_t head = t->head; /* a word might be written over t->head, for all the compiler knows */
+
+    t->words[head & t->mask] = word;
+    t->head = head + 1;
     /* A: publishes the word above; matches the collector's B. */
-    atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
+    atomic_store_explicit(&t->ring->head, head + 1, memory_order_release);
 }
 
 #endif

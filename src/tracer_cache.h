@@ -160,6 +160,8 @@ void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, 
 void decision_outcome(struct tracer *t, enum outcome outcome);
 /* The same for what was seen of torch's own evaluator: which entries were tried is not known. */
 void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
+/* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_observed() without a decision. */
+void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
 /* A check of torch's guards has just failed: which one. */
 struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_frame *frame, PyObject *locals);

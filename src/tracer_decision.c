@@ -559,26 +559,24 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 /* Room for a record of up to RING_MARGIN - 8 words. Its times are whole ones: it needs no epoch. */
 static bool room(struct tracer *t)
 {
-    uint64_t now;
-
-    if (likely(t->head < t->limit))
-        return true;
-    now = tracer_now(P.monotonic);
-    return tracer_room(t, &now);
+    return likely(t->head < t->limit) || tracer_room(t, tracer_now(P.monotonic));
 }
 
-static void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)
+static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)
 {
+    uint64_t head;
+
     if (!room(t))
         return;
-    t->words[t->head & t->mask] = first;
+    head = t->head;
+    t->words[head & t->mask] = first;
     if (count > 1)
-        t->words[(t->head + 1) & t->mask] = second;
+        t->words[(head + 1) & t->mask] = second;
     if (count > 2)
-        t->words[(t->head + 2) & t->mask] = third;
-    t->head += count;
+        t->words[(head + 2) & t->mask] = third;
+    t->head = head += count;
     /* A: publishes the whole record; matches the collector's B. */
-    atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
+    atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
 static void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
@@ -618,7 +616,31 @@ void decision_observed(struct decision *d, struct tracer *t, enum outcome outcom
     write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
 }
 
-void decision_outcome(struct tracer *t, enum outcome outcome)
+HOT void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
+{
+    const uint64_t outcome = OUTCOME_HIT | DECISION_OBSERVED, ticks = tracer_now(P.monotonic) - began;
+    uint64_t head, mask, *words;
+
+    if (unlikely(entry->id == ENTRY_UNRECORDED)) {
+        put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, outcome), began, ticks, 3);
+        return;
+    }
+    if (unlikely(!room(t)))
+        return;
+    head = t->head;
+    mask = t->mask;
+    words = t->words;
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)entry->id << 8 | RESULT_PASS);
+    words[head++ & mask] = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)entry->id + 1) << 8 | outcome);
+    words[head++ & mask] = began;
+    words[head++ & mask] = ticks;
+    t->head = head;
+    /* A: publishes them; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, head, memory_order_release);
+}
+
+HOT void decision_outcome(struct tracer *t, enum outcome outcome)
 {
     put_words(t, RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome), 0, 0, 1);
 }

@@ -34,19 +34,21 @@ struct pending {
     struct open_frame *open;    /* its record */
     struct code_state *state;   /* of its code; held. NULL until a compile */
     struct cache_entry *entry;  /* owned: what the compile made, or NULL */
+    uint64_t entered;           /* when, by the session's clock */
     int64_t region;             /* that the compile is for */
-    struct decision decision;
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
     bool untouched;             /* torch lets the frame run without a look at it: what it sets stays */
+    bool deciding;              /* `decision` is filled: whatever is more than a hit */
+    struct decision decision;
 };
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
 static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
 static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
 static PyTypeObject *torch_frame_type;         /* owned */
-static PyCFunction torch_set_direct;           /* torch_set's, or NULL: several calls of it belong to every hit */
-static PyObject *torch_set_self;
+static PyCFunction torch_set_direct;           /* torch_set's own, if it has one: several calls of it belong to every hit */
+static PyObject *torch_set_self;               /* borrowed; its first argument */
 
 /* ---- what compiled code is ---- */
 
@@ -88,11 +90,22 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
 }
 
 /* What is below torch's evaluator and ours. */
-static PyObject *below(PyThreadState *ts, compat_frame *frame, int throwflag)
+static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     if (P.hook)
         return P.hook(ts, frame, throwflag);
     return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag) : P.evaluate(ts, frame, throwflag);
+}
+
+/* What is recorded of P's decision. */
+static struct decision *decision_of(struct pending *p)
+{
+    if (!p->deciding) {
+        decision_begin(&p->decision, p->entered, true);
+        p->decision.observed = true;
+        p->deciding = true;
+    }
+    return &p->decision;
 }
 
 /* ---- a compile ---- */
@@ -260,6 +273,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
+    decision_of(p);
     missed(p, backend);
     decision_ask(&p->decision, p->state);
     if (torch_settings.begin) {
@@ -321,56 +335,97 @@ static __attribute__((noinline)) void tell_skip(compat_frame *frame, struct code
 }
 
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
-static void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
+static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
     struct code_state *state = code_state_of(compat_code(p->frame), false);
     enum outcome outcome = plain_outcome(p, state);
 
-    p->done = true;
-    /* Callees have a callback again: torch's own code puts it back without a call that we see. */
-    t->observed = state && state->actions.callees != ACTION_DEFAULT ? state->actions.callees : p->callback;
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
-            decision_add(&p->decision, entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
-        decision_observed(&p->decision, t, outcome, entry);
+            decision_add(decision_of(p), entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
+        decision_observed(decision_of(p), t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
-        decision_observed(&p->decision, t, outcome, NULL);
+        decision_observed(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
         p->untouched = state->actions.callees == ACTION_DEFAULT;
-        if (!state->actions.told)
-            tell_skip(p->frame, state);
     }
 }
 
+/* FRAME runs for P's. */
+static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
+                                                   struct cache_entry *entry)
+{
+    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+
+    p->done = true;
+    /* Callees have a callback again: torch's own code puts it back without a call that we see. */
+    t->observed = state && unlikely(state->actions.callees != ACTION_DEFAULT) ? state->actions.callees : p->callback;
+    if (likely(entry && !p->deciding))
+        decision_hit(t, p->entered, entry);
+    else
+        passed_on(t, p, frame, entry);
+    return record_evaluate(t, ts, frame, 0);
+}
+
 /* FRAME is the first to come down since P is pending. */
-static __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
     struct cache_entry *entry;
 
-    if (frame == p->frame) {
-        passed_on(t, p, frame, NULL);
-        return record_evaluate(t, ts, frame, 0);
-    }
+    if (frame == p->frame)
+        return run_for(t, p, ts, frame, NULL);
     entry = entry_of(compat_code(frame));
-    if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame)))) {
-        passed_on(t, p, frame, entry);
-        return record_evaluate(t, ts, frame, 0);
-    }
+    if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame))))
+        return run_for(t, p, ts, frame, entry);
     if (!p->asked && is_callback(t, p, frame))
         return compile(p, ts, frame);
     return below(ts, frame, 0);
 }
 
-static PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
+/* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending frame run without a
+ * callback. */
+static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) && P.recording &&
+           !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
+}
+
+/* Does torch run a call of this code as it is, and leave the callback alone? Half of the calls of torch's own code that
+ * belong to a hit: they go through without a struct pending. */
+static inline bool is_passed(const struct tracer *t, const struct code_state *state)
+{
+    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.told &&
+           t->observed == ACTION_DEFAULT;
+}
+
+/* One of those. */
+static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    const bool monotonic = P.monotonic;
+    const uintptr_t mark = record_mark(frame);
+    struct open_frame open;
+    PyObject *result;
+
+    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic, P.session->max_depth != 0))
+        return record_evaluate(t, ts, frame, 0);
+    decision_outcome(t, OUTCOME_SKIP);
+    result = record_evaluate(t, ts, frame, 0);
+    record_exit(t, &open, ts, frame, result, false, monotonic);
+    return result;
+}
+
+static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
     struct pending *p = t ? t->pending : NULL;
 
-    if (!p || p->done || p->asking || throwflag)
-        return below(ts, frame, throwflag);
-    return first_below(t, p, ts, frame);
+    if (p && !p->done && !p->asking && !throwflag)
+        return first_below(t, p, ts, frame);
+    if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) && is_passed(t, code_state_of(compat_code(frame), false)))
+        return passed(t, ts, frame);
+    return below(ts, frame, throwflag);
 }
 
 /* torch runs the frame as it is, and those that it calls by ACTION. */
@@ -386,19 +441,36 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
     return result;
 }
 
+/* P, with RESULT, was more than a hit. */
+static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
+{
+    /* torch puts no callback back after an error of it. Where it may or may not, as it was is the safe side: calls that
+     * nobody decides are seen to be that; those of a callback that we took to be gone would be missed. */
+    if (p->asked && !p->done && !result)
+        t->observed = ACTION_SKIP;
+    else if (!p->untouched)
+        t->observed = p->callback;
+    if (!p->done) /* it never ran */
+        decision_observed(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
+    if (p->deciding)
+        decision_end(&p->decision);
+    Py_XDECREF(p->entry);
+    if (p->state)
+        code_state_release(p->state);
+}
+
 /* torch decides what runs for FRAME. */
-static __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     const bool monotonic = P.monotonic;
     struct open_frame open;
     struct pending p;
-    uint64_t entered;
     uintptr_t mark;
     PyObject *result;
 
     mark = record_mark(frame);
-    if (mark & CODE_SKIP || !(entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
-                                                     P.session->max_depth != 0)))
+    if (unlikely(mark & CODE_SKIP) || !(p.entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
+                                                                 P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
@@ -406,49 +478,41 @@ static __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadSta
     p.state = NULL;
     p.entry = NULL;
     p.callback = t->observed;
-    p.done = p.asked = p.asking = p.untouched = false;
-    decision_begin(&p.decision, entered, true);
-    p.decision.observed = true;
+    p.done = p.asked = p.asking = p.untouched = p.deciding = false;
     t->pending = &p;
     result = torch_evaluate(ts, frame, 0);
     t->pending = p.outer;
-    /* torch puts no callback back after an error of it. Where it may or may not, as it was is the safe side: calls that
-     * nobody decides are seen to be that; those of a callback that we took to be gone would be missed. */
-    if (p.asked && !p.done && !result)
-        t->observed = ACTION_SKIP;
-    else if (!p.untouched)
+    if (likely(p.done && !p.deciding && !p.untouched))
         t->observed = p.callback;
+    else
+        settle(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
-    if (!p.done) /* it never ran */
-        decision_observed(&p.decision, t, p.asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
-    decision_end(&p.decision);
-    Py_XDECREF(p.entry);
-    if (p.state)
-        code_state_release(p.state);
     record_exit(t, &open, ts, frame, result, false, monotonic);
     return result;
 }
 
-static PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+/* torch looks at a call of STATE's code, or of code that we have no state for. */
+static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                                     struct code_state *state)
+{
+    if (state && state->actions.own == ACTION_SKIP && !state->actions.told)
+        tell_skip(frame, state);
+    if (P.decided_only && (state ? state->actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        return state && state->actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, state->actions.callees)
+                                                                 : torch_evaluate(ts, frame, 0);
+    return decided(t, ts, frame);
+}
+
+static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
+    struct code_state *state;
 
-    if (unlikely(!t) || !P.recording || throwflag || t->observed == ACTION_SKIP || compat_is_resumed(frame) ||
-        compat_has_started(frame) || ts->tracing > 0)
+    if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
-    /* Guards and callbacks of the pending frame run without a callback. */
-    if (t->pending && !t->pending->done && t->pending != t->observed_at)
-        return torch_evaluate(ts, frame, throwflag);
-    if (P.decided_only) {
-        struct code_state *state = code_state_of(compat_code(frame), false);
-        if (state && unlikely(state->actions.own == ACTION_SKIP && !state->actions.told))
-            tell_skip(frame, state);
-        if (state ? state->actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY)
-            return state && state->actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, state->actions.callees)
-                                                                     : torch_evaluate(ts, frame, 0);
-    }
-    return decided(t, ts, frame);
+    state = code_state_of(compat_code(frame), false);
+    return is_passed(t, state) ? torch_evaluate(ts, frame, 0) : looked_at(t, ts, frame, state);
 }
 
 bool observe_is(_PyFrameEvalFunction evaluate)
@@ -457,7 +521,7 @@ bool observe_is(_PyFrameEvalFunction evaluate)
 }
 
 /* Somebody else's hook is where ours would have to be. */
-static void not_seen(void)
+static __attribute__((cold, noinline)) void not_seen(void)
 {
     static const char words[] = "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
     static bool told;
@@ -469,52 +533,79 @@ static void not_seen(void)
 
 /* ---- torch's functions, as its Python code finds them ---- */
 
-static inline PyObject *torch_set_call(PyObject *callback)
+/* torch_set_direct for what is no plain C function. */
+static PyObject *torch_set_called(PyObject *function, PyObject *callback)
 {
-    return torch_set_direct ? torch_set_direct(torch_set_self, callback) : PyObject_CallOneArg(torch_set, callback);
+    return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes: hooks go in and out. */
-static __attribute__((noinline)) PyObject *change(struct tracer *t, PyObject *callback)
+/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, or with nothing to do. */
+static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, _PyFrameEvalFunction before)
 {
     PyInterpreterState *interpreter = P.interpreter;
-    _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter), after;
+    _PyFrameEvalFunction after;
     /* What torch goes on top of: ours, or, while we have none, whose ever. */
     const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
     PyObject *old;
 
-    if (before == upper) {
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, torch_evaluate);
-    } else if (callback != Py_None && on_ours) {
+    if (callback != Py_None && on_ours) {
         if (!P.hook)
             P.evaluate = before;
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, lower);
+        compat_set_evaluator(interpreter, lower);
     } else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording) {
         not_seen();
     }
-    old = torch_set_call(callback);
-    after = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    old = torch_set_direct(torch_set_self, callback);
+    after = compat_evaluator(interpreter);
     if (after == lower) {
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, P.hook ? P.hook : P.evaluate);
-    } else if (before == upper || (on_ours && after != before)) {
+        compat_set_evaluator(interpreter, P.hook ? P.hook : P.evaluate);
+    } else if (on_ours && after != before) {
         torch_evaluate = after;
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, upper);
+        compat_set_evaluator(interpreter, upper);
     }
+    return old;
+}
+
+/* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own functions that a
+ * compiled call runs through. */
+static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
+{
+    PyInterpreterState *interpreter = P.interpreter;
+    const _PyFrameEvalFunction before = compat_evaluator(interpreter), ours = P.hook ? P.hook : P.evaluate;
+    _PyFrameEvalFunction after;
+    PyObject *old;
+
+    if (before == upper)
+        compat_set_evaluator(interpreter, torch_evaluate);
+    else if (likely(before == ours && callback != Py_None && P.recording))
+        compat_set_evaluator(interpreter, lower);
+    else
+        return change_elsewhere(callback, before);
+    old = torch_set_direct(torch_set_self, callback);
+    after = compat_evaluator(interpreter);
+    if (after == lower) {
+        compat_set_evaluator(interpreter, ours);
+    } else {
+        torch_evaluate = after;
+        compat_set_evaluator(interpreter, upper);
+    }
+    return old;
+}
+
+static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    struct tracer *t = tracer_here();
+    PyObject *old;
+
+    (void)module;
+    if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
+        return torch_set_direct(torch_set_self, callback);
+    old = change(callback);
     if (t && old) {
         t->observed = callback == Py_None ? ACTION_SKIP : callback == Py_False ? ACTION_RUN_ONLY : ACTION_DEFAULT;
         t->observed_at = t->pending;
     }
     return old;
-}
-
-static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
-{
-    struct tracer *t = tracer_here();
-
-    (void)module;
-    if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
-        return torch_set_call(callback);
-    return change(t, callback);
 }
 
 /* What becomes of calls of CODE, said without a compile. */
@@ -598,6 +689,8 @@ static PyObject *observe(PyObject *self, PyObject *module)
         }
         Py_DECREF(wrapper);
     }
+    torch_set_direct = torch_set_called;
+    torch_set_self = torch_set;
     if (PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
         torch_set_direct = PyCFunction_GET_FUNCTION(torch_set);
         torch_set_self = PyCFunction_GET_SELF(torch_set);

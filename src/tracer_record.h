@@ -49,11 +49,12 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 
     if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
         return 0;
-    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !tracer_room(t, &now))
+    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !(now = tracer_room(t, now)))
         return 0;
-    *open = (struct open_frame){.outer = t->open, .code = code, .ordinal = t->entered++};
-    if (limit_depth)
-        open->depth = open->outer ? open->outer->depth + 1 : 0;
+    open->outer = t->open;
+    open->code = code;
+    open->ordinal = t->entered++;
+    open->depth = limit_depth && open->outer ? open->outer->depth + 1 : 0;
     t->open = open;
     if (unlikely(code > RING_ID_MASK)) {
         t->words[t->head & t->mask] = RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
@@ -81,7 +82,7 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     }
     now = tracer_now(monotonic);
     /* Still open while room is made: after a fork that numbers it anew. */
-    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || tracer_room(t, &now))
+    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;
 }

@@ -551,25 +551,25 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
-bool tracer_room(struct tracer *t, uint64_t *now)
+uint64_t tracer_room(struct tracer *t, uint64_t now)
 {
     int saved_errno = errno;
     bool room = P.session && !t->gone;
 
     if (t->quiet)
-        return false;
+        return 0;
     if (room && !t->ring) { /* the first event after a fork, or of a thread older than the session */
         room = ring_attach(t, NULL);
-        *now = tracer_now(P.monotonic);
+        now = tracer_now(P.monotonic);
     }
-    if (room && !has_room(t) && !wait_for_collector(t, now)) {
+    if (room && !has_room(t) && !wait_for_collector(t, &now)) {
         stop(t);
         room = false;
     }
-    if (room && *now - t->epoch > RING_EPOCH_TICKS) {
+    if (room && now - t->epoch > RING_EPOCH_TICKS) {
         t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0);
-        tracer_put(t, *now);
-        t->epoch = *now;
+        tracer_put(t, now);
+        t->epoch = now;
     }
     if (!room && P.session) {
         if (t->ring)
@@ -578,7 +578,7 @@ bool tracer_room(struct tracer *t, uint64_t *now)
             tracer_record(false);
     }
     errno = saved_errno;
-    return room;
+    return room ? now : 0;
 }
 
 /* ---- fork ---- */
