@@ -150,6 +150,14 @@ static int64_t region_now(void)
     return region;
 }
 
+/* What torch does with calls of STATE's code now. Which region it looks into is asked only where that matters. */
+static struct code_actions actions_of(const struct code_state *state)
+{
+    if (!state)
+        return (struct code_actions){0};
+    return likely(!state->region_count) ? state->actions : code_state_actions(state, region_now());
+}
+
 /* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
@@ -194,8 +202,25 @@ static void missed(struct pending *p, PyObject *backend)
     Py_XDECREF(locals);
 }
 
-/* What torch will do with calls of STATE's code after this answer. */
-static void take_strategy(struct code_state *state, PyObject *result, struct code_actions *actions, bool *for_code)
+/* What a FrameExecStrategy says. */
+static struct code_actions actions_in(PyObject *strategy)
+{
+    static const char *const names[2] = {"cur_action", "recursive_action"};
+    enum frame_action action[2] = {ACTION_DEFAULT, ACTION_DEFAULT};
+
+    for (int i = 0; i < 2; i++) {
+        PyObject *value = tracer_attribute(strategy, names[i]);
+        long number = value ? PyLong_AsLong(value) : ACTION_DEFAULT;
+        if (number == ACTION_SKIP || number == ACTION_RUN_ONLY)
+            action[i] = (enum frame_action)number;
+        Py_XDECREF(value);
+        PyErr_Clear();
+    }
+    return (struct code_actions){.own = action[0], .callees = action[1]};
+}
+
+/* What torch will do with calls of STATE's code in REGION after this answer. */
+static void take_strategy(struct code_state *state, int64_t region, PyObject *result, struct code_actions *actions, bool *for_code)
 {
     PyObject *strategy = tracer_attribute(result, "frame_exec_strategy"), *value = NULL;
 
@@ -206,23 +231,17 @@ static void take_strategy(struct code_state *state, PyObject *result, struct cod
     if (result == torch_settings.skip_recursively)
         actions->callees = ACTION_SKIP;
     if (strategy) {
-        static const char *const names[2] = {"cur_action", "recursive_action"};
-        long number[2] = {0, 0};
-        for (int i = 0; i < 2; i++) {
-            value = tracer_attribute(strategy, names[i]);
-            number[i] = value ? PyLong_AsLong(value) : 0;
-            Py_XDECREF(value);
-        }
-        *actions = (struct code_actions){.own = (enum frame_action)(number[0] & 3), .callees = (enum frame_action)(number[1] & 3),
-                                         .limited = number[0] == ACTION_RUN_ONLY};
+        *actions = actions_in(strategy);
+        actions->limited = actions->own == ACTION_RUN_ONLY;
         value = tracer_attribute(result, "apply_to_code");
         *for_code = value && PyObject_IsTrue(value) == 1;
         Py_XDECREF(value);
         Py_DECREF(strategy);
     }
     PyErr_Clear();
+    actions->told = *for_code && (actions->own || actions->callees);
     if (*for_code)
-        state->actions = *actions;
+        code_state_act(state, region, *actions);
 }
 
 /* The callback has answered RESULT, or raised (NULL). */
@@ -242,7 +261,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
         if (guarded && guarded != Py_None)
             p->entry = entry_new(p->state, guarded, backend, p->region);
         else
-            take_strategy(p->state, result, &actions, &for_code);
+            take_strategy(p->state, p->region, result, &actions, &for_code);
         outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
                   : actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
         reason = tracer_attribute(result, "skip_reason");
@@ -250,10 +269,8 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
     }
     PyErr_Restore(type, value, traceback);
     decision_answer(&p->decision, p->state, p->entry, outcome);
-    if (for_code && !p->state->actions.told && (actions.own || actions.callees)) {
-        p->state->actions.told = true;
-        decision_actions(p->state, -1, actions, reason);
-    }
+    if (actions.told)
+        decision_actions(p->state, p->region, actions, reason);
     p->decision.outcome = outcome;
     Py_XDECREF(guarded);
     Py_XDECREF(reason);
@@ -313,16 +330,16 @@ static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
 }
 
 /* The frame runs as it is: why, if that is known. */
-static enum outcome plain_outcome(const struct pending *p, const struct code_state *state)
+static enum outcome plain_outcome(const struct pending *p, const struct code_state *state, struct code_actions actions)
 {
     if (p->asked)
         return p->decision.outcome;
     if (p->callback == ACTION_RUN_ONLY && state && state->compiles)
         return OUTCOME_RUN_ONLY;
-    if (state && state->actions.own == ACTION_SKIP)
+    if (actions.own == ACTION_SKIP)
         return OUTCOME_SKIP;
-    if (state && state->actions.own == ACTION_RUN_ONLY)
-        return state->actions.limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
+    if (actions.own == ACTION_RUN_ONLY)
+        return actions.limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
     return OUTCOME_PLAIN;
 }
 
@@ -337,8 +354,9 @@ static __attribute__((noinline)) void tell_skip(compat_frame *frame, struct code
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
 static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
-    struct code_state *state = code_state_of(compat_code(p->frame), false);
-    enum outcome outcome = plain_outcome(p, state);
+    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    const struct code_actions actions = actions_of(state);
+    enum outcome outcome = plain_outcome(p, state, actions);
 
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
@@ -349,7 +367,7 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
         decision_observed(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
-        p->untouched = state->actions.callees == ACTION_DEFAULT;
+        p->untouched = actions.callees == ACTION_DEFAULT;
     }
 }
 
@@ -357,11 +375,11 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
 static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
                                                    struct cache_entry *entry)
 {
-    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+    const enum frame_action callees = actions_of(code_state_of(compat_code(p->frame), false)).callees;
 
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
-    t->observed = state && unlikely(state->actions.callees != ACTION_DEFAULT) ? state->actions.callees : p->callback;
+    t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
     if (likely(entry && !p->deciding))
         decision_hit(t, p->entered, entry);
     else
@@ -392,12 +410,12 @@ static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, c
            !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
 }
 
-/* Does torch run a call of this code as it is, and leave the callback alone? Half of the calls of torch's own code that
- * belong to a hit: they go through without a struct pending. */
+/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of torch's
+ * own code that belong to a hit: they go through without a struct pending. */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
     return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.told &&
-           t->observed == ACTION_DEFAULT;
+           !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
 /* One of those. */
@@ -496,11 +514,12 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
 static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                                      struct code_state *state)
 {
-    if (state && state->actions.own == ACTION_SKIP && !state->actions.told)
+    const struct code_actions actions = actions_of(state);
+
+    if (actions.own == ACTION_SKIP && !actions.told)
         tell_skip(frame, state);
-    if (P.decided_only && (state ? state->actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
-        return state && state->actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, state->actions.callees)
-                                                                 : torch_evaluate(ts, frame, 0);
+    if (P.decided_only && (state ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees) : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
 }
 
@@ -619,14 +638,11 @@ static void act(PyObject *code, struct code_actions actions)
 
 static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 {
-    PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy, *value;
+    PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
 
     (void)module;
-    if (result && PyArg_ParseTuple(args, "OO", &code, &strategy)) {
-        value = tracer_attribute(strategy, "cur_action");
-        act(code, (struct code_actions){.own = (enum frame_action)((value ? PyLong_AsLong(value) : 0) & 3)});
-        Py_XDECREF(value);
-    }
+    if (result && PyArg_ParseTuple(args, "OO", &code, &strategy))
+        act(code, actions_in(strategy));
     if (result)
         PyErr_Clear();
     return result;

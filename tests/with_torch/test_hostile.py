@@ -613,6 +613,35 @@ def test_signals_and_recursion(same, mode):
     assert ("error",) in trace.compiles("f") and ("compiled",) in trace.compiles("f")
 
 
+program("regions", """
+    loop = True
+    def g(x): return x * 2
+    def f(x):
+        if loop:
+            for _ in range(2): torch._dynamo.graph_break()  # with a break in a loop torch compiles nothing
+        return g(x) + 1
+    first, second = (C(f, isolate_recompiles=True) for _ in range(2))
+    first(one)
+    loop = False
+    for function in second, second, first, second:
+        out(function(one).tolist(), len(ran))
+""")
+
+
+@modes
+@pytest.mark.parametrize("frames", ["all", "decided"])
+def test_what_one_region_skips_another_runs(same, python, mode, frames):
+    if subprocess.run([python, "-c", "import inspect, torch; exit('isolate_recompiles' not in inspect.signature(torch.compile).parameters)"],
+                      check=False).returncode:
+        pytest.skip("this torch has no isolate_recompiles")
+    trace = same("regions", mode, "--frames", frames)
+    declined, compiled, hit, skip = 6, 2, 1, 4
+    expected = [declined, compiled, hit] + [skip] * (frames == "all") + [hit]
+    assert [outcome for outcome, in trace.rows("SELECT outcome FROM frame JOIN code USING (code_id) WHERE qualname = 'f' "
+                                               "ORDER BY frame_id")] == expected
+    assert trace.rows("SELECT region_id FROM code_mark JOIN code USING (code_id) WHERE qualname = 'f'") == [(0,)]
+
+
 # ---- options ----
 
 program("plainly", """
