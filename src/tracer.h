@@ -97,6 +97,7 @@ struct tracer_process {
     _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
     bool recording;                      /* frames go to a ring */
     bool decided_only;                   /* ... those that a compiler decides */
+    bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
     bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
     bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
     Py_ssize_t extra;                    /* code-extra slot */

@@ -539,6 +539,25 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
     return state ? code_state_actions(state, t->torch ? t->region : -1).own != ACTION_SKIP : t->callback != Py_False;
 }
 
+/* While the compiler compiles, the thread has no callback: most of the frames that come here. */
+static inline __attribute__((always_inline)) PyObject *
+record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    const bool resumed = compat_is_resumed(frame);
+    const uintptr_t mark = record_mark(frame);
+    struct open_frame open;
+    PyObject *result;
+
+    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
+                                          throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, false, false))
+        return record_evaluate(t, ts, frame, throwflag);
+    if (unlikely(has_entries(compat_code(frame))))
+        decision_outcome(t, OUTCOME_DISABLED);
+    result = record_evaluate(t, ts, frame, throwflag);
+    record_exit(t, &open, ts, frame, result, resumed, false);
+    return result;
+}
+
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
@@ -554,6 +573,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
+    if (!t->callback && tracer_process.every_frame)
+        return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
     callback = t->callback;
     asks = callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);

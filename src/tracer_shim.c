@@ -117,5 +117,6 @@ void tracer_rehook(void)
 void tracer_record(bool on)
 {
     tracer_process.recording = on;
+    tracer_process.every_frame = on && !tracer_process.decided_only && !tracer_process.monotonic && !tracer_process.session->max_depth;
     tracer_rehook();
 }
