@@ -165,8 +165,12 @@ static inline int compat_has_yielded(compat_frame *frame)
     return generator->gi_frame_state < FRAME_EXECUTING;
 }
 
-/* A slot of user data in each code object. The accessors got their PyUnstable
- * names in 3.12; reading in line saves a call on every frame. */
+/* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call on every frame.
+ *
+ * Setting is our own as well. CPython's makes room for every index there is, and calls all their free functions when
+ * the code dies, with NULL where nothing was set: a program that registers one after us would have it called for every
+ * code object that we mark, also when it can no longer be called. We make room up to our index. The caller lets go of
+ * what was in the slot. -1 with MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
     void *slot[];
@@ -179,11 +183,29 @@ static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
     return extra && index < extra->size ? (uintptr_t)extra->slot[index] : 0;
 }
 
+static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *value)
+{
+    struct compat_extra *extra = code->co_extra;
+    Py_ssize_t size = extra ? extra->size : 0;
+
+    if (index >= size) {
+        extra = PyMem_Realloc(extra, sizeof *extra + (size_t)(index + 1) * sizeof extra->slot[0]);
+        if (!extra) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        memset(extra->slot + size, 0, (size_t)(index + 1 - size) * sizeof extra->slot[0]);
+        extra->size = index + 1;
+        code->co_extra = extra;
+    }
+    extra->slot[index] = value;
+    return 0;
+}
+
+/* Public, if unstable, since 3.12. */
 #if PY_VERSION_HEX >= 0x030c0000
-#define compat_set_extra PyUnstable_Code_SetExtra
 #define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
 #else
-#define compat_set_extra _PyCode_SetExtra
 #define compat_request_extra _PyEval_RequestCodeExtraIndex
 #endif
 

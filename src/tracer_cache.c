@@ -25,7 +25,7 @@ struct code_state *code_state_make(PyCodeObject *code)
     state->code = code;
     state->mark = slot;
     state->is_init = code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
-    if (!state->frame_state || compat_set_extra((PyObject *)code, tracer_process.extra, state)) {
+    if (!state->frame_state || compat_set_extra(code, tracer_process.extra, state)) {
         PyErr_Clear();
         Py_XDECREF(state->frame_state);
         free(state);
@@ -109,11 +109,9 @@ void code_state_reset(PyCodeObject *code)
 
     if (!state)
         return;
-    /* CPython frees what the slot held before it sets it: nothing of the program's
-     * may run until both is done. */
+    compat_set_extra(code, tracer_process.extra, (void *)state->mark); /* there is room */
     code_state_hold(state);
-    if (compat_set_extra((PyObject *)code, tracer_process.extra, (void *)state->mark))
-        PyErr_Clear();
+    detach(state);
     drop_entries(state, "reset");
     code_state_release(state);
 }

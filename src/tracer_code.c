@@ -225,9 +225,10 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
+    state = code_state_of(code, false); /* the GIL may have been let go meanwhile */
     if (state)
         state->mark = mark;
-    else if (compat_set_extra((PyObject *)code, P.extra, (void *)mark))
+    else if (compat_set_extra(code, P.extra, (void *)mark))
         PyErr_Clear();
     if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO))
         torch_attach(false);

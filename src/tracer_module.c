@@ -152,6 +152,32 @@ static struct PyModuleDef definition = {
     .m_methods = methods,
 };
 
+/* Indices of code data that were requested before ours come first in each code object's data, so that CPython calls
+ * their free functions for whatever we mark (cpython_compat.h): not with NULL, which it promises. */
+static freefunc earlier[8];
+#define FREE_EARLIER(n)                                                                                               \
+    static void free_earlier_##n(void *value)                                                                          \
+    {                                                                                                                  \
+        if (value)                                                                                                     \
+            earlier[n](value);                                                                                         \
+    }
+FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
+FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
+
+static Py_ssize_t request_extra(PyInterpreterState *interpreter)
+{
+    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2, free_earlier_3,
+                                        free_earlier_4, free_earlier_5, free_earlier_6, free_earlier_7};
+    Py_ssize_t ours = compat_request_extra(code_state_free);
+
+    for (int i = 0; i < ours && i < 8; i++) {
+        earlier[i] = interpreter->co_extra_freefuncs[i];
+        if (earlier[i])
+            interpreter->co_extra_freefuncs[i] = not_null[i];
+    }
+    return ours;
+}
+
 PyMODINIT_FUNC PyInit__dyntrace(void);
 PyMODINIT_FUNC PyInit__dyntrace(void)
 {
@@ -159,7 +185,7 @@ PyMODINIT_FUNC PyInit__dyntrace(void)
 
     if (P.extra < 0) {
         P.interpreter = PyInterpreterState_Get();
-        P.extra = compat_request_extra(code_state_free);
+        P.extra = request_extra(P.interpreter);
     }
     if (module && (P.extra < 0 || shim_types_ready(module))) {
         if (!PyErr_Occurred())

@@ -151,6 +151,15 @@ def test_hooks_of_the_program(both, python):
     assert done.returncode == 0 and len(done.stdout.splitlines()) > 100
 
 
+@pytest.mark.parametrize("when", ["never", "first", "last"])
+def test_data_of_the_programs_own_in_code_objects(both, dyntrace, python, when):
+    """Its free function is called for what it has set, once that goes, and never for a code object that only we marked."""
+    env = environment(PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
+    done = both([PROGRAMS / "run_extra.py", when], python=python, env=env)
+    assert (done.stdout.splitlines(), done.stderr, done.returncode) == ([
+        "never set: []", "before and after the first call: 1 2 3 3 1 2 None", "set again: [2]", "dead: [2, 3, 1]"], "", 0)
+
+
 PURE = {"plain", "arguments", "method", "generator", "for", "coroutine", "map", "sorted", "reduce", "exec", "comprehension", "class"}
 
 

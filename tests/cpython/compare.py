@@ -41,7 +41,7 @@ MODULES = """
     test_generators test_coroutines test_asyncgen test_exceptions test_traceback test_sys test_sys_settrace
     test_sys_setprofile test_threading test_fork1 test_subprocess test_multiprocessing_fork test_multiprocessing_spawn
     test_concurrent_futures test_asyncio test_contextlib test_functools test_inspect test_gc test_weakref test_faulthandler
-    test_signal test_runpy test_site test_cmd_line
+    test_signal test_runpy test_site test_cmd_line test_code
 """.split()
 
 # Half a minute plain and about a minute traced, per interpreter: everything that takes less than three seconds, and
@@ -49,7 +49,7 @@ MODULES = """
 QUICK = """
     test_generators test_coroutines test_asyncgen test_exceptions test_traceback test_sys test_sys_settrace
     test_sys_setprofile test_threading test_fork1 test_contextlib test_functools test_inspect test_gc test_weakref
-    test_runpy test_site test_cmd_line
+    test_runpy test_site test_cmd_line test_code
 """.split()
 
 # Differences that a bare pass-through PEP 523 hook makes as well, each with its reason: {pattern of the item: reason}.
