@@ -69,8 +69,11 @@ $(BUILD)/report_page.c: $(wildcard src/page/*) | $(BUILD)/obj
 	sh src/page/embed.sh > $@.new
 	mv $@.new $@
 
-$(BUILD)/obj $(BUILD)/lib/python/dyntrace $(BUILD)/unit $(BUILD)/fuzz:
+$(BUILD)/obj $(BUILD)/unit $(BUILD)/fuzz:
 	mkdir -p $@
+
+$(BUILD)/lib/inject/__pycache__:
+	$(INSTALL) -d -m 755 $(FOLDERS:%=$(BUILD)/lib/%)
 
 # ---- the extension, once per interpreter -----------------------------------
 
@@ -79,8 +82,11 @@ SEEN :=
 UNFIT :=
 TRACER := $(wildcard src/tracer_*.c)
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
-# The package has a folder of its own: whoever puts that on PYTHONPATH must not get our sitecustomize.
-MODULE := $(BUILD)/lib/sitecustomize.py $(PACKAGE:%=$(BUILD)/lib/%)
+# Each has a folder of its own: whoever puts the package's on PYTHONPATH must not get our sitecustomize, and an
+# interpreter that is led to that one finds nothing else. Python would make their __pycache__ with the mode that the
+# umask of a recorded program leaves; they are there before, and only their owner may write to them.
+MODULE := $(BUILD)/lib/inject/sitecustomize.py $(PACKAGE:%=$(BUILD)/lib/%)
+FOLDERS := inject inject/__pycache__ python python/dyntrace python/dyntrace/__pycache__
 
 # $(call facts,PYTHON): "ok SOABI SUFFIX -isystem ...", or a sentence that says
 # why nothing can be built for it. See python/build_facts.py.
@@ -89,7 +95,7 @@ facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot b
 # The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags.
 define extension_rules
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
-$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/python/dyntrace
+$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
 $(BUILD)/obj-$(1)/%.o: src/%.c | $(BUILD)/obj-$(1)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
@@ -118,11 +124,11 @@ extensions: fit $(EXTENSIONS) $(MODULE)
 fit:
 	@if [ -n "$(UNFIT)" ]; then echo "$(UNFIT)" | tr ';' '\n' | sed -n 's/^ *\(..*\)/make: &/p' >&2; exit 1; fi
 
-$(BUILD)/lib/sitecustomize.py: python/sitecustomize.py | $(BUILD)/lib/python/dyntrace
-	cp $< $@
+$(BUILD)/lib/inject/sitecustomize.py: python/sitecustomize.py | $(BUILD)/lib/inject/__pycache__
+	$(INSTALL) -m 644 $< $@
 
-$(BUILD)/lib/python/dyntrace/%: python/dyntrace/% | $(BUILD)/lib/python/dyntrace
-	cp $< $@
+$(BUILD)/lib/python/dyntrace/%: python/dyntrace/% | $(BUILD)/lib/inject/__pycache__
+	$(INSTALL) -m 644 $< $@
 
 # ---- install ---------------------------------------------------------------
 
@@ -133,11 +139,11 @@ DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
 COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 install: all
-	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
-	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)
-	$(if $(PACKAGE),$(INSTALL) -d $(LIBDIR)/python/dyntrace && $(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace)
+	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
+	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
 	$(INSTALL) -m 644 README.md LICENSE $(wildcard docs/*.md) $(DOCDIR)

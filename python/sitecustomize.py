@@ -1,9 +1,11 @@
 """Loads dyntrace into an interpreter that `dyntrace run` started, then steps aside.
 
-Runs in: the traced process, while site.py starts up. A session's inject/ directory leads here and is the first
-entry of PYTHONPATH. Everything that shows it is undone before the program runs: the entry in sys.path, the
-variable in os.environ, this module in sys.modules. Then the user's own sitecustomize is imported in our place; if
-there is none, the ImportError is the one that site.py expects and ignores.
+Runs in: the traced process, while site.py starts up. The directory inject/ of the installation, where this lies, is an
+entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h). Everything that shows it is undone before the
+program runs: the entry in sys.path, the variables in os.environ, this module in sys.modules. Then the user's own
+sitecustomize is imported in our place; if there is none, the ImportError is the one that site.py expects and ignores.
+
+Daemons start interpreters long after the session: then nothing else is done here, and nothing is said.
 
 Any Python version may read this file, so its syntax is as old as can be.
 """
@@ -39,11 +41,11 @@ def _package(directory):
     return package
 
 
-def _start(inject):
-    library = os.path.dirname(os.path.realpath(__file__))
-    session = os.path.dirname(inject)
-    if not os.path.exists(os.path.join(session, "session")):
-        return  # not a session's inject/: somebody has the source tree on PYTHONPATH
+def _start(inject, session):
+    """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
+    if not os.path.isdir(session):
+        return "gone"
+    library = os.path.dirname(inject)
     if (3, 11) <= sys.version_info < (3, 15) and sys.implementation.name == "cpython":
         import _frozen_importlib
         import _frozen_importlib_external
@@ -54,32 +56,54 @@ def _start(inject):
             loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
             module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
             _imp.exec_dynamic(module)
-            sys.modules["_dyntrace"] = module
-            sys.modules["dyntrace"] = _package(os.path.join(library, "python", "dyntrace"))
-            module._start(session, os.path.dirname(os.__file__))
-            return
-    # The parent reads this name and tells the user; the program just runs.
-    note = open(os.path.join(session, "%d.unsupported" % os.getpid()), "w")
-    note.write("%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
-                                   sys.version_info[0], sys.version_info[1], sys.executable))
-    note.close()
+            package = _package(os.path.join(library, "python", "dyntrace"))
+            standard = os.path.dirname(os.__file__)
+            why = module._start(session, standard, inject)  # from here on calls of Python functions are recorded
+            if why not in ("gone", "over"):
+                sys.modules["_dyntrace"] = module
+                sys.modules["dyntrace"] = package
+            return why
+    _note(session, "%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
+                                       sys.version_info[0], sys.version_info[1], sys.executable))
+    return "unsupported"
+
+
+def _note(session, text):
+    """The parent reads this file and tells the user; the program just runs. Whether the directory is what it was when
+    the session was made is asked as in src/session_check.h."""
+    directory = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(directory)
+        if status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700:
+            name = "/proc/self/fd/%d/%d.unsupported" % (directory, os.getpid())
+            note = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            os.write(note, text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
+            os.close(note)
+    finally:
+        os.close(directory)
 
 
 def _hide(inject):
-    sys.path[:] = [entry for entry in sys.path if entry != inject]
-    sys.path_importer_cache.pop(inject, None)
-    data = getattr(os.environ, "_data", None)  # so that C's environment, which children inherit, keeps it
+    """Undo what shows us. The session that this process was to join, or None."""
+    ours = (inject, inject + "/")
+    sys.path[:] = [entry for entry in sys.path if entry not in ours]
+    for entry in ours:
+        sys.path_importer_cache.pop(entry, None)
+    data = getattr(os.environ, "_data", None)  # so that C's environment, which children inherit, keeps them
     if data is None:  # Python 2
         data = os.environ.data
-    key = "PYTHONPATH" if sys.version_info[0] == 2 else b"PYTHONPATH"
-    mine = inject if sys.version_info[0] == 2 else os.fsencode(inject)
+    encode = (lambda text: text) if sys.version_info[0] == 2 else os.fsencode
+    key, colon, empty = encode("PYTHONPATH"), encode(":"), encode("")
+    ours = [encode(entry) for entry in ours]
     value = data.get(key)
-    if value == mine and inject.endswith("-empty"):
-        data[key] = mine[:0]
-    elif value == mine:
+    if value == ours[0]:
         del data[key]
-    elif value is not None and value.startswith(mine + (":" if sys.version_info[0] == 2 else b":")):
-        data[key] = value[len(mine) + 1:]
+    elif value == ours[1]:
+        data[key] = empty
+    elif value is not None:
+        data[key] = colon.join([entry for entry in value.split(colon) if entry not in ours])
+    session = data.pop(encode("DYNTRACE_SESSION"), None)
+    return session if session is None or isinstance(session, str) else os.fsdecode(session)
 
 
 def _uncache():
@@ -95,10 +119,11 @@ def _uncache():
 
 
 _inject = os.path.dirname(os.path.abspath(__file__))
-_hide(_inject)
+_session = _hide(_inject)
 _uncache()
 try:
-    _start(_inject)
+    if _session:
+        _start(_inject, _session)
 except Exception:  # never the program's trouble
     pass
 sys.modules.pop("sitecustomize", None)

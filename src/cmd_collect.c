@@ -59,7 +59,7 @@ done:
 static int run(int argc, char **argv)
 {
     struct session_options options = {.frames = SESSION_ALL, .torch = SESSION_TORCH_AUTO};
-    struct session session = {.lock = -1};
+    struct session session = SESSION_CLOSED;
     const char *file = NULL;
     char path[PATH_MAX], here[PATH_MAX / 2];
     bool force = false;

@@ -25,6 +25,7 @@
 
 #include "collector.h"
 #include "command.h"
+#include "inject.h"
 #include "json.h"
 #include "launch.h"
 #include "live.h"
@@ -502,21 +503,54 @@ static void signals_catch(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
+static char inject[PATH_MAX + 80]; /* where sitecustomize.py lies: inject.h */
+
+/* 0, or -1 after saying why interpreters will not find it. */
+static int inject_find(void)
+{
+    const char *library = command_library_directory();
+    char *file = NULL;
+    int result = -1;
+
+    snprintf(inject, sizeof inject, "%s/inject", library);
+    if (asprintf(&file, "%s/sitecustomize.py", inject) < 0)
+        return -1;
+    if (access(file, R_OK))
+        say_error("%s: not there: run `make`, or reinstall dyntrace", file);
+    else if (strchr(library, ':'))
+        say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else", library);
+    else
+        result = 0;
+    free(file);
+    return result;
+}
+
+/* Can every user of this machine read what an interpreter needs of us? */
+static bool inject_is_for_all(void)
+{
+    char path[sizeof inject];
+    struct stat status;
+
+    memcpy(path, inject, sizeof path);
+    for (char *end = path + strlen(path); end > path; end = strrchr(path, '/')) {
+        *end = 0;
+        if (stat(path, &status) || !(status.st_mode & S_IXOTH))
+            return false;
+    }
+    return true;
+}
+
 /* In the child: become the command. Does not return. */
 static void command_start(const struct session *session, const struct target *t, int orders, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
-    const char *paths = getenv("PYTHONPATH");
-    char *value = NULL;
     int error;
 
     if (session) {
         if (write(orders, &order, sizeof order) != sizeof order) {
             /* The collector is gone already: the command runs all the same. */
         }
-        if (asprintf(&value, "%s/inject%s%s", session->directory, !paths ? "" : *paths ? ":" : RING_EMPTY_SUFFIX,
-                     paths ? paths : "") > 0)
-            setenv("PYTHONPATH", value, 1);
+        inject_environment(inject, session->directory);
     }
     live_command(&live);
     execv(t->path, t->argv);
@@ -661,7 +695,8 @@ static void say_result(const struct session *session, const struct options *o, c
                   said->unsupported);
     else if (!said->processes && o->session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
-                  "-I, -E or -S, which you would have to leave out");
+                  "-I, -E or -S, which you would have to leave out%s%s%s", inject_is_for_all() ? "" : ", or as a user who cannot read ",
+                  inject_is_for_all() ? "" : inject, inject_is_for_all() ? "" : ": install dyntrace where that user can");
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
     if (terminal && said->losses)
@@ -685,7 +720,7 @@ static int run_untraced(const struct target *t)
 
 static int record(const struct options *o, const struct target *t, int argc, char **argv)
 {
-    struct session session = {.lock = -1};
+    struct session session = SESSION_CLOSED;
     struct collector_result *said = calloc(1, sizeof *said);
     struct collector_order order = {.what = ORDER_ENDED};
     char *trace = trace_path(o, t), *command = json_command(argc, argv);
@@ -698,7 +733,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     if (t->python)
         probe_start(&probe, t->path);
     recover_all_quietly();
-    if (!trace || !command || !said || session_create(&session, trace, &o->session))
+    if (!trace || !command || !said || inject_find() || session_create(&session, trace, &o->session))
         goto done;
     if (frames_file_free(trace, session.frames) || recorder_create(trace, session.frames, o->force, &first, &root))
         goto done;
@@ -729,7 +764,8 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         memcpy(directory, session.directory, sizeof directory);
         say_error("the collector was killed; finishing the trace from what it left");
         session_close(&session);
-        if (session_open(&session, directory, &busy) || collector_recover(&session, pid, order.status, said)) {
+        if (session_open(&session, directory, &busy) || strcmp(session.trace, trace) ||
+            collector_recover(&session, pid, order.status, said)) {
             say_error("%s", said->error[0] ? said->error : "the session cannot be opened; try `dyntrace fsck --recover`");
             session.directory[0] = 0; /* keep it for another try */
             goto done;

@@ -261,7 +261,7 @@ static bool process_new(struct run *run, const char *name, bool spill)
         return true;
     }
     guarded = 1;
-    t = traced_open(c, spill ? c->session->spill : c->session->directory, name, &retry);
+    t = traced_open(c, spill ? SESSION_SPILL : SESSION_MAIN, name, &retry);
     guarded = 0;
     if (!t)
         return !retry;
@@ -291,8 +291,7 @@ static bool process_new(struct run *run, const char *name, bool spill)
 static void note_new(struct run *run, const char *name)
 {
     struct collector *c = &run->c;
-    const char *path = session_path(c->session, name);
-    int pid = atoi(name), fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
     char text[256] = "", cause[400];
     ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 
@@ -715,7 +714,7 @@ int collector_run(struct session *session, int orders, int result_pipe, const ch
         error = strerror(errno);
         goto err;
     }
-    if (strcmp(session->spill, session->directory))
+    if (session->place[SESSION_SPILL] >= 0)
         spill_watch = inotify_add_watch(run.watch, session->spill, IN_CREATE);
     c->command = calloc(1, sizeof *c->command);
     if (!c->command) {
@@ -781,9 +780,9 @@ static void recover_processes(struct run *run)
     struct left_file *files = NULL;
     size_t count = 0;
 
-    for (int spill = 0; spill < 1 + (strcmp(session->spill, session->directory) != 0); spill++) {
-        const char *path = spill ? session->spill : session->directory;
-        DIR *directory = opendir(path);
+    for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
+        int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *directory = again >= 0 ? fdopendir(again) : NULL;
         struct dirent *entry;
         while (directory && (entry = readdir(directory))) {
             struct process_file header;
@@ -791,12 +790,12 @@ static void recover_processes(struct run *run)
             int fd;
             if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= sizeof files->name)
                 continue;
-            fd = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+            fd = session_file(session, (enum session_place)place, entry->d_name, O_RDONLY);
             more = realloc(files, (count + 1) * sizeof *files);
             if (more)
                 files = more;
             if (more && fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header) {
-                files[count] = (struct left_file){.born = header.born_clock, .spill = spill};
+                files[count] = (struct left_file){.born = header.born_clock, .spill = place == SESSION_SPILL};
                 memcpy(files[count++].name, entry->d_name, strlen(entry->d_name) + 1);
             }
             if (fd >= 0)
@@ -804,6 +803,8 @@ static void recover_processes(struct run *run)
         }
         if (directory)
             closedir(directory);
+        else if (again >= 0)
+            close(again);
     }
     qsort(files, count, sizeof *files, by_birth);
     for (size_t i = 0; i < count; i++)

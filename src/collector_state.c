@@ -31,7 +31,7 @@ static void *map_part(int fd, off_t at, size_t bytes)
 
 static int file_open(const struct session *session, const char *name, bool resume)
 {
-    return open(session_path(session, name), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (resume ? 0 : O_CREAT | O_EXCL), 0600);
+    return session_file(session, SESSION_MAIN, name, O_RDWR | (resume ? 0 : O_CREAT | O_EXCL));
 }
 
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)

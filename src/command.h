@@ -21,7 +21,7 @@ extern const struct command command_run, command_collect, command_report, comman
 extern const struct command command_tui, command_check, command_export, command_merge, command_diff, command_import;
 
 /* Where this program's data lies (the extensions, sitecustomize): "build/lib"
- * beside an uninstalled program, else PREFIX/lib/dyntrace. Owned by the callee. */
+ * beside an uninstalled program, else PREFIX/lib/dyntrace. No symlinks in it. Owned by the callee. */
 const char *command_library_directory(void);
 
 #define DYNTRACE_VERSION "0.1.0"

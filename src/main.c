@@ -19,8 +19,8 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 const char *command_library_directory(void)
 {
-    static char path[PATH_MAX + 32];
-    char self[PATH_MAX], *slash;
+    static char path[PATH_MAX + 64];
+    char self[PATH_MAX], place[PATH_MAX + 64], *real, *slash;
     ssize_t length;
 
     if (path[0])
@@ -33,11 +33,11 @@ const char *command_library_directory(void)
     if (slash)
         *slash = 0;
     /* In place: build/dyntrace with build/lib beside it. Installed: PREFIX/bin. */
-    snprintf(path, sizeof path, "%s/lib/sitecustomize.py", self);
-    if (access(path, R_OK) == 0)
-        snprintf(path, sizeof path, "%s/lib", self);
-    else
-        snprintf(path, sizeof path, "%s/../lib/dyntrace", self);
+    snprintf(place, sizeof place, "%s/lib/inject/sitecustomize.py", self);
+    snprintf(place, sizeof place, access(place, F_OK) ? "%s/../lib/dyntrace" : "%s/lib", self);
+    real = realpath(place, NULL);
+    snprintf(path, sizeof path, "%s", real ? real : place);
+    free(real);
     return path;
 }
 

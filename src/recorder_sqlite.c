@@ -799,6 +799,32 @@ done:
     return -1;
 }
 
+/* Is PATH a regular file of this user's, and no link to one? */
+static bool is_own_file(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+}
+
+bool recorder_is_of(const char *live, const char *frames, const char *session)
+{
+    const char *const paths[] = {live, frames};
+    bool named = false;
+
+    /* Until the two change places the trace names its session, after that what was the trace. */
+    for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
+        sqlite3 *db = NULL;
+        sqlite3_stmt *statement = NULL;
+        named = sqlite3_open_v2(paths[i], &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+                sqlite3_prepare_v2(db, "SELECT 1 FROM meta WHERE key = 'session' AND value = ?", -1, &statement, NULL) == SQLITE_OK &&
+                sqlite3_bind_text(statement, 1, session, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+        sqlite3_finalize(statement);
+        sqlite3_close(db);
+    }
+    return named;
+}
+
 bool recorder_finished(const char *path)
 {
     sqlite3 *db = NULL;

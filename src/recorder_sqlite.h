@@ -127,6 +127,9 @@ int recorder_mend(const char *path, uint64_t *frames);
  * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
  * (static). LIVE stays as it is when that fails. */
 int recorder_join(const char *live, const char *frames, const char *state, const char **error);
+/* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever is told their names by a session
+ * asks before it writes to them. */
+bool recorder_is_of(const char *live, const char *frames, const char *session);
 /* Is PATH a whole trace? (A kill may come between any two steps of the above.) */
 bool recorder_finished(const char *path);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */

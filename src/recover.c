@@ -7,12 +7,14 @@
  * collector_recover carries on from there. */
 #include "recover.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "collector.h"
+#include "recorder_sqlite.h"
 #include "say.h"
 #include "session.h"
 
@@ -35,8 +37,10 @@ static void visit(const char *directory, void *context)
     }
     if (r->trace && strcmp(r->trace, session.trace))
         goto done;
-    if (access(session.trace, F_OK) || access(session.frames, F_OK) || access(session_path(&session, "state"), F_OK)) {
-        /* The trace was deleted, or the collector died before it recorded anything. */
+    if (!recorder_is_of(session.trace, session.frames, session.directory) ||
+        faccessat(session.place[SESSION_MAIN], "state", F_OK, 0)) {
+        /* The trace was deleted or replaced, the collector died before it recorded anything, or the session's file was
+         * written over: nothing that is not this recording's is touched. */
         session_remove(&session);
         goto done;
     }

@@ -2,12 +2,11 @@
  *
  * Runs in: the traced process (writes) and the collector (reads).
  *
- * `dyntrace run` makes one session directory, readable by its owner only:
+ * `dyntrace run` makes one session directory, readable by its owner only, which DYNTRACE_SESSION names (inject.h) and
+ * which is checked by whoever opens it (session_check.h):
  *
  *     session             struct session_file: what to record, which clock
  *     collector.lock      flock'ed by the collector as long as it lives
- *     inject/             sitecustomize.py; PYTHONPATH leads here,
- *     inject-empty/       or here, if it was set to nothing before
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
  *     state, window       the collector's own, so that its death loses nothing
  *
@@ -64,7 +63,6 @@ enum {
     RING_LINE = 128,      /* two cache lines: the pair prefetcher fetches both */
     RING_HEADER = 4096,   /* struct ring, padded to a page */
 };
-#define RING_EMPTY_SUFFIX "-empty"
 #define RING_SESSION_MAGIC "DYNSESS"
 #define RING_PROCESS_MAGIC "DYNPROC"
 #define RING_CLOCK_MASK ((UINT64_C(1) << RING_CLOCK_BITS) - 1)
@@ -214,7 +212,7 @@ struct session_file {
     uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
     _Atomic uint32_t closed;     /* 1: no more recording; producers stop */
     uint32_t torch;              /* enum session_torch */
-    char text[];                 /* fallback directory\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
+    char text[];                 /* second directory for rings, of the same name, or ""\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
 };
 
 #endif

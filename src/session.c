@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "command.h"
 #include "say.h"
+#include "session_check.h"
 
 enum {
     RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
@@ -29,12 +30,9 @@ enum {
 
 static const char shared_memory[] = "/dev/shm";
 
-const char *session_path(const struct session *s, const char *name)
+int session_file(const struct session *s, enum session_place place, const char *name, int flags)
 {
-    static char path[sizeof s->directory + 300];
-
-    snprintf(path, sizeof path, "%s/%s", s->directory, name);
-    return path;
+    return session_open_file(s->place[place], name, flags);
 }
 
 enum session_clock session_clock_choose(void)
@@ -70,18 +68,62 @@ enum session_clock session_clock_choose(void)
 #endif
 }
 
-static int directory_make(char *path, size_t room, const char *base)
+/* Can sessions be made in directory PATH? */
+static bool is_usable(const char *path)
 {
-    snprintf(path, room, "%s/dyntrace-%u-XXXXXX", base, (unsigned)getuid());
-    return mkdtemp(path) ? 0 : -1;
+    struct stat status;
+
+    return *path == '/' && strlen(path) <= 200 && access(path, W_OK | X_OK) == 0 && stat(path, &status) == 0 &&
+           session_check_parent(&status);
 }
 
 bool session_has_room(const char *path)
 {
     struct statvfs status;
 
-    return access(path, W_OK | X_OK) == 0 && statvfs(path, &status) == 0 &&
-           (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM && !strchr(path, ':');
+    return is_usable(path) && statvfs(path, &status) == 0 && (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
+}
+
+static const char *temporary_directory(void)
+{
+    const char *named = getenv("TMPDIR");
+
+    return named && is_usable(named) ? named : "/tmp";
+}
+
+/* Make PATH's last six characters a name that is free, and open it. Its descriptor, or -1 with errno. */
+static int directory_make(char *path, size_t room, const char *base)
+{
+    int fd;
+
+    snprintf(path, room, "%s/dyntrace-%u-XXXXXX", base, (unsigned)geteuid());
+    if (!mkdtemp(path))
+        return -1;
+    fd = session_open_directory(path);
+    if (fd < 0) {
+        rmdir(path);
+        errno = EPERM;
+    }
+    return fd;
+}
+
+/* The two directories. They have one name, so that the second is known by the first's. */
+static int directories_make(struct session *s)
+{
+    const char *temporary = temporary_directory();
+
+    if (session_has_room(shared_memory))
+        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, shared_memory);
+    if (s->place[SESSION_MAIN] < 0) {
+        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, temporary);
+        return s->place[SESSION_MAIN] < 0 ? -1 : 0;
+    }
+    snprintf(s->spill, sizeof s->spill, "%.200s/%.50s", temporary, session_check_base(s->directory));
+    if (mkdir(s->spill, 0700) == 0)
+        s->place[SESSION_SPILL] = session_open_directory(s->spill);
+    if (s->place[SESSION_SPILL] < 0)
+        s->spill[0] = 0;
+    return 0;
 }
 
 /* Write the session file and map it. */
@@ -97,7 +139,7 @@ static int file_make(struct session *s, const struct session_options *o)
         errno = E2BIG;
         return -1;
     }
-    fd = open(session_path(s, "session"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return -1;
     s->file = posix_fallocate(fd, 0, (off_t)bytes) ? MAP_FAILED
@@ -111,6 +153,7 @@ static int file_make(struct session *s, const struct session_options *o)
     memcpy(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic);
     s->file->format = RING_FORMAT;
     s->file->bytes = (uint32_t)bytes;
+    s->bytes = bytes;
     s->file->clock = session_clock_choose();
     s->file->frames = o->frames;
     s->file->max_depth = o->max_depth;
@@ -131,53 +174,32 @@ static int file_make(struct session *s, const struct session_options *o)
 
 int session_create(struct session *s, const char *trace, const struct session_options *options)
 {
-    char target[PATH_MAX + 64];
-    const char *temporary = getenv("TMPDIR");
-    int fd;
-
-    *s = (struct session){.lock = -1};
+    *s = SESSION_CLOSED;
     snprintf(s->trace, sizeof s->trace, "%s", trace);
     snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
-    if (!temporary || *temporary != '/' || strlen(temporary) > 200 || strchr(temporary, ':') || access(temporary, W_OK | X_OK))
-        temporary = "/tmp";
-    if ((!session_has_room(shared_memory) || directory_make(s->directory, sizeof s->directory, shared_memory)) &&
-        directory_make(s->directory, sizeof s->directory, temporary)) {
-        say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with room", temporary,
-                  strerror(errno));
+    if (directories_make(s)) {
+        say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with room that is yours, or has "
+                  "its sticky bit set", temporary_directory(), strerror(errno));
         s->directory[0] = 0;
         return -1;
     }
-    if (directory_make(s->spill, sizeof s->spill, temporary))
-        snprintf(s->spill, sizeof s->spill, "%s", s->directory);
-    snprintf(target, sizeof target, "%s/sitecustomize.py", command_library_directory());
-    if (access(target, R_OK)) {
-        say_error("%s: not there: run `make`, or reinstall dyntrace", target);
-        goto err;
-    }
-    fd = -1;
-    if (mkdir(session_path(s, "inject"), 0700) == 0 && mkdir(session_path(s, "inject" RING_EMPTY_SUFFIX), 0700) == 0 &&
-        symlink(target, session_path(s, "inject/sitecustomize.py")) == 0 &&
-        symlink(target, session_path(s, "inject" RING_EMPTY_SUFFIX "/sitecustomize.py")) == 0)
-        fd = open(session_path(s, "collector.lock"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    s->lock = fd;
+    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR | O_CREAT | O_EXCL);
     /* Locked before there is a session file, or another `run` would take this
      * for a session whose collector was killed. */
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || file_make(s, options)) {
+    if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
         say_error("%s: cannot set up the recording: %s", s->directory, strerror(errno));
-        goto err;
+        session_remove(s);
+        session_close(s);
+        return -1;
     }
     return 0;
-err:
-    session_remove(s);
-    session_close(s);
-    return -1;
 }
 
 /* Hold the lock of a session that is left. A traced process that asks whether
  * its collector lives holds it for a moment, hence the patience. */
 static int session_lock(struct session *s)
 {
-    int fd = open(session_path(s, "collector.lock"), O_RDWR | O_CLOEXEC);
+    int fd = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
 
     if (fd < 0)
         return -1;
@@ -192,103 +214,120 @@ static int session_lock(struct session *s)
     return 0;
 }
 
+/* Map the session file that is there. False: it is not one. */
+static bool file_map(struct session *s)
+{
+    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
+    struct stat status;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX) {
+        s->bytes = (size_t)status.st_size;
+        s->file = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    close(fd);
+    if (s->file == MAP_FAILED)
+        s->file = NULL;
+    if (s->file && (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
+                    s->file->bytes != s->bytes || ((char *)s->file)[s->bytes - 1])) {
+        munmap(s->file, s->bytes);
+        s->file = NULL;
+    }
+    return s->file;
+}
+
 int session_open(struct session *s, const char *directory, bool *busy)
 {
-    struct stat status;
-    const char *text;
-    int fd;
+    const char *text, *end;
 
     *busy = false;
-    *s = (struct session){.lock = -1};
+    *s = SESSION_CLOSED;
     if (strlen(directory) >= sizeof s->directory)
         return -1;
     snprintf(s->directory, sizeof s->directory, "%s", directory);
-    fd = open(session_path(s, "session"), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &status) == 0 && status.st_uid == getuid() && status.st_size > (off_t)sizeof *s->file &&
-        status.st_size <= SESSION_FILE_MAX)
-        s->file = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (!s->file || s->file == MAP_FAILED) {
-        s->file = NULL;
-        return -1;
-    }
-    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
-        s->file->bytes != status.st_size || ((char *)s->file)[status.st_size - 1]) {
-        munmap(s->file, (size_t)status.st_size);
-        s->file = NULL;
-        return -1;
-    }
+    s->place[SESSION_MAIN] = session_open_directory(directory);
+    if (s->place[SESSION_MAIN] < 0 || !file_map(s))
+        goto err;
     text = s->file->text; /* the last byte is 0, so the strings end within the file */
-    snprintf(s->spill, sizeof s->spill, "%s", text);
+    end = (char *)s->file + s->bytes;
+    if (strlen(text) < sizeof s->spill && !strcmp(session_check_base(text), session_check_base(directory)))
+        s->place[SESSION_SPILL] = session_open_directory(text);
+    if (s->place[SESSION_SPILL] >= 0)
+        snprintf(s->spill, sizeof s->spill, "%s", text);
     text += strlen(text) + 1;
-    snprintf(s->trace, sizeof s->trace, "%s", text < (char *)s->file + status.st_size ? text : "");
+    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
     if (session_lock(s)) {
         *busy = true;
-        session_close(s);
-        return -1;
+        goto err;
     }
     return 0;
+err:
+    session_close(s);
+    return -1;
 }
 
-static void directory_remove(const char *path)
+/* Delete what is in the directory that FD is, then itself. There are only files in it. */
+static void directory_remove(const char *path, int fd)
 {
-    DIR *directory = opendir(path);
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = again >= 0 ? fdopendir(again) : NULL;
     struct dirent *entry;
-    char name[600];
 
-    while (directory && (entry = readdir(directory))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-            continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (unlink(name) && (errno == EISDIR || errno == EPERM))
-            directory_remove(name);
-    }
+    while (directory && (entry = readdir(directory)))
+        unlinkat(fd, entry->d_name, 0); /* not ".", not "..": those are directories */
     if (directory)
         closedir(directory);
-    rmdir(path);
+    else if (again >= 0)
+        close(again);
+    rmdir(path); /* what lies there now, if that is empty */
 }
 
 void session_remove(struct session *s)
 {
     if (!s->directory[0])
         return;
-    /* The spill directory's name comes from a file: only one of ours is removed. */
-    if (strcmp(s->spill, s->directory) && strstr(s->spill, "/dyntrace-"))
-        directory_remove(s->spill);
-    directory_remove(s->directory);
+    if (s->file) /* who lives on must not look for it by its name */
+        atomic_store(&s->file->closed, 1);
+    if (s->place[SESSION_SPILL] >= 0)
+        directory_remove(s->spill, s->place[SESSION_SPILL]);
+    if (s->place[SESSION_MAIN] >= 0)
+        directory_remove(s->directory, s->place[SESSION_MAIN]);
     s->directory[0] = 0;
 }
 
 void session_close(struct session *s)
 {
+    for (int i = 0; i < SESSION_PLACES; i++) {
+        if (s->place[i] >= 0)
+            close(s->place[i]);
+        s->place[i] = -1;
+    }
     if (s->lock >= 0)
         close(s->lock);
     if (s->file)
-        munmap(s->file, s->file->bytes);
+        munmap(s->file, s->bytes);
     s->lock = -1;
     s->file = NULL;
 }
 
 void session_each(void (*visit)(const char *directory, void *context), void *context)
 {
-    const char *temporary = getenv("TMPDIR"), *bases[] = {shared_memory, temporary && *temporary == '/' ? temporary : "/tmp"};
-    char prefix[64];
+    const char *bases[] = {shared_memory, temporary_directory()};
 
-    snprintf(prefix, sizeof prefix, "dyntrace-%u-", (unsigned)getuid());
     for (int i = 0; i < 2; i++) {
         DIR *directory = opendir(bases[i]);
         struct dirent *entry;
         while (directory && (entry = readdir(directory))) {
             char path[600];
-            struct stat status;
-            if (strncmp(entry->d_name, prefix, strlen(prefix)))
-                continue;
+            int fd;
             snprintf(path, sizeof path, "%s/%s", bases[i], entry->d_name);
-            if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid())
-                visit(path, context);
+            fd = session_open_directory(path);
+            if (fd < 0)
+                continue;
+            close(fd);
+            visit(path, context);
         }
         if (directory)
             closedir(directory);

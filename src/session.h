@@ -24,19 +24,26 @@ struct session_options {
     uint32_t glob_count;
 };
 
+enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };
+
 struct session {
     char directory[256];         /* "" = none */
-    char spill[256];             /* second place for rings, when the first is full */
+    char spill[256];             /* second place for rings, when the first is full, of the same name; "" = none */
+    int place[SESSION_PLACES];   /* the two, opened; -1 = not there */
     char trace[PATH_MAX];        /* the database, absolute */
     char frames[PATH_MAX + 8];   /* its frames while recording: "TRACE-frames" */
-    struct session_file *file;   /* shared */
+    struct session_file *file;   /* shared, and in reach of the program */
+    size_t bytes;                /* mapped of it */
     int lock;                    /* descriptor that holds the lock, -1 = not held */
 };
+
+#define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})
 
 /* Make a session for TRACE (absolute) and hold its lock, which goes over to the
  * collector by fork. Prints what is wrong; 0 or -1. */
 int session_create(struct session *s, const char *trace, const struct session_options *options);
-/* Open and lock one that is left. -1: not a session, or its collector lives (*BUSY). Prints nothing. */
+/* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
+ * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Delete everything but the trace. */
 void session_remove(struct session *s);
@@ -50,7 +57,7 @@ enum session_clock session_clock_choose(void);
 /* Is there room for rings in directory PATH, and may we write there? */
 bool session_has_room(const char *path);
 
-/* "DIRECTORY/NAME" in a buffer of the callee's, good until the next call. */
-const char *session_path(const struct session *s, const char *name);
+/* Open one of its files, as session_open_file() does. */
+int session_file(const struct session *s, enum session_place place, const char *name, int flags);
 
 #endif

@@ -385,7 +385,7 @@ static void inherit(struct traced *t)
         memcpy(t->signatures, parent->signatures, signatures * sizeof *t->signatures);
 }
 
-struct traced *traced_open(struct collector *c, const char *directory, const char *name, bool *retry)
+struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
     struct traced *t = calloc(1, sizeof *t);
@@ -397,8 +397,7 @@ struct traced *traced_open(struct collector *c, const char *directory, const cha
     t->collector = c;
     t->pidfd = -1;
     snprintf(t->name, sizeof t->name, "%s", name);
-    snprintf(t->path, sizeof t->path, "%s/%s", directory, name);
-    t->fd = open(t->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    t->fd = session_file(c->session, place, name, O_RDWR);
     t->file = t->fd >= 0 ? map_file(t, 0, HEADER_BYTES) : NULL;
     if (!t->file || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
         *retry = t->fd >= 0;

@@ -25,7 +25,6 @@ struct traced {
     struct traced *next;
     struct collector *collector;  /* borrowed */
     char name[64];                /* of its file */
-    char path[512];
     int fd;                       /* its file; owned */
     uint64_t file_bytes;          /* as last seen */
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
@@ -71,9 +70,9 @@ uint32_t traced_shim_entry(void *context, uint32_t local);
 void traced_shim_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id);
 void traced_shim_decision(void *context, const struct decode_decision *decision);
 
-/* Open the file NAME in DIRECTORY. NULL with *RETRY: not whole yet. NULL without:
+/* Open the session's file NAME. NULL with *RETRY: not whole yet. NULL without:
  * not a process file (the reason is recorded as a loss). */
-struct traced *traced_open(struct collector *c, const char *directory, const char *name, bool *retry);
+struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry);
 /* Take everything it has written; returns words taken, *FULLEST = share of a
  * ring that was in use, in 1/256. */
 size_t traced_drain(struct traced *t, unsigned *fullest);

@@ -90,9 +90,11 @@ struct tracer {
 struct tracer_process {
     const struct session_file *session;  /* shared, read only; NULL: not started */
     struct process_file *file;           /* shared; NULL: could not be made */
-    char session_directory[256], inject_directory[272];
+    char session_directory[256];
+    char spill_directory[256];           /* where rings go when that is full; "" = none */
+    char *inject_directory;              /* where sitecustomize.py lies: inject.h; owned */
     char file_name[64];                  /* within the directory it lies in */
-    char file_path[512];
+    const char *file_directory;          /* session_directory or spill_directory */
     _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us */
     _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
     bool recording;                      /* frames go to a ring */
@@ -117,7 +119,7 @@ void tracer_rehook(void);
 void tracer_record(bool on);
 
 /* tracer_ring.c. All are slow paths; they keep the pending exception. */
-int tracer_open_session(const char *directory);  /* 0, or -1: not recording */
+const char *tracer_open_session(const char *directory); /* NULL, or why this process is not recorded (static) */
 void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
 struct tracer *tracer_attach(compat_frame *frame);
@@ -161,7 +163,8 @@ void tracer_stack_release(struct tracer *t);
 void torch_attach(bool late);
 
 /* tracer_exec.c */
-void tracer_follow_children(void);
+/* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
+void tracer_follow_children(const char *inject);
 
 /* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of type attributes
  * (4,096 places, chosen by the string's address) would keep it where an attribute of the program was. */

@@ -2,18 +2,20 @@
  *
  * Runs in: the traced process.
  *
- * The program does not see our PYTHONPATH in os.environ, so it may hand a child
- * an environment without it, or overwrite the one that C sees. The few built-in
- * functions that start a program are therefore changed in place: the function
- * object stays the same object, with the same name and text; only where it
- * leads is ours. It adds our directory to the child's PYTHONPATH and goes on to
- * the original. The child's sitecustomize takes it out again.
+ * The program does not see our variables (inject.h) in os.environ, so it may hand
+ * a child an environment without them, or overwrite the one that C sees. The few
+ * built-in functions that start a program are therefore changed in place: the
+ * function object stays the same object, with the same name and text; only where
+ * it leads is ours. It adds our variables to the child's environment and goes on to
+ * the original. The child's sitecustomize takes them out again.
  *
  * The caller's own environment object is never changed: a copy is passed. */
 #include "tracer.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "inject.h"
 
 #define P tracer_process
 
@@ -53,71 +55,82 @@ static struct followed followed[] = {
 ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
 
-/* True when PATHS (colon separated) begins with our directory. */
-static bool leads_to_us(const char *paths)
+/* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
+static const char *value_in(PyObject *entry, const char *name)
 {
-    size_t length = strlen(P.inject_directory);
+    size_t length = strlen(name);
+    const char *text = PyBytes_Check(entry) ? PyBytes_AS_STRING(entry) : "";
 
-    return !strncmp(paths, P.inject_directory, length) &&
-           (!paths[length] || paths[length] == ':' || !strcmp(paths + length, RING_EMPTY_SUFFIX));
+    return !strncmp(text, name, length) && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-/* "PYTHONPATH=ours[:PATHS]", to be freed by the caller. PATHS may be NULL (unset).
- * An empty one is not an entry of its own to Python, hence the second directory. */
-static char *with_us(const char *paths)
+/* Put "NAME=VALUE" into LIST in place of the first that names it. */
+static int list_set(PyObject *list, const char *name, const char *value)
 {
-    const char *join = !paths ? "" : *paths ? ":" : RING_EMPTY_SUFFIX;
-    char *entry = NULL;
+    PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
+    Py_ssize_t at = 0;
+    int result;
 
-    if (asprintf(&entry, "PYTHONPATH=%s%s%s", P.inject_directory, join, paths ? paths : "") < 0)
-        return NULL;
-    return entry;
-}
-
-/* The C environment, which children that name none inherit. */
-static void mend_environ(void)
-{
-    const char *paths = getenv("PYTHONPATH");
-    char *entry;
-
-    if (paths && leads_to_us(paths))
-        return;
-    entry = with_us(paths);
-    if (entry)
-        setenv("PYTHONPATH", strchr(entry, '=') + 1, 1);
-    free(entry);
+    if (!entry)
+        return -1;
+    while (at < PyList_GET_SIZE(list) && !value_in(PyList_GET_ITEM(list, at), name))
+        at++;
+    if (at < PyList_GET_SIZE(list))
+        return PyList_SetItem(list, at, entry);
+    result = PyList_Append(list, entry);
+    Py_DECREF(entry);
+    return result;
 }
 
 /* A copy of a list of b"NAME=value", mended. New reference, or NULL with no
  * exception set: pass the caller's own. */
 static PyObject *mend_list(PyObject *list)
 {
-    PyObject *copy = PySequence_List(list), *entry = NULL;
-    Py_ssize_t at = -1;
-    char *text = NULL;
+    PyObject *copy = PySequence_List(list);
+    const char *old = NULL;
+    char *paths = NULL;
 
-    if (!copy)
-        goto err;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(copy) && at < 0; i++) {
-        PyObject *item = PyList_GET_ITEM(copy, i);
-        if (PyBytes_Check(item) && !strncmp(PyBytes_AS_STRING(item), "PYTHONPATH=", 11))
-            at = i;
+    for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(copy) && !old; i++)
+        old = value_in(PyList_GET_ITEM(copy, i), INJECT_PATHS);
+    paths = copy ? inject_paths(P.inject_directory, old) : NULL;
+    if (!paths || list_set(copy, INJECT_PATHS, paths) || list_set(copy, INJECT_SESSION, P.session_directory)) {
+        PyErr_Clear();
+        Py_CLEAR(copy);
     }
-    if (at >= 0 && leads_to_us(PyBytes_AS_STRING(PyList_GET_ITEM(copy, at)) + 11))
-        return copy;
-    text = with_us(at < 0 ? NULL : PyBytes_AS_STRING(PyList_GET_ITEM(copy, at)) + 11);
-    entry = text ? PyBytes_FromString(text) : NULL;
-    if (!entry || (at < 0 ? PyList_Append(copy, entry) : PyList_SetItem(copy, at, Py_NewRef(entry))))
-        goto err;
-    Py_DECREF(entry);
-    free(text);
+    free(paths);
     return copy;
-err:
-    PyErr_Clear();
-    Py_XDECREF(copy);
-    Py_XDECREF(entry);
-    free(text);
-    return NULL;
+}
+
+/* Set NAME, which may be there as str or as bytes. */
+static int mapping_set(PyObject *mapping, const char *name, const char *value)
+{
+    PyObject *key = PyBytes_FromString(name), *text = PyUnicode_DecodeFSDefault(value);
+    int result = -1;
+
+    if (key && PyDict_GetItemWithError(mapping, key) == NULL && !PyErr_Occurred())
+        Py_SETREF(key, PyUnicode_FromString(name));
+    if (key && text)
+        result = PyDict_SetItem(mapping, key, text);
+    Py_XDECREF(key);
+    Py_XDECREF(text);
+    return result;
+}
+
+/* The value of NAME as bytes, a new reference; NULL: not there, or with an exception. */
+static PyObject *mapping_get(PyObject *mapping, const char *name)
+{
+    PyObject *key = PyUnicode_FromString(name), *value = NULL, *bytes = NULL;
+
+    if (key)
+        value = PyDict_GetItemWithError(mapping, key);
+    if (!value && !PyErr_Occurred()) {
+        Py_XSETREF(key, PyBytes_FromString(name));
+        value = key ? PyDict_GetItemWithError(mapping, key) : NULL;
+    }
+    if (value && !PyUnicode_FSConverter(value, &bytes))
+        bytes = NULL;
+    Py_XDECREF(key);
+    return bytes;
 }
 
 /* The same for a mapping of names to values, str or bytes. It is read as the
@@ -125,50 +138,30 @@ err:
  * program's code. The original then reads our copy. */
 static PyObject *mend_mapping(PyObject *mapping)
 {
-    PyObject *copy = PyDict_New(), *paths = NULL, *name = NULL, *value = NULL, *fresh = NULL;
+    PyObject *copy = PyDict_New(), *old = NULL;
     PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
-    char *text = NULL;
-    const char *old = NULL;
+    char *paths = NULL;
+    bool mended = false;
 
     if (!copy || !keys || !values || PyList_GET_SIZE(keys) != PyList_GET_SIZE(values))
-        goto err;
+        goto done;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++)
         if (PyDict_SetItem(copy, PyList_GET_ITEM(keys, i), PyList_GET_ITEM(values, i)))
-            goto err;
-    name = PyUnicode_FromString("PYTHONPATH");
-    paths = name ? PyDict_GetItem(copy, name) : NULL; /* borrowed */
-    if (!paths) {
-        PyObject *bytes = PyBytes_FromString("PYTHONPATH");
-        paths = bytes ? PyDict_GetItem(copy, bytes) : NULL;
-        if (paths) {
-            Py_SETREF(name, bytes);
-        } else {
-            Py_XDECREF(bytes);
-        }
-    }
-    if (paths) {
-        if (!PyUnicode_FSConverter(paths, &value))
-            goto err;
-        old = PyBytes_AS_STRING(value);
-        if (leads_to_us(old))
             goto done;
-    }
-    text = with_us(old);
-    fresh = text ? PyUnicode_DecodeFSDefault(strchr(text, '=') + 1) : NULL;
-    if (!fresh || PyDict_SetItem(copy, name, fresh))
-        goto err;
+    old = mapping_get(copy, INJECT_PATHS);
+    if (PyErr_Occurred())
+        goto done;
+    paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
+    mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 && mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
 done:
+    PyErr_Clear();
+    if (!mended)
+        Py_CLEAR(copy);
     Py_XDECREF(keys);
     Py_XDECREF(values);
-    Py_XDECREF(name);
-    Py_XDECREF(value);
-    Py_XDECREF(fresh);
-    free(text);
+    Py_XDECREF(old);
+    free(paths);
     return copy;
-err:
-    PyErr_Clear();
-    Py_CLEAR(copy);
-    goto done;
 }
 
 static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t count, PyObject *names)
@@ -185,7 +178,7 @@ static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t co
                     at = i;
         }
         if (at < 0 || args[at] == Py_None)
-            mend_environ();
+            inject_environment(P.inject_directory, P.session_directory);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
             mended = mend_list(args[at]);
         else if (PyMapping_Check(args[at]) && tracer_has(args[at], "keys"))
@@ -239,8 +232,11 @@ done:
     Py_XDECREF(ours);
 }
 
-void tracer_follow_children(void)
+void tracer_follow_children(const char *inject)
 {
+    P.inject_directory = strdup(inject);
+    if (!P.inject_directory)
+        return;
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)
         follow_one(&followed[i]);
 }

@@ -13,37 +13,43 @@
 
 #define P tracer_process
 
-PyDoc_STRVAR(start_doc, "_start(session, standard_library, follow=True) -> bool\n\n"
+PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str | None\n\n"
              "Join the recording session in directory SESSION and install the frame hook.\n"
              "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
-             "With FOLLOW the programs that this one starts join too.\n"
-             "False: nothing is recorded in this process.");
+             "With INJECT, the directory of sitecustomize.py, the programs that this one starts join too.\n"
+             "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this\n"
+             "user's), 'over', 'denied' (another user's, by the look of it), 'room' (the session was told), 'memory'.");
 
 static PyObject *start(PyObject *module, PyObject *args)
 {
-    const char *session, *library;
-    int follow = 1;
+    PyObject *session = NULL, *library = NULL, *inject = NULL;
+    const char *why = NULL;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "ss|p:_start", &session, &library, &follow))
+    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
+                          PyUnicode_FSConverter, &inject))
         return NULL;
     if (P.session)
-        Py_RETURN_TRUE;
-    if (strlen(library) < sizeof P.standard_library)
-        strcpy(P.standard_library, library);
-    if (tracer_open_session(session)) {
-        PyErr_Clear();
-        Py_RETURN_FALSE;
-    }
-    if (follow)
-        tracer_follow_children();
+        goto done;
+    if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
+        strcpy(P.standard_library, PyBytes_AS_STRING(library));
+    why = tracer_open_session(PyBytes_AS_STRING(session));
+    PyErr_Clear();
+    if (why)
+        goto done;
+    if (inject)
+        tracer_follow_children(PyBytes_AS_STRING(inject));
     if (P.session->frames != SESSION_NONE) {
         tracer_fix_all_types();
         tracer_record(true);
         if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo")) /* dyntrace.record() in a program that compiles */
             torch_attach(true);
     }
-    Py_RETURN_TRUE;
+done:
+    Py_XDECREF(session);
+    Py_XDECREF(library);
+    Py_XDECREF(inject);
+    return why ? PyUnicode_FromString(why) : Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(stop_doc, "_stop()\n\nLeave the session. Another may be joined later.");

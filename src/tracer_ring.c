@@ -28,6 +28,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "session_check.h"
+
 enum {
     FIRST_FACTS = 128 << 10, /* bytes of the first facts chunk; later ones are larger */
     MORE_FACTS = 512 << 10,
@@ -104,7 +106,7 @@ static void *extent_new(size_t bytes, size_t reserved, uint64_t *offset)
 {
     uint64_t at = atomic_load_explicit(&P.file->file_bytes, memory_order_relaxed);
     void *mapped = NULL;
-    int fd = open(P.file_path, O_RDWR | O_CLOEXEC);
+    int fd = session_open_in(P.file_directory, P.file_name, O_RDWR);
 
     if (fd < 0)
         return NULL;
@@ -225,27 +227,30 @@ static uint64_t start_time(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-/* Make the file in DIRECTORY. 0, or an errno. */
+/* Make the file in DIRECTORY ("": there is none). 0, or an errno. */
 static int file_make(const char *directory, uint64_t started, const char *parent)
 {
-    int fd = -1, error;
-    struct process_file *file;
+    int at = session_open_directory(directory), fd = -1, error = at < 0 ? errno : EEXIST;
+    struct process_file *file = NULL;
 
-    for (int n = 0; fd < 0; n++) {
+    P.file_directory = directory;
+    for (int n = 0; error == EEXIST; n++) {
         snprintf(P.file_name, sizeof P.file_name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)started, n);
-        snprintf(P.file_path, sizeof P.file_path, "%s/%s", directory, P.file_name);
-        fd = open(P.file_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST)
-            return errno;
+        fd = session_open_file(at, P.file_name, O_RDWR | O_CREAT | O_EXCL);
+        error = fd < 0 ? errno : reserve(fd, 0, HEADER_BYTES + FIRST_FACTS);
     }
-    error = reserve(fd, 0, HEADER_BYTES + FIRST_FACTS);
-    file = error ? NULL : map_extent(fd, 0, HEADER_BYTES + FIRST_FACTS);
-    if (!file) {
-        unlink(P.file_path);
+    if (!error) {
+        file = map_extent(fd, 0, HEADER_BYTES + FIRST_FACTS);
+        error = file ? 0 : ENOMEM;
+    }
+    if (error && fd >= 0)
+        unlinkat(at, P.file_name, 0);
+    if (fd >= 0)
         close(fd);
-        return error ? error : ENOMEM;
-    }
-    close(fd);
+    if (at >= 0)
+        close(at);
+    if (error)
+        return error;
     memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
     file->format = RING_FORMAT;
     file->word_bytes = sizeof(uint64_t);
@@ -278,15 +283,15 @@ static int file_make(const char *directory, uint64_t started, const char *parent
 static void file_open(const char *parent)
 {
     uint64_t started = start_time();
-    char path[sizeof P.file_path];
+    char name[64];
     int fd;
 
     P.file = NULL;
     if (atomic_load(&P.session->closed) || file_make(P.session_directory, started, parent) == 0 ||
-        file_make(P.session->text, started, parent) == 0)
+        file_make(P.spill_directory, started, parent) == 0)
         return;
-    snprintf(path, sizeof path, "%s/%d-%llu.lost", P.session_directory, (int)getpid(), (unsigned long long)started);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    snprintf(name, sizeof name, "%d-%llu.lost", (int)getpid(), (unsigned long long)started);
+    fd = session_open_in(P.session_directory, name, O_WRONLY | O_CREAT);
     if (fd >= 0)
         close(fd);
 }
@@ -359,14 +364,12 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
  * death, across pid namespaces and however it died. */
 static bool collector_lives(void)
 {
-    char path[sizeof P.session_directory + 32];
     int fd;
     bool lives;
 
     if (atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned)))
         return false;
-    snprintf(path, sizeof path, "%s/collector.lock", P.session_directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = session_open_in(P.session_directory, "collector.lock", O_RDONLY);
     if (fd < 0) /* out of descriptors: it may well live */
         return errno != ENOENT;
     lives = flock(fd, LOCK_SH | LOCK_NB) != 0;
@@ -378,7 +381,7 @@ static bool collector_lives(void)
 static bool reserve_more(struct ring *ring)
 {
     uint64_t bytes = (ring->words - ring->reserved) * sizeof(uint64_t);
-    int fd = open(P.file_path, O_RDWR | O_CLOEXEC), error = EMFILE;
+    int fd = session_open_in(P.file_directory, P.file_name, O_RDWR), error = EMFILE;
 
     if (bytes > RESERVE_STEP)
         bytes = RESERVE_STEP;
@@ -689,46 +692,63 @@ void tracer_close_session(void)
 
 static bool fork_watched;
 
-int tracer_open_session(const char *directory)
+/* The session file of the session in DIRECTORY, mapped. MAP_FAILED with errno. */
+static struct session_file *session_map(const char *directory)
 {
-    char path[sizeof P.session_directory + 16];
+    int fd = session_open_in(directory, "session", O_RDONLY);
     struct session_file *session = MAP_FAILED;
     struct stat status;
-    int fd;
 
-    if (strlen(directory) >= sizeof P.session_directory)
-        return -1;
-    snprintf(P.session_directory, sizeof P.session_directory, "%s", directory);
-    snprintf(P.inject_directory, sizeof P.inject_directory, "%s/inject", directory);
-    snprintf(path, sizeof path, "%s/session", directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return -1;
+        return MAP_FAILED;
     if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *session && status.st_size <= 1 << 20)
         session = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
-    if (session == MAP_FAILED)
-        return -1;
-    if (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) || session->format != RING_FORMAT ||
-        session->bytes != status.st_size || ((char *)session)[status.st_size - 1] != 0 ||
-        session->ring_bytes < RING_SMALLEST || (session->ring_bytes & (session->ring_bytes - 1))) {
+    if (session != MAP_FAILED &&
+        (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) || session->format != RING_FORMAT ||
+         session->bytes != status.st_size || ((char *)session)[status.st_size - 1] != 0 ||
+         session->ring_bytes < RING_SMALLEST || (session->ring_bytes & (session->ring_bytes - 1)))) {
         munmap(session, (size_t)status.st_size);
-        return -1;
+        session = MAP_FAILED;
+        errno = ENOENT;
     }
+    return session;
+}
+
+const char *tracer_open_session(const char *directory)
+{
+    struct session_file *session = MAP_FAILED;
+    const char *spill;
+
+    errno = ENOENT;
+    if (strlen(directory) < sizeof P.session_directory)
+        session = session_map(directory);
+    if (session == MAP_FAILED)
+        return errno == ENOENT ? "gone" : errno == EACCES ? "denied" : "memory";
+    if (atomic_load(&session->closed)) {
+        munmap(session, session->bytes);
+        return "over";
+    }
+    strcpy(P.session_directory, directory);
+    /* Two directories of one name: what the file says is not believed to be anywhere else. */
+    spill = session->text;
+    P.spill_directory[0] = 0;
+    if (strlen(spill) < sizeof P.spill_directory && !strcmp(session_check_base(spill), session_check_base(directory)))
+        strcpy(P.spill_directory, spill);
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
     P.decided_only = session->frames == SESSION_DECIDED;
     if (!fork_watched && pthread_atfork(NULL, NULL, forked)) {
         P.session = NULL;
-        return -1;
+        return "memory";
     }
     fork_watched = true;
     file_open("");
     if (!P.file) {
         P.session = NULL;
-        return -1;
+        return "room";
     }
     facts_of_process();
     facts_again();
-    return 0;
+    return NULL;
 }

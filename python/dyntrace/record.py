@@ -38,7 +38,7 @@ def record(path, *, force=False):
     collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)
     session = os.fsdecode(collector.stdout.readline()).rstrip("\n")
-    if not session or not _native._start(session, os.path.dirname(os.__file__), False):
+    if not session or _native._start(session, os.path.dirname(os.__file__)) is not None:
         _, errors = collector.communicate()
         raise RuntimeError(os.fsdecode(errors).strip() or "the recording could not be started")
     try:

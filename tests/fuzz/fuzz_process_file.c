@@ -105,7 +105,7 @@ static void setup(void)
         abort();
     frames_db_open(&f);
     session.file = &session_file;
-    snprintf(session.directory, sizeof session.directory, "%s", directory);
+    session.place[SESSION_MAIN] = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     good_make();
     atexit(clean_up);
 }
@@ -150,7 +150,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     if (frame_pages_open(&c->pages, dup(f.file), c->state.window, false))
         abort();
     c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32};
-    t = traced_open(c, directory, "1-1-0.ring", &retry);
+    t = traced_open(c, SESSION_MAIN, "1-1-0.ring", &retry);
     if (t) {
         for (int i = 0; i < 3; i++)
             traced_drain(t, &fullest);

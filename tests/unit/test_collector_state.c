@@ -1,14 +1,6 @@
 /* test_collector_state.c -- a session is made, left and taken over; places are found again by name. */
 #include "collector_state.h"
-#include "command.h"
 #include "frames_db.h"
-
-static char library[] = "/tmp/dyntrace-unit-XXXXXX";
-
-const char *command_library_directory(void) /* main.c's */
-{
-    return library;
-}
 
 int main(void)
 {
@@ -22,17 +14,12 @@ int main(void)
     struct stat status;
     bool busy;
 
-    if (!mkdtemp(library))
-        return 1;
-    snprintf(path, sizeof path, "%s/sitecustomize.py", library);
-    close(open(path, O_CREAT | O_WRONLY, 0600));
-
     CHECK(session_create(&session, "/somewhere/t.db", &options) == 0, "a session is made");
     CHECK(stat(session.directory, &status) == 0 && (status.st_mode & 0777) == 0700, "its owner's only");
     CHECK(session_open(&other, session.directory, &busy) && busy, "it is locked");
     CHECK(collector_state_open(&state, &session, true), "there is no state yet");
     CHECK(collector_state_open(&state, &session, false) == 0, "state is made");
-    CHECK(stat(session_path(&session, "state"), &status) == 0 && (status.st_mode & 0777) == 0600, "its owner's only");
+    CHECK(fstatat(session.place[SESSION_MAIN], "state", &status, 0) == 0 && (status.st_mode & 0777) == 0600, "its owner's only");
     state.window->first = 30;
     state.window->root = 2;
     state.header->next_code = 55;
@@ -85,8 +72,5 @@ int main(void)
     session_remove(&session);
     session_close(&session);
     CHECK(stat(path, &status), "nothing is left of it");
-    snprintf(path, sizeof path, "%s/sitecustomize.py", library);
-    unlink(path);
-    rmdir(library);
     return failures != 0;
 }

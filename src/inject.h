@@ -1,0 +1,57 @@
+/* inject.h -- the two variables by which an interpreter that is started finds the recorder.
+ *
+ * Runs in: the command line, which starts the command, and the traced process, which starts children.
+ *
+ *     PYTHONPATH=INJECT:REST       it was REST
+ *     PYTHONPATH=INJECT            it was not set
+ *     PYTHONPATH=INJECT/           it was set to nothing, which is no entry to Python
+ *     DYNTRACE_SESSION=DIRECTORY
+ *
+ * INJECT is the installation's directory with sitecustomize.py in it, which takes both out again. Daemons keep the
+ * variables long after the session, so neither may lead to what another user can make: INJECT is as safe as the
+ * program dyntrace itself, and DIRECTORY is checked when it is opened (session_check.h). */
+#ifndef DYNTRACE_INJECT_H
+#define DYNTRACE_INJECT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INJECT_PATHS "PYTHONPATH"
+#define INJECT_SESSION "DYNTRACE_SESSION"
+
+/* Does PATHS begin with INJECT? */
+static inline bool inject_leads(const char *inject, const char *paths)
+{
+    size_t length = strlen(inject);
+
+    return !strncmp(paths, inject, length) && (!paths[length] || paths[length] == ':' || !strcmp(paths + length, "/"));
+}
+
+/* PATHS (NULL: not set) with INJECT before it, to be freed. NULL: no memory. */
+static inline char *inject_paths(const char *inject, const char *paths)
+{
+    char *value = NULL;
+
+    if (paths && inject_leads(inject, paths))
+        return strdup(paths);
+    if (asprintf(&value, "%s%s%s", inject, !paths ? "" : *paths ? ":" : "/", paths ? paths : "") < 0)
+        return NULL;
+    return value;
+}
+
+/* Both variables in C's environment. It is not touched without need: other threads may be reading it. */
+static inline void inject_environment(const char *inject, const char *session)
+{
+    const char *old = getenv(INJECT_PATHS), *before = getenv(INJECT_SESSION);
+    char *paths = old && inject_leads(inject, old) ? NULL : inject_paths(inject, old);
+
+    if (paths)
+        setenv(INJECT_PATHS, paths, 1);
+    if (!before || strcmp(before, session))
+        setenv(INJECT_SESSION, session, 1);
+    free(paths);
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* session_check.h -- is this directory a session of ours, this file one of its files?
+ *
+ * Runs in: the traced process, the command line and the collector.
+ *
+ * A session lies in a directory that everybody may write to (/dev/shm, /tmp). Its name is known to whoever was started
+ * while it was recorded, and outlives it: anybody may make a directory of that name afterwards. So a session and its
+ * files are opened here and nowhere else, and what was opened is looked at by its descriptor. What is not ours is not
+ * there: errno is then ENOENT. */
+#ifndef DYNTRACE_SESSION_CHECK_H
+#define DYNTRACE_SESSION_CHECK_H
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The last part of PATH. Borrowed from it. */
+static inline const char *session_check_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not matter: it has
+ * another number in another user namespace, and who owns the directory is asked of the directory. */
+static inline bool session_check_name(const char *path)
+{
+    static const char prefix[] = "dyntrace-";
+    const char *at = session_check_base(path);
+    int random = 0;
+
+    if (*path != '/' || strncmp(at, prefix, sizeof prefix - 1))
+        return false;
+    at += sizeof prefix - 1;
+    if (!isdigit((unsigned char)*at))
+        return false;
+    at += strspn(at, "0123456789");
+    if (*at++ != '-')
+        return false;
+    for (; isalnum((unsigned char)at[random]); random++)
+        ;
+    return random == 6 && !at[random];
+}
+
+/* May nobody but its owner take a directory out of the one that STATUS is of, and put another there? */
+static inline bool session_check_parent(const struct stat *status)
+{
+    return S_ISDIR(status->st_mode) && (!(status->st_mode & (S_IWGRP | S_IWOTH)) || status->st_mode & S_ISVTX);
+}
+
+/* Open the session's directory PATH. */
+static inline int session_open_directory(const char *path)
+{
+    int fd = -1;
+    struct stat own, parent;
+
+    errno = ENOENT;
+    if (session_check_name(path))
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    /* Another device than its parent's is a mount: its owner is then who some filesystem says. */
+    if (fd >= 0 && (fstat(fd, &own) || own.st_uid != geteuid() || (own.st_mode & 0777) != 0700 ||
+                    fstatat(fd, "..", &parent, 0) || !session_check_parent(&parent) || parent.st_dev != own.st_dev)) {
+        close(fd);
+        fd = -1;
+        errno = ENOENT;
+    }
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        errno = ENOENT;
+    return fd;
+}
+
+/* Open the regular file NAME in DIRECTORY, a descriptor of session_open_directory(). FLAGS may be O_CREAT | O_EXCL. Its
+ * mode does not matter: nobody else comes through the directory. */
+static inline int session_open_file(int directory, const char *name, int flags)
+{
+    int fd = strchr(name, '/') ? -1 : openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    struct stat status;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) {
+        close(fd);
+        errno = ENOENT;
+        return -1;
+    }
+    return fd;
+}
+
+/* Both at once. */
+static inline int session_open_in(const char *path, const char *name, int flags)
+{
+    int directory = session_open_directory(path), fd = -1, saved;
+
+    if (directory >= 0) {
+        fd = session_open_file(directory, name, flags);
+        saved = errno;
+        close(directory);
+        errno = saved;
+    }
+    return fd;
+}
+
+#endif
