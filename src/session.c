@@ -268,7 +268,7 @@ err:
     return -1;
 }
 
-/* Delete what is in the directory that FD is, then itself. There are only files in it. */
+/* Delete the files in the directory that FD is, then itself. We make no directories there: one that is not empty stays. */
 static void directory_remove(const char *path, int fd)
 {
     int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -276,7 +276,8 @@ static void directory_remove(const char *path, int fd)
     struct dirent *entry;
 
     while (directory && (entry = readdir(directory)))
-        unlinkat(fd, entry->d_name, 0); /* not ".", not "..": those are directories */
+        if (unlinkat(fd, entry->d_name, 0) && strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
     if (directory)
         closedir(directory);
     else if (again >= 0)
