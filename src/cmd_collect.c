@@ -58,7 +58,7 @@ done:
 
 static int run(int argc, char **argv)
 {
-    struct session_options options = {.frames = SESSION_ALL, .torch = SESSION_TORCH_AUTO};
+    struct session_options options = {.frames = SESSION_ALL, .torch = SESSION_TORCH_AUTO, .max_stall_ns = SESSION_MAX_STALL_NS};
     struct session session = SESSION_CLOSED;
     const char *file = NULL;
     char path[PATH_MAX], here[PATH_MAX / 2];

@@ -52,7 +52,9 @@ static const char usage[] =
     "                       and this Python were tested together, else observe\n"
     "      --max-depth N    record at most N frames on top of each other, and no lookups of deeper ones\n"
     "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
-    "                       the totals of `report` still count them; frames with a lookup are kept\n";
+    "                       the totals of `report` still count them; frames with a lookup are kept\n"
+    "      --max-stall T    stop the program for at most T (default 1s, up to 60s) when the recorder cannot keep up;\n"
+    "                       then it goes on, and the frames that are not recorded are counted as a loss\n";
 
 struct options {
     const char *trace, *python;
@@ -60,6 +62,8 @@ struct options {
     struct session_options session;
     const char **globs; /* owned, with their strings */
 };
+
+#define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
 
 /* ---- options ---- */
 
@@ -91,7 +95,7 @@ static bool number(const char *text, uint32_t *value)
 /* Where the command begins in ARGV, or -1 after saying what is wrong. */
 static int options_parse(struct options *o, int argc, char **argv)
 {
-    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION };
+    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION, MAX_STALL };
     static const struct option names[] = {
         {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
         {"live", no_argument, NULL, LIVE},
@@ -99,6 +103,7 @@ static int options_parse(struct options *o, int argc, char **argv)
         {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
         {"torch", required_argument, NULL, TORCH},
         {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
+        {"max-stall", required_argument, NULL, MAX_STALL},
         {NULL, 0, NULL, 0},
     };
     static const char *const frames[] = {"all", "user", "none", "decided"}, *const torch[] = {"auto", "shim", "observe", "off"};
@@ -110,6 +115,7 @@ static int options_parse(struct options *o, int argc, char **argv)
     if (!o->globs)
         return -1;
     o->session.globs = o->globs;
+    o->session.max_stall_ns = SESSION_MAX_STALL_NS;
     opterr = 0;
     optind = 1;
     /* '+': stop at the program. -m and -c belong to it. */
@@ -156,6 +162,12 @@ static int options_parse(struct options *o, int argc, char **argv)
         case MIN_DURATION:
             if (!duration(optarg, &o->session.min_duration_ns)) {
                 say_error("run: --min-duration %s: not a time such as 500ns, 20us, 1.5ms or 2s", optarg);
+                return -1;
+            }
+            break;
+        case MAX_STALL:
+            if (!duration(optarg, &o->session.max_stall_ns) || o->session.max_stall_ns > MAX_STALL_MOST_NS) {
+                say_error("run: --max-stall %s: not a time from 0s to 60s such as 100ms", optarg);
                 return -1;
             }
             break;
@@ -699,10 +711,9 @@ static void say_result(const struct session *session, const struct options *o, c
                   inject_is_for_all() ? "" : inject, inject_is_for_all() ? "" : ": install dyntrace where that user can");
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
-    if (terminal && said->losses)
-        fprintf(stderr, "%sdyntrace: %llu loss%s recorded; `dyntrace report` shows them%s\n",
-                say_colour(stderr) ? "\033[31m" : "", (unsigned long long)said->losses,
-                said->losses == 1 ? " was" : "es were", say_colour(stderr) ? "\033[0m" : "");
+    if (said->missing && !said->error[0])
+        say_error("%s is not complete: %s%s; `dyntrace report` lists %s", session->trace, said->worst,
+                  said->missing > 1 ? ", and more" : "", said->missing > 1 ? "all losses" : "it");
     if (terminal && !said->error[0])
         say_error("%llu frames of %u process%s in %s", (unsigned long long)said->frames, said->processes,
                   said->processes == 1 ? "" : "es", session->trace);

@@ -101,6 +101,13 @@ static size_t guarded_drain(struct traced *t, unsigned *fullest)
 
 /* ---- small things ---- */
 
+enum { NESTED_AT = 48 /* bytes of a file's name at most, before a nested process's "@OFFSET" */ };
+
+static void nested_name(char name[64], const char *file, uint64_t offset)
+{
+    snprintf(name, 64, "%.*s@%llx", (int)strcspn(file, "@"), file, (unsigned long long)offset);
+}
+
 static uint64_t session_clock(const struct collector *c)
 {
     return c->session->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
@@ -115,6 +122,13 @@ void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id
                     const char *cause)
 {
     c->losses++;
+    if (strncmp(cause, "stall:", 6) && strncmp(cause, "interpreter:", 12) && (!c->missing++ || events > c->worst_events)) {
+        char count[32] = "";
+        c->worst_events = events;
+        if (events)
+            snprintf(count, sizeof count, " (%llu)", (unsigned long long)events);
+        snprintf(c->worst, sizeof c->worst, "%s%s", cause, count);
+    }
     recorder_loss(c->recorder, process_id, thread_id, at_ns, events, cause);
 }
 
@@ -265,6 +279,8 @@ static bool process_new(struct run *run, const char *name, bool spill)
     guarded = 0;
     if (!t)
         return !retry;
+    if (!t->started && !proc_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
+        t->started = 0;
     /* The same process after an exec: the image before it has ended. */
     before = find_pid(c, t->row.pid, t);
     if (before && before->started == t->started) {
@@ -279,12 +295,38 @@ static bool process_new(struct run *run, const char *name, bool spill)
     if (t->pidfd < 0)
         t->pidfd = (int)syscall(SYS_pidfd_open, t->row.pid, 0);
     /* A pid that is somebody else's by now: ours has ended. */
-    if (t->pidfd >= 0 && proc_stat(t->row.pid, &parent, &started) && started != t->started) {
+    if (t->pidfd >= 0 && t->started && proc_stat(t->row.pid, &parent, &started) && started != t->started) {
         close(t->pidfd);
         t->pidfd = -1;
     }
     traced_say(t);
     return true;
+}
+
+/* Processes whose extents lie in the file of T and that it does not know of yet. */
+static void nested_new(struct run *run, struct traced *t)
+{
+    uint64_t *offsets = NULL;
+    volatile uint64_t newest = 0;
+    size_t count = 0;
+
+    if (t->broken || !t->root)
+        return;
+    if (sigsetjmp(guard, 1) == 0) {
+        guarded = 1;
+        newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
+    }
+    guarded = 0;
+    if (newest == t->nested)
+        return;
+    count = traced_nested(t->fd, newest, t->nested, &offsets);
+    t->nested = newest;
+    for (size_t i = 0; i < count; i++) {
+        char name[sizeof t->name];
+        nested_name(name, t->name, offsets[i]);
+        process_new(run, name, t->place == SESSION_SPILL);
+    }
+    free(offsets);
 }
 
 /* A note that an interpreter of no use to us left, or a process without room. */
@@ -299,7 +341,9 @@ static void note_new(struct run *run, const char *name)
         close(fd);
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
-        snprintf(cause, sizeof cause, "memory: no room for the rings of process %d; nothing of it was recorded", pid);
+        const char *error = strrchr(name, '-');
+        snprintf(cause, sizeof cause, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
+                 strerror(error ? atoi(error + 1) : 0));
     } else {
         snprintf(cause, sizeof cause, "interpreter: process %d is %s, for which there is no extension; nothing of it was recorded",
                  pid, text);
@@ -318,7 +362,7 @@ static bool ends_with(const char *text, const char *end)
 
 static void file_new(struct run *run, const char *name, bool spill)
 {
-    if (strlen(name) >= sizeof run->pending->name)
+    if (strlen(name) >= NESTED_AT)
         return;
     if (ends_with(name, ".ring") && !process_new(run, name, spill)) {
         struct pending *p = calloc(1, sizeof *p);
@@ -542,8 +586,10 @@ static void drain_until_end(struct run *run, int spill_watch)
 
         orders_take(run);
         files_new(run, spill_watch);
-        for (struct traced *t = run->c.traced; t; t = t->next)
+        for (struct traced *t = run->c.traced; t; t = t->next) {
             words += guarded_drain(t, &fullest);
+            nested_new(run, t);
+        }
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
@@ -625,6 +671,8 @@ static void finish(struct run *run, struct collector_result *result)
     }
 done:
     result->losses = c->losses;
+    result->missing = c->missing;
+    snprintf(result->worst, sizeof result->worst, "%s", c->worst);
     result->processes = c->processes;
     snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
     snprintf(result->unsupported, sizeof result->unsupported, "%s", c->unsupported);
@@ -763,7 +811,7 @@ err:
 struct left_file {
     uint64_t born; /* its header's born_clock */
     bool spill;
-    char name[64];
+    char name[sizeof ((struct traced *)NULL)->name];
 };
 
 static int by_birth(const void *a, const void *b)
@@ -773,43 +821,67 @@ static int by_birth(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
+struct left_files {
+    struct left_file *file; /* owned */
+    size_t count;
+};
+
+/* The process at offset AT of FD, whose name is NAME. */
+static void left_add(struct left_files *files, int fd, uint64_t at, const char *name, bool spill, uint64_t *nested)
+{
+    struct process_file header;
+    struct left_file *more = realloc(files->file, (files->count + 1) * sizeof *more);
+
+    *nested = 0;
+    if (more)
+        files->file = more;
+    if (!more || pread(fd, &header, sizeof header, (off_t)at) != sizeof header)
+        return;
+    *nested = header.nested;
+    more[files->count] = (struct left_file){.born = header.born_clock, .spill = spill};
+    if (at)
+        nested_name(more[files->count].name, name, at);
+    else
+        snprintf(more[files->count].name, sizeof more->name, "%s", name);
+    files->count++;
+}
+
 /* Process files oldest first, so that a fork's parent is there before it. */
 static void recover_processes(struct run *run)
 {
     struct session *session = run->c.session;
-    struct left_file *files = NULL;
-    size_t count = 0;
+    struct left_files files = {0};
 
     for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
         int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *directory = again >= 0 ? fdopendir(again) : NULL;
         struct dirent *entry;
         while (directory && (entry = readdir(directory))) {
-            struct process_file header;
-            struct left_file *more;
+            uint64_t nested, none, *offsets;
+            size_t count;
             int fd;
-            if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= sizeof files->name)
+            if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= NESTED_AT)
                 continue;
             fd = session_file(session, (enum session_place)place, entry->d_name, O_RDONLY);
-            more = realloc(files, (count + 1) * sizeof *files);
-            if (more)
-                files = more;
-            if (more && fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header) {
-                files[count] = (struct left_file){.born = header.born_clock, .spill = place == SESSION_SPILL};
-                memcpy(files[count++].name, entry->d_name, strlen(entry->d_name) + 1);
-            }
-            if (fd >= 0)
-                close(fd);
+            if (fd < 0)
+                continue;
+            left_add(&files, fd, 0, entry->d_name, place == SESSION_SPILL, &nested);
+            count = traced_nested(fd, nested, 0, &offsets);
+            for (size_t i = 0; i < count; i++)
+                left_add(&files, fd, offsets[i], entry->d_name, place == SESSION_SPILL, &none);
+            free(offsets);
+            close(fd);
         }
         if (directory)
             closedir(directory);
         else if (again >= 0)
             close(again);
     }
-    qsort(files, count, sizeof *files, by_birth);
-    for (size_t i = 0; i < count; i++)
-        process_new(run, files[i].name, files[i].spill);
-    free(files);
+    if (files.count)
+        qsort(files.file, files.count, sizeof *files.file, by_birth);
+    for (size_t i = 0; i < files.count; i++)
+        process_new(run, files.file[i].name, files.file[i].spill);
+    free(files.file);
 }
 
 /* The command's status is known to the `run` that recovers its own collector. */

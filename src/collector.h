@@ -17,7 +17,9 @@ struct collector {
     struct traced *traced;            /* every process seen, newest first */
     struct traced *command;           /* the command itself while no interpreter claimed its row */
     bool resumed;                     /* finishing a killed collector's work */
-    uint64_t losses;                  /* rows */
+    uint64_t losses, missing;         /* rows; those that are more than a stall and not said otherwise */
+    uint64_t worst_events;
+    char worst[256];                  /* what the largest of them says */
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
     char unsupported[512];            /* what an interpreter without our extension said of itself */
     uint64_t waits, wait_ns;          /* of all producers */
@@ -33,9 +35,10 @@ struct collector_order {
 /* What the collector says when it is done, through another pipe. A byte 'R'
  * comes first, when it is ready for the command to start. */
 struct collector_result {
-    uint64_t frames, losses;
+    uint64_t frames, losses, missing;
     uint32_t processes, still_running;
     char unsupported[512], torch_note[512];
+    char worst[256];                /* the largest of what is missing */
     char error[2 * PATH_MAX + 512]; /* "" = the trace is complete */
     bool has_loss_of_frames;
 };

@@ -338,6 +338,27 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->commit_due = true;
 }
 
+/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the innermost of ORDINAL. When the
+ * others ended is not known. */
+static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before, uint64_t lost)
+{
+    uint64_t ns = decode_ns(d->session, since > before ? since : before), end_ns = decode_ns(d->session, d->now.clock);
+    uint32_t at = left ? d->depth : 0;
+    char cause[160];
+
+    while (at && d->stack[at - 1].ordinal != ordinal)
+        at--;
+    if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
+        at = left < d->depth ? (uint32_t)left : d->depth;
+    while (d->depth > at)
+        leave(d, ns, EXIT_ABANDONED);
+    d->check_count = d->compile = d->signature = 0;
+    snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
+             "%.3f s were not recorded", (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
+    d->host.loss(d->host.context, d->now.thread_id, ns, lost, cause);
+    d->commit_due = true;
+}
+
 /* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
 static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 {
@@ -345,18 +366,20 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     uint32_t length = RING_WORD_COUNT(word);
     static const uint8_t lengths[] = {
         [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
+        [CONTROL_GAP] = 4,
         [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
+    uint64_t before = d->now.clock;
     char cause[96];
 
-    bool event = what <= CONTROL_STALL; /* its second word is the full clock of something that happens now */
+    bool event = what <= CONTROL_GAP; /* its second word is the full clock of something that happens now */
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
     if (what >= sizeof lengths || lengths[what] != length ||
         ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
-        (what == CONTROL_DECISION && words[2] >> CLOCK_BITS_MAX) ||
+        ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
@@ -377,6 +400,9 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     case CONTROL_STALL:
         snprintf(cause, sizeof cause, "stall: the program waited %.1f ms for the collector", (double)words[2] / 1e6);
         d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        break;
+    case CONTROL_GAP:
+        gap(d, RING_WORD_LOW(word), (uint32_t)words[3], words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
         break;
     case CONTROL_CHECK:
         check(d, RING_WORD_LOW(word), words[1]);

@@ -8,16 +8,25 @@
  *     session             struct session_file: what to record, which clock
  *     collector.lock      flock'ed by the collector as long as it lives
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
+ *     PID-TICKS-E.lost    empty: a process image that could not make one, errno E
  *     state, window       the collector's own, so that its death loses nothing
  *
- * A process's file grows by extents. Memory is reserved (fallocate) before it is
- * touched, so that a full filesystem is an error code and never SIGBUS; a ring's
- * in steps, as its writer gets there for the first time:
+ * A process's file is large from the start, and sparse; it is given out in
+ * extents. Memory is reserved (MADV_POPULATE_WRITE) before it is touched, so that
+ * a full filesystem is an error code and never SIGBUS; a ring's in steps, as its
+ * writer gets there for the first time:
  *
  *     0            struct process_file
  *     facts_off    struct facts  -> next chunk -> ...     names of code objects
  *     ring_off[0]  struct ring, then its words            first thread
  *     ring_off[1]  struct ring, then its words            second thread ...
+ *     nested       struct process_file                    a forked child's, and
+ *                  its facts and rings                    all that it needs
+ *
+ * A child that may not make a file of its own, or finds no descriptor for it,
+ * has its extents in the file of its parent, which fork has mapped for it. Nested
+ * processes are a list: `nested` of the process at 0 is the newest, `next_nested`
+ * the one before. Every offset is from the start of the file.
  *
  * One ring, one writer thread, one reader. Counters of words run free and are
  * compared by difference; a word's place is counter % words.
@@ -54,7 +63,7 @@
 #include <stdint.h>
 
 enum {
-    RING_FORMAT = 1,
+    RING_FORMAT = 2,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -80,6 +89,9 @@ enum ring_control {
     CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD that writes from here on */
     CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
+    CONTROL_GAP,    /* +3 words: clock at its end and at its start, frames lost 32 | ordinal 32; payload: open frames that
+                       are left of those from before it, the innermost of that ordinal. Those that it began are
+                       INHERITED next. */
     /* What the shim decided for the innermost open frame, in this order:
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
@@ -112,7 +124,9 @@ struct ring {
     _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
     uint64_t reserved;                         /* words of it that have memory, from its start */
     uint64_t offset;                           /* of this struct in the file */
-    uint64_t lost;                             /* events not written: the collector was gone */
+    uint64_t lost;                             /* frames not written since `lost_since` */
+    uint64_t lost_since;                       /* clock; 0: everything is written */
+    uint64_t lost_error;                       /* errno, or 0: the collector took nothing */
     uint64_t waits, wait_ns;                   /* times it found the ring full, and what that took */
     /* written by the collector, except that a waiting producer sets `waiting` */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
@@ -183,12 +197,20 @@ struct process_file {
     uint32_t reserved2;
     uint32_t mode;          /* enum session_frames in force */
     uint64_t facts_off;
-    _Atomic uint64_t file_bytes; /* reserved so far */
+    /* Of the process at 0, for all in its file. */
+    uint64_t file_bytes;               /* its size */
+    _Atomic uint64_t used_bytes;       /* given out so far */
+    _Atomic uint64_t nested;           /* offset of the newest nested process, 0 = none (release) */
+    _Atomic uint64_t orphans, orphan_frames; /* forked children for which there was no room at all */
+    _Atomic uint32_t orphan_error;     /* errno */
+    uint32_t reserved;
+    /* Of this process. */
+    uint64_t next_nested;
     _Atomic uint32_t rings;      /* how many of ring_off are set (release) */
     _Atomic uint32_t ready;      /* 1: the header is whole */
     _Atomic uint32_t abandoned;  /* written by the collector; 1: it takes nothing more */
-    uint32_t reserved;
-    uint64_t lost_threads;       /* threads that found no ring */
+    _Atomic uint32_t lost_error; /* errno: why they found none */
+    _Atomic uint64_t lost_threads, lost_frames; /* threads that found no ring */
     uint64_t process_id;         /* written by the collector: the row it gave */
     uint64_t ring_off[RING_MAX];
 };
@@ -208,6 +230,7 @@ struct session_file {
     uint64_t ring_bytes;         /* of a process's first ring, a power of two */
     uint64_t budget_bytes;       /* rings of one process shrink so as to stay near this */
     uint64_t min_duration_ns;    /* applied by the collector */
+    uint64_t max_stall_ns;       /* how long a full ring stops a thread at most */
     uint64_t start_clock, start_unix_ns;
     uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
     _Atomic uint32_t closed;     /* 1: no more recording; producers stop */

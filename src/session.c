@@ -159,6 +159,7 @@ static int file_make(struct session *s, const struct session_options *o)
     s->file->max_depth = o->max_depth;
     s->file->torch = o->torch;
     s->file->min_duration_ns = o->min_duration_ns;
+    s->file->max_stall_ns = o->max_stall_ns;
     s->file->globs = o->glob_count;
     s->file->ring_bytes = RING_BYTES;
     s->file->budget_bytes = BUDGET_BYTES;

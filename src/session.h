@@ -15,11 +15,14 @@
 
 #include "ring.h"
 
+#define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
+
 struct session_options {
     enum session_frames frames;
     enum session_torch torch;
     uint32_t max_depth;
     uint64_t min_duration_ns;
+    uint64_t max_stall_ns;
     const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */
     uint32_t glob_count;
 };

@@ -21,6 +21,7 @@
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FACT_MAX = 64 << 20,      /* bytes of one record that we believe */
+    NESTED_MAX = 1 << 20,     /* processes in one file */
     CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
@@ -385,11 +386,37 @@ static void inherit(struct traced *t)
         memcpy(t->signatures, parent->signatures, signatures * sizeof *t->signatures);
 }
 
+size_t traced_nested(int fd, uint64_t newest, uint64_t seen, uint64_t **offsets)
+{
+    size_t count = 0, room = 0;
+    struct process_file file;
+
+    *offsets = NULL;
+    for (uint64_t at = newest; at && at != seen && count < NESTED_MAX; at = file.next_nested) {
+        if (count == room) {
+            uint64_t *more = realloc(*offsets, (room = room ? room * 2 : 16) * sizeof *more);
+            if (!more)
+                break;
+            *offsets = more;
+        }
+        if (at % 4096 || at > INT64_MAX || pread(fd, &file, sizeof file, (off_t)at) != sizeof file)
+            break;
+        (*offsets)[count++] = at;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        uint64_t swap = (*offsets)[i];
+        (*offsets)[i] = (*offsets)[count - 1 - i];
+        (*offsets)[count - 1 - i] = swap;
+    }
+    return count;
+}
+
 struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
     struct traced *t = calloc(1, sizeof *t);
-    uint64_t started, id;
+    uint64_t started, id, at = strchr(name, '@') ? strtoull(strchr(name, '@') + 1, NULL, 16) : 0;
+    char file[sizeof t->name];
 
     *retry = false;
     if (!t)
@@ -397,9 +424,13 @@ struct traced *traced_open(struct collector *c, enum session_place place, const 
     t->collector = c;
     t->pidfd = -1;
     snprintf(t->name, sizeof t->name, "%s", name);
-    t->fd = session_file(c->session, place, name, O_RDWR);
-    t->file = t->fd >= 0 ? map_file(t, 0, HEADER_BYTES) : NULL;
-    if (!t->file || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
+    t->place = place;
+    snprintf(file, sizeof file, "%.*s", (int)strcspn(name, "@"), name);
+    t->fd = session_file(c->session, place, file, O_RDWR);
+    t->file = t->fd >= 0 ? map_file(t, at, HEADER_BYTES) : NULL;
+    t->root = t->file && at ? map_file(t, 0, HEADER_BYTES) : t->file;
+    t->nested = at;
+    if (!t->root || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
         *retry = t->fd >= 0;
         goto err;
     }
@@ -452,21 +483,47 @@ void traced_say(struct traced *t)
 static void report_losses(struct traced *t)
 {
     struct collector *c = t->collector;
-    uint64_t lost = 0;
+    uint64_t now = collector_now_ns(c), threads, orphans;
+    char cause[200];
 
     if (t->broken)
         return;
     for (uint32_t i = 0; i < t->ring_count; i++) {
-        lost += t->rings[i].ring->lost;
-        c->waits += t->rings[i].ring->waits;
-        c->wait_ns += t->rings[i].ring->wait_ns;
+        const struct ring *ring = t->rings[i].ring;
+        c->waits += ring->waits;
+        c->wait_ns += ring->wait_ns;
+        if (!ring->lost)
+            continue;
+        if (ring->lost_error)
+            snprintf(cause, sizeof cause, "memory: no room for more of a thread's ring (%s); its frames from here on were not recorded",
+                     strerror((int)ring->lost_error));
+        else
+            snprintf(cause, sizeof cause, "collector: it %s while the program ran on; frames from here on were not recorded",
+                     c->resumed ? "was gone" : "took nothing");
+        collector_loss(c, t->row.process_id, t->rings[i].decoder.now.thread_id, decode_ns(&c->decode, ring->lost_since), ring->lost,
+                       cause);
     }
-    if (lost)
-        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), lost,
-                       "collector: it was gone while the program ran on; these events were not recorded");
-    if (t->file->lost_threads)
-        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), t->file->lost_threads,
-                       "memory: no room for the rings of so many threads; their frames were not recorded");
+    threads = atomic_load(&t->file->lost_threads);
+    if (threads) {
+        snprintf(cause, sizeof cause, "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
+                 (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
+        collector_loss(c, t->row.process_id, 0, now, atomic_load(&t->file->lost_frames), cause);
+    }
+    orphans = atomic_load(&t->file->orphans);
+    if (orphans) {
+        snprintf(cause, sizeof cause, "children: no ring could be made for %llu forked process%s (%s); their frames were not recorded",
+                 (unsigned long long)orphans, orphans == 1 ? "" : "es", strerror((int)atomic_load(&t->file->orphan_error)));
+        collector_loss(c, t->row.process_id, 0, now, atomic_load(&t->file->orphan_frames), cause);
+    }
+}
+
+static void headers_unmap(struct traced *t)
+{
+    if (t->root && t->root != t->file)
+        munmap(t->root, HEADER_BYTES);
+    if (t->file)
+        munmap(t->file, HEADER_BYTES);
+    t->root = t->file = NULL;
 }
 
 void traced_finish(struct traced *t)
@@ -493,9 +550,7 @@ void traced_finish(struct traced *t)
     if (t->facts)
         munmap(t->facts, t->facts_bytes);
     t->facts = NULL;
-    if (t->file)
-        munmap(t->file, HEADER_BYTES);
-    t->file = NULL;
+    headers_unmap(t);
     if (t->fd >= 0)
         close(t->fd);
     t->fd = -1;
@@ -503,8 +558,7 @@ void traced_finish(struct traced *t)
 
 void traced_free(struct traced *t)
 {
-    if (t->file)
-        munmap(t->file, HEADER_BYTES);
+    headers_unmap(t);
     if (t->fd >= 0)
         close(t->fd);
     if (t->pidfd >= 0)

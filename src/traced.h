@@ -24,10 +24,13 @@ struct traced_ring {
 struct traced {
     struct traced *next;
     struct collector *collector;  /* borrowed */
-    char name[64];                /* of its file */
+    char name[64];                /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
+    enum session_place place;     /* of its file */
     int fd;                       /* its file; owned */
     uint64_t file_bytes;          /* as last seen */
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
+    struct process_file *root;    /* shared; the process at the start of its file */
+    uint64_t nested;              /* the newest nested process that was looked at */
     struct traced_ring *rings;    /* owned */
     uint32_t ring_count;
     /* facts */
@@ -73,6 +76,9 @@ void traced_shim_decision(void *context, const struct decode_decision *decision)
 /* Open the session's file NAME. NULL with *RETRY: not whole yet. NULL without:
  * not a process file (the reason is recorded as a loss). */
 struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry);
+/* The nested processes of the file FD that are newer than SEEN, from NEWEST on: how many, and in *OFFSETS (to be freed)
+ * where they lie, the oldest first. */
+size_t traced_nested(int fd, uint64_t newest, uint64_t seen, uint64_t **offsets);
 /* Take everything it has written; returns words taken, *FULLEST = share of a
  * ring that was in use, in 1/256. */
 size_t traced_drain(struct traced *t, unsigned *fullest);

@@ -37,10 +37,12 @@
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {
     struct open_frame *outer; /* the recorded frame around it, or NULL */
-    uint32_t code;            /* its code id */
+    uint32_t code;            /* its code id, with OPEN_LOST if its ENTER is not in the ring */
     uint32_t ordinal;         /* its number among the ENTERs of its ring */
     uint32_t depth;           /* recorded frames around it; kept only with --max-depth */
 };
+
+#define OPEN_LOST (UINT32_C(1) << 31)
 
 /* A piece of C stack that a deep recursion went on to. */
 struct stack_segment {
@@ -64,7 +66,7 @@ struct tracer {
     /* frames */
     struct open_frame *open;/* innermost recorded frame */
     uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
-    bool gone;              /* no collector: count losses, write nothing */
+    bool gone;              /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
     uint32_t finished_at;         /* `entered` then; see tracer_settrace.c */
     /* the shim */
@@ -90,6 +92,7 @@ struct tracer {
 struct tracer_process {
     const struct session_file *session;  /* shared, read only; NULL: not started */
     struct process_file *file;           /* shared; NULL: could not be made */
+    struct process_file *root;           /* shared; what `file` lies in, or itself; without one the parent's */
     char session_directory[256];
     char spill_directory[256];           /* where rings go when that is full; "" = none */
     char *inject_directory;              /* where sitecustomize.py lies: inject.h; owned */
@@ -127,8 +130,14 @@ static inline struct tracer *tracer_here(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
-/* Make room for an event of clock NOW. Its clock, which moves on if that took a wait; 0: write nothing. */
+/* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0: write nothing.
+ * A long wait lets go of the GIL: nothing that was read before may be believed. */
 uint64_t tracer_room(struct tracer *t, uint64_t now);
+/* Likewise for a record about the innermost open frame. The GIL stays held. */
+bool tracer_room_within(struct tracer *t);
+/* tracer_room() said no to the ENTER of OPEN, whose code is CODE. Its clock if it is open all the same, and recording may
+ * go on while it runs; 0: it is not. */
+uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t code);
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
 

@@ -559,7 +559,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 /* Room for a record of up to RING_MARGIN - 8 words. Its times are whole ones: it needs no epoch. */
 static bool room(struct tracer *t)
 {
-    return likely(t->head < t->limit) || tracer_room(t, tracer_now(P.monotonic));
+    return likely(t->head < t->limit) || tracer_room_within(t);
 }
 
 static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)

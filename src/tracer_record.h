@@ -50,7 +50,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
         return 0;
     if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !(now = tracer_room(t, now)))
-        return 0;
+        return tracer_enter_lost(t, open, code);
     open->outer = t->open;
     open->code = code;
     open->ordinal = t->entered++;

@@ -2,27 +2,35 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * The file grows by extents, each reserved before it is mapped (ring.h). No
- * descriptor stays open: a program may close every one it finds.
+ * The program may close every descriptor it finds, become another user, or lose
+ * sight of the session's directory. So nothing but the header's mapping is needed
+ * to map more of the file (mremap), and the file is as large as it will ever be.
  *
  * A ring belongs to one thread at a time. When the thread ends the ring goes to
  * a free list; the next thread writes a CONTROL_THREAD word and carries on.
  *
- * Fork: the child handler makes a file for the child and forgets the parent's
- * rings. The child's first event attaches a ring and writes an ENTER for each
- * frame that was open (struct open_frame lies on the C stack, which the child
- * has a copy of), so that what it runs next has its parents. */
+ * A thread that finds its ring full waits, and lets go of the GIL if that takes
+ * long. When the collector takes nothing for --max-stall the thread goes on in a
+ * *gap*: nothing is written, frames are counted. It ends with the first event for
+ * which there is room: a CONTROL_GAP says how many frames were lost and which of
+ * the open ones are left, and those that began in the gap are named.
+ *
+ * Fork: the child handler makes a file for the child, or a nested one (ring.h),
+ * and forgets the parent's rings. The child's first event attaches a ring and
+ * writes an ENTER for each frame that was open (struct open_frame lies on the C
+ * stack, which the child has a copy of), so that what it runs next has its parents. */
 #include "tracer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -34,24 +42,37 @@ enum {
     FIRST_FACTS = 128 << 10, /* bytes of the first facts chunk; later ones are larger */
     MORE_FACTS = 512 << 10,
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    WAIT_MS = 20,            /* between looks whether the collector lives */
+    WAIT_MS = 20,            /* between looks whether the session is over */
+    HOLD_MS = 5,             /* the GIL is held so long while waiting: as a thread that computes may hold it */
     STALL_MS = 10,           /* a wait longer than this is a row */
     ARGV_MAX = 64 << 10,
     RESERVE_STEP = 2 << 20,  /* bytes of a ring that get memory at a time */
 };
 
 #define P tracer_process
+#define MS UINT64_C(1000000)
+#define FILE_BYTES (UINT64_C(64) << 30) /* sparse; some thousand nested processes */
 
-/* What this process has mapped of its file, to be dropped after a fork. */
+/* What this process has mapped of its file; the first is the header at 0. */
 static struct mapping {
-    void *at;
+    char *at;
     size_t bytes;
+    uint64_t offset;
 } *mappings;
 static size_t mapping_count, mapping_room;
 static struct facts *facts; /* the chunk being filled */
 static struct facts **chunks; /* all of them, in order; owned (the array) */
 static size_t chunk_count;
 static uint64_t ring_bytes_used;
+static struct {
+    dev_t device;
+    ino_t inode;
+} ring_file;
+
+/* A thread has waited for as long as it may and the collector has still taken nothing: the others need not wait, too. */
+static _Atomic bool stalled;
+static _Atomic unsigned sleepers; /* threads that look at their ring without the GIL */
+static _Atomic bool closing;      /* ... which must stop that */
 
 /* Rings whose thread has ended. Thread exit does not hold the GIL. */
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,61 +84,112 @@ static bool thread_key_made;
 
 /* ---- extents ---- */
 
-static int reserve(int fd, off_t at, off_t bytes)
+/* Memory for [AT, AT + BYTES), or an errno: where a store would be SIGBUS, a system call says so. */
+static int reserve(char *at, size_t bytes)
 {
-    int error;
+    int error = madvise(at, bytes, MADV_POPULATE_WRITE) ? errno : 0;
 
-    do
-        error = posix_fallocate(fd, at, bytes);
-    while (error == EINTR);
-    return error;
+    if (error == EINVAL) { /* before Linux 5.14: any call that stores something */
+        error = 0;
+        for (size_t i = 0; i < bytes && !error; i += 4096)
+            if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, at + i, sizeof(uint64_t)))
+                error = errno;
+            else
+                *(uint64_t *)(at + i) = 0;
+    }
+    return error == EFAULT ? ENOSPC : error;
 }
 
 /* Is there room for BYTES now? What is reserved later should not come as a surprise. */
-static bool has_free(int fd, size_t bytes)
+static bool has_free(size_t bytes)
 {
     struct statvfs status;
 
-    return fstatvfs(fd, &status) || (uint64_t)status.f_bavail * status.f_frsize >= bytes;
+    return statvfs(P.file_directory, &status) || (uint64_t)status.f_bavail * status.f_frsize >= bytes;
 }
 
-static void *map_extent(int fd, uint64_t at, size_t bytes)
+static bool mapping_note(void *at, size_t bytes, uint64_t offset)
 {
-    void *mapped;
-
     if (mapping_count == mapping_room) {
         size_t room = mapping_room ? mapping_room * 2 : 16;
         struct mapping *more = realloc(mappings, room * sizeof *more);
         if (!more)
-            return NULL;
+            return false;
         mappings = more;
         mapping_room = room;
     }
-    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
-    if (mapped == MAP_FAILED)
-        return NULL;
-    mappings[mapping_count++] = (struct mapping){mapped, bytes};
-    return mapped;
+    mappings[mapping_count++] = (struct mapping){at, bytes, offset};
+    return true;
 }
 
-/* BYTES (whole pages) more of the process's file, zeroed, RESERVED of them with
- * memory. NULL: no room. */
+static void mappings_drop(size_t first)
+{
+    while (mapping_count > first) {
+        mapping_count--;
+        munmap(mappings[mapping_count].at, mappings[mapping_count].bytes);
+    }
+}
+
+/* The file by its name, where that still leads to it; -1: not. */
+static int file_again(void)
+{
+    char name[sizeof P.file_name];
+    struct stat status;
+    int fd;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(P.file_name, "@"), P.file_name);
+    fd = session_open_in(P.file_directory, name, O_RDWR);
+    if (fd >= 0 && (fstat(fd, &status) || status.st_dev != ring_file.device || status.st_ino != ring_file.inode)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Map more of the file. mremap() of a shared mapping whose old size is 0 maps the same file once more, from the same
+ * place on: no descriptor and no name is needed. NULL with errno. */
+static void *map_extent(uint64_t at, size_t bytes)
+{
+    const struct mapping *near = &mappings[mapping_count - 1];
+    const size_t before = at - near->offset;
+    char *mapped = mremap(near->at, 0, before + bytes, MREMAP_MAYMOVE);
+    int fd;
+
+    if (mapped != MAP_FAILED && before)
+        munmap(mapped, before);
+    if (mapped != MAP_FAILED) {
+        mapped += before;
+    } else if ((fd = file_again()) >= 0) { /* valgrind knows no such mremap() */
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+        close(fd);
+    }
+    if (mapped != MAP_FAILED && !mapping_note(mapped, bytes, at)) {
+        munmap(mapped, bytes);
+        errno = ENOMEM;
+        mapped = MAP_FAILED;
+    }
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+/* BYTES (whole pages) of the file that nobody uses yet, zeroed, RESERVED of them with memory. NULL with errno. */
 static void *extent_new(size_t bytes, size_t reserved, uint64_t *offset)
 {
-    uint64_t at = atomic_load_explicit(&P.file->file_bytes, memory_order_relaxed);
-    void *mapped = NULL;
-    int fd = session_open_in(P.file_directory, P.file_name, O_RDWR);
+    uint64_t at = atomic_fetch_add(&P.root->used_bytes, bytes), end = at + bytes;
+    char *mapped = NULL;
+    int error = ENOSPC;
 
-    if (fd < 0)
-        return NULL;
-    if (has_free(fd, bytes) && reserve(fd, (off_t)at, (off_t)reserved) == 0 &&
-        (reserved == bytes || ftruncate(fd, (off_t)(at + bytes)) == 0))
-        mapped = map_extent(fd, at, bytes);
-    close(fd);
+    if (end <= P.root->file_bytes && has_free(bytes)) {
+        mapped = map_extent(at, bytes);
+        error = mapped ? reserve(mapped, reserved) : errno;
+    }
+    if (mapped && error) {
+        mappings_drop(mapping_count - 1);
+        mapped = NULL;
+    }
     if (!mapped)
-        return NULL;
+        atomic_compare_exchange_strong(&P.root->used_bytes, &end, at);
     *offset = at;
-    atomic_store_explicit(&P.file->file_bytes, at + bytes, memory_order_release);
+    errno = error;
     return mapped;
 }
 
@@ -227,30 +299,9 @@ static uint64_t start_time(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-/* Make the file in DIRECTORY ("": there is none). 0, or an errno. */
-static int file_make(const char *directory, uint64_t started, const char *parent)
+/* FILE is zeroed, at OFFSET of a file of BYTES; facts for it come next. Everything but `ready`. */
+static void header_fill(struct process_file *file, uint64_t started, const char *parent, uint64_t offset)
 {
-    int at = session_open_directory(directory), fd = -1, error = at < 0 ? errno : EEXIST;
-    struct process_file *file = NULL;
-
-    P.file_directory = directory;
-    for (int n = 0; error == EEXIST; n++) {
-        snprintf(P.file_name, sizeof P.file_name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)started, n);
-        fd = session_open_file(at, P.file_name, O_RDWR | O_CREAT | O_EXCL);
-        error = fd < 0 ? errno : reserve(fd, 0, HEADER_BYTES + FIRST_FACTS);
-    }
-    if (!error) {
-        file = map_extent(fd, 0, HEADER_BYTES + FIRST_FACTS);
-        error = file ? 0 : ENOMEM;
-    }
-    if (error && fd >= 0)
-        unlinkat(at, P.file_name, 0);
-    if (fd >= 0)
-        close(fd);
-    if (at >= 0)
-        close(at);
-    if (error)
-        return error;
     memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
     file->format = RING_FORMAT;
     file->word_bytes = sizeof(uint64_t);
@@ -266,34 +317,128 @@ static int file_make(const char *directory, uint64_t started, const char *parent
         P.compiles = 0;
     }
     file->mode = P.session->frames;
-    file->facts_off = HEADER_BYTES;
-    atomic_store(&file->file_bytes, HEADER_BYTES + FIRST_FACTS);
+    file->facts_off = offset + HEADER_BYTES;
     chunk_count = 0;
     facts = (struct facts *)((char *)file + HEADER_BYTES);
     chunk_note(facts);
     facts->bytes = FIRST_FACTS - sizeof *facts;
     P.file = file;
     ring_bytes_used = 0;
+}
+
+/* How large a file may be made: more than the limit is a signal. */
+static uint64_t file_bytes_most(void)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < FILE_BYTES;
+
+    return limited ? limit.rlim_cur & ~UINT64_C(4095) : FILE_BYTES;
+}
+
+/* Make the file in DIRECTORY ("": there is none). 0, or an errno. */
+static int file_make(const char *directory, uint64_t started, const char *parent)
+{
+    char name[sizeof P.file_name];
+    uint64_t bytes = file_bytes_most();
+    int at = session_open_directory(directory), fd = -1;
+    int error = at < 0 ? errno : bytes < HEADER_BYTES + FIRST_FACTS ? EFBIG : 0;
+    size_t before = mapping_count;
+    struct process_file *file = MAP_FAILED;
+    struct stat status;
+
+    for (int n = 0; fd < 0 && !error; n++) {
+        snprintf(name, sizeof name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)started, n);
+        fd = session_open_file(at, name, O_RDWR | O_CREAT | O_EXCL);
+        if (fd < 0 && errno != EEXIST)
+            error = errno;
+    }
+    while (!error && ftruncate(fd, (off_t)bytes))
+        if (errno == EFBIG && bytes > UINT32_MAX)
+            bytes /= 2;
+        else if (errno != EINTR)
+            error = errno;
+    if (!error && fstat(fd, &status))
+        error = errno;
+    if (!error) {
+        file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        error = file == MAP_FAILED ? errno : reserve((char *)file, HEADER_BYTES + FIRST_FACTS);
+    }
+    if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
+                    mapping_note((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
+        error = ENOMEM;
+    if (error) {
+        mapping_count = before;
+        if (file != MAP_FAILED)
+            munmap(file, HEADER_BYTES + FIRST_FACTS);
+        if (fd >= 0)
+            unlinkat(at, name, 0);
+    } else {
+        memcpy(P.file_name, name, sizeof name);
+        P.file_directory = directory;
+        ring_file.device = status.st_dev;
+        ring_file.inode = status.st_ino;
+        file->file_bytes = bytes;
+        atomic_store(&file->used_bytes, HEADER_BYTES + FIRST_FACTS);
+        header_fill(file, started, parent, 0);
+        P.root = file;
+        atomic_store_explicit(&file->ready, 1, memory_order_release);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (at >= 0)
+        close(at);
+    return error;
+}
+
+/* Make one within the file of the process that this one was forked from. 0, or an errno. */
+static int nested_make(uint64_t started, const char *parent)
+{
+    uint64_t offset, newest;
+    struct process_file *file = extent_new(HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + FIRST_FACTS, &offset);
+    char *end = P.file_name + strcspn(P.file_name, "@");
+
+    if (!file)
+        return errno;
+    snprintf(end, sizeof P.file_name - (size_t)(end - P.file_name), "@%llx", (unsigned long long)offset);
+    header_fill(file, started, parent, offset);
     atomic_store_explicit(&file->ready, 1, memory_order_release);
+    newest = atomic_load(&P.root->nested);
+    do
+        file->next_nested = newest;
+    while (!atomic_compare_exchange_weak(&P.root->nested, &newest, offset));
     return 0;
 }
 
-/* The session's own directory, or the second one when that is full. When
- * neither takes the file, an empty one tells the collector what happened. */
+/* The session's own directory, or the second one when that is full; a forked child that can make none there has its
+ * parent's. When there is no room at all, the parent's file or an empty one tells the collector what happened. */
 static void file_open(const char *parent)
 {
+    const bool forked = P.root != NULL;
     uint64_t started = start_time();
-    char name[64];
-    int fd;
+    char name[sizeof P.file_name];
+    int fd, error;
 
     P.file = NULL;
-    if (atomic_load(&P.session->closed) || file_make(P.session_directory, started, parent) == 0 ||
-        file_make(P.spill_directory, started, parent) == 0)
+    if (atomic_load(&P.session->closed))
         return;
-    snprintf(name, sizeof name, "%d-%llu.lost", (int)getpid(), (unsigned long long)started);
-    fd = session_open_in(P.session_directory, name, O_WRONLY | O_CREAT);
-    if (fd >= 0)
-        close(fd);
+    error = file_make(P.session_directory, started, parent);
+    if (error && file_make(P.spill_directory, started, parent) == 0)
+        error = 0;
+    if (error && forked) {
+        error = nested_make(started, parent);
+        if (error) {
+            atomic_fetch_add(&P.root->orphans, 1);
+            atomic_store(&P.root->orphan_error, (uint32_t)error);
+        }
+    } else if (forked) { /* the parent's header */
+        munmap(mappings[0].at, mappings[0].bytes);
+        memmove(mappings, mappings + 1, --mapping_count * sizeof *mappings);
+    } else if (error) {
+        snprintf(name, sizeof name, "%d-%llu-%d.lost", (int)getpid(), (unsigned long long)started, error);
+        fd = session_open_in(P.session_directory, name, O_WRONLY | O_CREAT);
+        if (fd >= 0)
+            close(fd);
+    }
 }
 
 /* ---- rings ---- */
@@ -308,7 +453,7 @@ static struct ring *ring_new(void)
     struct ring *ring = NULL;
 
     if (n == RING_MAX)
-        return NULL;
+        goto done;
     if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
         bytes /= 4;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
@@ -316,14 +461,37 @@ static struct ring *ring_new(void)
     while (!(ring = extent_new(RING_HEADER + bytes, RING_HEADER + (bytes < RESERVE_STEP ? bytes : RESERVE_STEP), &offset)) &&
            bytes > RING_SMALLEST)
         bytes /= 2;
-    if (!ring)
-        return NULL;
-    ring_bytes_used += bytes;
-    ring->words = bytes / sizeof(uint64_t);
-    ring->reserved = (bytes < RESERVE_STEP ? bytes : RESERVE_STEP) / sizeof(uint64_t);
-    ring->offset = offset;
-    P.file->ring_off[n] = offset;
-    atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
+    if (ring) {
+        ring_bytes_used += bytes;
+        ring->words = bytes / sizeof(uint64_t);
+        ring->reserved = (bytes < RESERVE_STEP ? bytes : RESERVE_STEP) / sizeof(uint64_t);
+        ring->offset = offset;
+        P.file->ring_off[n] = offset;
+        atomic_store_explicit(&P.file->rings, n + 1, memory_order_release);
+    }
+done:
+    if (!ring) {
+        atomic_fetch_add(&P.file->lost_threads, 1);
+        atomic_store(&P.file->lost_error, (uint32_t)(n == RING_MAX ? EAGAIN : errno));
+    }
+    return ring;
+}
+
+/* A ring whose thread has ended, and of which the collector has taken enough for another to begin. */
+static struct ring *ring_reuse(void)
+{
+    struct ring *ring = NULL;
+
+    pthread_mutex_lock(&free_lock);
+    for (unsigned i = free_ring_count; i-- > 0 && !ring; ) {
+        struct ring *one = free_rings[i];
+        if (atomic_load_explicit(&one->head, memory_order_relaxed) -
+                atomic_load_explicit(&one->tail, memory_order_acquire) <= one->words / 2) {
+            ring = one;
+            free_rings[i] = free_rings[--free_ring_count];
+        }
+    }
+    pthread_mutex_unlock(&free_lock);
     return ring;
 }
 
@@ -360,41 +528,26 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
 
 /* ---- waiting ---- */
 
-/* The collector holds a lock as long as it lives; the kernel drops it at its
- * death, across pid namespaces and however it died. */
-static bool collector_lives(void)
+/* Nobody reads it any more: the session is over, or the collector does not trust what it found. */
+static bool is_abandoned(void)
 {
-    int fd;
-    bool lives;
-
-    if (atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned)))
-        return false;
-    fd = session_open_in(P.session_directory, "collector.lock", O_RDONLY);
-    if (fd < 0) /* out of descriptors: it may well live */
-        return errno != ENOENT;
-    lives = flock(fd, LOCK_SH | LOCK_NB) != 0;
-    close(fd);
-    return lives;
+    return atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned));
 }
 
 /* Memory for the next part of the ring. False: the filesystem is full. */
 static bool reserve_more(struct ring *ring)
 {
     uint64_t bytes = (ring->words - ring->reserved) * sizeof(uint64_t);
-    int fd = session_open_in(P.file_directory, P.file_name, O_RDWR), error = EMFILE;
 
     if (bytes > RESERVE_STEP)
         bytes = RESERVE_STEP;
-    if (fd >= 0) {
-        error = reserve(fd, (off_t)(ring->offset + RING_HEADER + ring->reserved * sizeof(uint64_t)), (off_t)bytes);
-        close(fd);
-    }
-    if (!error)
-        ring->reserved += bytes / sizeof(uint64_t);
-    return !error;
+    if (reserve((char *)ring + RING_HEADER + ring->reserved * sizeof(uint64_t), bytes))
+        return false;
+    ring->reserved += bytes / sizeof(uint64_t);
+    return true;
 }
 
-/* Look at tail again. True when a control word and an event fit. */
+/* Look at tail again. True when a control word and an event fit; false with no limit: it has no memory. */
 static bool has_room(struct tracer *t)
 {
     /* D: matches the collector's C. */
@@ -410,42 +563,143 @@ static bool has_room(struct tracer *t)
     return t->head < t->limit;
 }
 
-/* The ring is full: sleep until the collector has taken some of it. False when
- * there is no collector any more. The GIL stays held: what other threads do
- * next would have to wait as well, and letting go here could reorder them. */
-static bool wait_for_collector(struct tracer *t, uint64_t *now)
+static bool is_past(const struct ring *ring, uint64_t full)
 {
-    uint64_t began = clock_monotonic_ns(), waited;
-
-    while (!has_room(t)) {
-        struct timespec timeout = {0, WAIT_MS * 1000000L};
-        atomic_store(&t->ring->waiting, 1);
-        if (has_room(t))
-            break;
-        if (!t->limit) /* no memory */
-            return false;
-        if (syscall(SYS_futex, &t->ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0) && errno == ETIMEDOUT &&
-            !has_room(t) && !collector_lives())
-            return false;
-    }
-    waited = clock_monotonic_ns() - began;
-    t->ring->waits++;
-    t->ring->wait_ns += waited;
-    *now = tracer_now(P.monotonic);
-    if (waited > STALL_MS * UINT64_C(1000000)) {
-        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_STALL, 3, 0);
-        t->words[t->head++ & t->mask] = *now;
-        tracer_put(t, waited);
-    }
-    return true;
+    return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-static void stop(struct tracer *t)
+/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False when it has not.
+ * The first moments with the GIL, as letting go could reorder what threads do where nothing but the recorder is slow; then,
+ * if it MAY_LET_GO, without. Then even the session may be another afterwards, and nothing of the ring is touched. */
+static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
+{
+    const uint64_t began = clock_monotonic_ns(), most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
+    struct ring *ring = t->ring;
+    const uint64_t full = t->head - t->mask - 1 + RING_MARGIN; /* the tail at which there is no room */
+    PyThreadState *let_go = NULL;
+    uint64_t now = began;
+    bool moved;
+
+    atomic_fetch_add(&sleepers, 1);
+    while (!(moved = is_past(ring, full)) && now - began < most && !is_abandoned() && !atomic_load(&closing)) {
+        uint64_t left = most - (now - began), step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
+        struct timespec timeout = {0, (long)(left < step ? left : step)};
+        if (may_let_go && !let_go && now - began >= HOLD_MS * MS)
+            let_go = PyEval_SaveThread();
+        atomic_store(&ring->waiting, 1);
+        if (!is_past(ring, full))
+            syscall(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout, NULL, 0);
+        now = clock_monotonic_ns();
+    }
+    ring->waits++;
+    ring->wait_ns += now - began;
+    *waited += now - began;
+    atomic_store(&stalled, !moved);
+    atomic_fetch_sub(&sleepers, 1);
+    if (let_go)
+        PyEval_RestoreThread(let_go);
+    return moved;
+}
+
+/* From now on nothing is written, for ERROR, or because the collector takes nothing (0). */
+static void gap_begin(struct tracer *t, uint64_t now, int error)
+{
+    t->limit = 0;
+    if (!t->ring->lost_since) {
+        t->ring->lost_since = now;
+        t->ring->lost_error = (uint64_t)error;
+    }
+}
+
+static void stop(struct tracer *t, uint64_t now, int error)
 {
     t->gone = true;
-    t->limit = 0;
+    gap_begin(t, now, error);
     if (atomic_load(&P.session->closed))
         tracer_record(false);
+}
+
+/* Wait for room where no gap may begin while others run. False: there is none. */
+static bool room_held(struct tracer *t, uint64_t *now)
+{
+    uint64_t waited = 0;
+    bool room = has_room(t);
+
+    if (!room && t->limit && wait_for_collector(t, false, &waited)) {
+        *now = tracer_now(P.monotonic);
+        room = has_room(t);
+    }
+    return room;
+}
+
+/* ENTERs of the open frames whose ENTER is not in the ring, the outermost first. False: there was no room for all. */
+static bool write_open(struct tracer *t, uint64_t *now)
+{
+    struct open_frame **stack = NULL, *open;
+    size_t depth = 0;
+    bool room = true;
+
+    for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
+        depth++;
+    stack = depth ? malloc(depth * sizeof *stack) : NULL;
+    if (depth && !stack)
+        return true; /* what runs next has other parents; there is no memory for more */
+    for (open = t->open; depth; open = open->outer)
+        stack[--depth] = open;
+    for (size_t n = 0; stack && room; n++) {
+        room = room_held(t, now);
+        if (room) {
+            stack[n]->ordinal = t->entered++;
+            stack[n]->code &= ~OPEN_LOST;
+            t->words[t->head++ & t->mask] =
+                RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)RING_INHERITED << 37 | stack[n]->code);
+            tracer_put(t, *now);
+        }
+        if (stack[n] == t->open)
+            break;
+    }
+    free(stack);
+    return room;
+}
+
+/* Say in the ring what is missing from it. LEFT open frames are those from before the gap. */
+static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost, uint64_t still_open)
+{
+    struct ring *ring = t->ring;
+    uint64_t lost = ring->lost > still_open ? ring->lost - still_open : 0;
+
+    t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_GAP, 4, left);
+    t->words[t->head++ & t->mask] = now;
+    t->words[t->head++ & t->mask] = ring->lost_since;
+    ring->lost = ring->lost_since = 0;
+    tracer_put(t, (lost > UINT32_MAX ? UINT32_MAX : lost) << 32 | innermost);
+    t->epoch = now;
+}
+
+/* Is there room again? Then the words go on. */
+static bool gap_end(struct tracer *t, uint64_t *now)
+{
+    uint64_t left = 0, still_open = 0;
+    struct open_frame *open = t->open;
+    uint32_t innermost;
+
+    if (!has_room(t)) {
+        t->limit = 0;
+        return false;
+    }
+    for (; open && open->code & OPEN_LOST; open = open->outer)
+        still_open++;
+    innermost = open ? open->ordinal : 0;
+    for (; open; open = open->outer)
+        left++;
+    atomic_store(&stalled, false);
+    write_gap(t, *now, left, innermost, still_open);
+    if (!write_open(t, now)) {
+        gap_begin(t, *now, 0);
+        for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
+            t->ring->lost++;
+    }
+    return !t->ring->lost_since;
 }
 
 /* ---- threads ---- */
@@ -453,18 +707,12 @@ static void stop(struct tracer *t)
 /* Give T a ring and say in it who writes; after a fork also what was running. */
 static bool ring_attach(struct tracer *t, compat_frame *frame)
 {
-    struct ring *ring = NULL;
+    struct ring *ring = P.file ? ring_reuse() : NULL;
     uint64_t now = tracer_now(P.monotonic), number[3] = {(uint64_t)syscall(SYS_gettid)};
-    struct open_frame *open, **stack;
     char name[256];
-    size_t depth = 0;
 
-    pthread_mutex_lock(&free_lock);
-    if (free_ring_count)
-        ring = free_rings[--free_ring_count];
-    pthread_mutex_unlock(&free_lock);
-    if (!ring && P.file && !(ring = ring_new()))
-        P.file->lost_threads++;
+    if (!ring && P.file)
+        ring = ring_new();
     if (!ring) {
         t->gone = true;
         return false;
@@ -476,35 +724,20 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     t->entered = 0;
     thread_name(frame, name, sizeof name);
     tracer_fact(FACT_THREAD, P.threads, number, name, strlen(name), "", 0);
-    if (!has_room(t) && !wait_for_collector(t, &now)) {
-        stop(t);
+    if (!has_room(t)) { /* half of it is free: it has no memory */
+        stop(t, now, ENOSPC);
         return false;
     }
+    if (ring->lost_since) /* the thread before ended in a gap */
+        write_gap(t, now, 0, 0, 0);
     t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_THREAD, 2, P.threads++);
     tracer_put(t, now);
     t->epoch = now;
-
-    for (open = t->open; open; open = open->outer)
-        depth++;
-    if (!depth)
-        return true;
-    stack = malloc(depth * sizeof *stack);
-    if (!stack)
-        return true;
-    for (open = t->open; open; open = open->outer)
-        stack[--depth] = open;
-    for (size_t n = 0; stack[n]; n++) {
-        stack[n]->ordinal = t->entered++;
-        if (!has_room(t) && !wait_for_collector(t, &now)) {
-            stop(t);
-            break;
-        }
-        tracer_put(t, RING_WORD(RING_INHERITED, stack[n]->code & RING_ID_MASK, now));
-        if (stack[n] == t->open)
-            break;
-    }
-    free(stack);
-    return !t->gone;
+    for (struct open_frame *open = t->open; open; open = open->outer)
+        open->code |= OPEN_LOST;
+    if (!write_open(t, &now))
+        gap_begin(t, now, 0);
+    return true;
 }
 
 static struct tracer *all_tracers; /* under free_lock */
@@ -554,40 +787,98 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
+/* Room for an event: one AT_FRAME's beginning or end, where a gap may end and other threads may run meanwhile. */
+static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
+{
+    uint64_t waited = 0;
+    bool room = false;
+
+    while (!room && P.session && !t->gone) {
+        if (!t->ring) { /* the first event after a fork, or of a thread older than the session */
+            ring_attach(t, NULL);
+            *now = tracer_now(P.monotonic);
+        } else if (is_abandoned()) {
+            stop(t, *now, 0);
+        } else if (t->ring->lost_since) {
+            room = at_frame && gap_end(t, now);
+            break;
+        } else if (has_room(t)) {
+            room = true;
+        } else if (!t->limit) {
+            stop(t, *now, ENOSPC);
+        } else {
+            bool moved = wait_for_collector(t, at_frame, &waited);
+            *now = tracer_now(P.monotonic);
+            /* Anything may have happened meanwhile, if the GIL was let go. */
+            if (!moved && P.session && t->ring && !is_abandoned())
+                gap_begin(t, *now, 0);
+        }
+    }
+    if (room && waited > STALL_MS * MS) {
+        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_STALL, 3, 0);
+        t->words[t->head++ & t->mask] = *now;
+        tracer_put(t, waited);
+    }
+    if (room && *now - t->epoch > RING_EPOCH_TICKS) {
+        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0);
+        tracer_put(t, *now);
+        t->epoch = *now;
+    }
+    return room;
+}
+
 uint64_t tracer_room(struct tracer *t, uint64_t now)
 {
     int saved_errno = errno;
-    bool room = P.session && !t->gone;
+    bool room = !t->quiet && make_room(t, &now, true);
 
-    if (t->quiet)
-        return 0;
-    if (room && !t->ring) { /* the first event after a fork, or of a thread older than the session */
-        room = ring_attach(t, NULL);
-        now = tracer_now(P.monotonic);
-    }
-    if (room && !has_room(t) && !wait_for_collector(t, &now)) {
-        stop(t);
-        room = false;
-    }
-    if (room && now - t->epoch > RING_EPOCH_TICKS) {
-        t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0);
-        tracer_put(t, now);
-        t->epoch = now;
-    }
-    if (!room && P.session) {
-        if (t->ring)
-            t->ring->lost++;
-        if (P.recording && atomic_load_explicit(&P.session->closed, memory_order_relaxed))
-            tracer_record(false);
-    }
     errno = saved_errno;
     return room ? now : 0;
+}
+
+bool tracer_room_within(struct tracer *t)
+{
+    int saved_errno = errno;
+    uint64_t now = tracer_now(P.monotonic);
+    bool room = !t->quiet && make_room(t, &now, false);
+
+    errno = saved_errno;
+    return room;
+}
+
+uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t code)
+{
+    uint64_t now = 0;
+
+    if (t->quiet || !P.session)
+        goto done;
+    if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
+        if (P.recording)
+            tracer_record(false);
+        goto done;
+    }
+    if (t->ring)
+        t->ring->lost++;
+    else if (P.file)
+        atomic_fetch_add(&P.file->lost_frames, 1);
+    else if (P.root)
+        atomic_fetch_add(&P.root->orphan_frames, 1);
+    if (t->ring && !t->gone) {
+        open->outer = t->open;
+        open->code = code | OPEN_LOST;
+        open->depth = open->outer ? open->outer->depth + 1 : 0;
+        t->open = open;
+        now = tracer_now(P.monotonic);
+    }
+done:
+    return now;
 }
 
 /* ---- fork ---- */
 
 /* In the child, inside fork(): only this thread exists, and little is safe to
- * call. The parent's rings are unmapped so that nothing can write to them. */
+ * call. The parent's rings and facts are unmapped so that nothing can write to
+ * them, and its header too once the child has a file of its own. */
 static void forked(void)
 {
     int saved_errno = errno;
@@ -599,11 +890,10 @@ static void forked(void)
     memcpy(parent, P.file_name, sizeof parent);
     if (!P.file)
         parent[0] = 0;
-    for (size_t i = 0; i < mapping_count; i++)
-        munmap(mappings[i].at, mappings[i].bytes);
-    mapping_count = 0;
+    mappings_drop(1);
     facts = NULL;
     P.threads = 0;
+    atomic_store(&sleepers, 0);
     free_ring_count = 0;
     pthread_mutex_init(&free_lock, NULL);
     all_tracers = t;
@@ -670,6 +960,10 @@ void tracer_close_session(void)
     tracer_record(false);
     if (P.file)
         facts_keep();
+    atomic_store(&closing, true);
+    while (atomic_load(&sleepers)) /* they need no GIL to see that */
+        usleep(1000);
+    atomic_store(&closing, false);
     pthread_mutex_lock(&free_lock);
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
         t->ring = NULL;
@@ -679,12 +973,10 @@ void tracer_close_session(void)
     }
     free_ring_count = 0;
     pthread_mutex_unlock(&free_lock);
-    for (size_t i = 0; i < mapping_count; i++)
-        munmap(mappings[i].at, mappings[i].bytes);
-    mapping_count = 0;
+    mappings_drop(0);
     facts = NULL;
     chunk_count = 0;
-    P.file = NULL;
+    P.file = P.root = NULL;
     munmap((void *)P.session, P.session->bytes);
     P.session = NULL;
     P.threads = 0;
@@ -737,6 +1029,7 @@ const char *tracer_open_session(const char *directory)
         strcpy(P.spill_directory, spill);
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
+    atomic_store(&stalled, false);
     P.decided_only = session->frames == SESSION_DECIDED;
     if (!fork_watched && pthread_atfork(NULL, NULL, forked)) {
         P.session = NULL;

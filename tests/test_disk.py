@@ -222,7 +222,7 @@ def test_truncated_ring(dyntrace, python, tmp_path, left):
         session = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0])
         time.sleep(0.3)
         ring, = session.glob("*.ring")
-        os.truncate(ring, ring.stat().st_size // 2 if left == "half" else left)
+        os.truncate(ring, ring.stat().st_blocks * 256 if left == "half" else left)
         time.sleep(0.2)
         assert not gone(collector_of(run.pid)), "the collector survives"
         os.kill(pid, signal.SIGKILL)
@@ -244,7 +244,7 @@ def ring_offsets(path):
     """Where the rings lie in a process file (src/ring.h)."""
     with open(path, "rb") as file:
         head = file.read(20000)
-    at = struct.calcsize("8s 4I Q Q 64s I I I I I Q Q I I I I Q Q")
+    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 3Q")
     assert head.startswith(b"DYNPROC")
     return [off for off in struct.unpack_from("16Q", head, at) if off]
 
@@ -291,7 +291,7 @@ def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
         (session / "4-2-3.ring").mkdir()
         os.mkfifo(session / "5-2-3.ring")
         (session / ("x" * 200 + ".ring")).write_bytes(b"x")
-        (session / "6-2-3.ring").write_bytes(struct.pack("<8s4I", b"DYNPROC", 1, 8, 1, 1) + b"\xff" * 60000)
+        (session / "6-2-3.ring").write_bytes(struct.pack("<8s4I", b"DYNPROC", 2, 8, 1, 1) + b"\xff" * 60000)
         (session / "strange").write_bytes(b"x")
         time.sleep(0.1)
         os.kill(work.pid, signal.SIGKILL)

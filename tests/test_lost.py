@@ -1,0 +1,399 @@
+"""What a process does after it lost the right or the means to go on as it began, and what it does while the collector
+takes nothing: it is recorded all the same, or counted, and the last line of `run` says so."""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import version_of
+from crash_help import collector_of, fsck, gone, rows, until
+from test_disk import mounted, needs_root
+
+LEAVE = """
+import ctypes, os, resource, sys, threading
+
+def leaf(n):
+    return n
+
+def calls(count=100):
+    for i in range(count):
+        leaf(i)
+
+def thread():
+    t = threading.Thread(target=calls)
+    t.start()
+    t.join()
+
+def fork(body):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            body()
+        finally:
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def grandchildren():
+    calls()
+    thread()
+    fork(calls)
+
+def everything():
+    thread()
+    fork(calls)
+    fork(grandchildren)
+
+how, empty = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+calls()
+if how == "setuid":
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+elif how == "chroot":
+    os.chroot(empty)
+    os.chdir("/")
+elif how == "namespace":
+    assert libc.unshare(0x20000) == 0
+    assert libc.mount(b"none", b"/", None, 0x44000, None) == 0
+    for place in b"/dev/shm", b"/tmp":
+        assert libc.mount(b"none", place, b"tmpfs", 0, None) == 0
+elif how == "no descriptors":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+elif how == "all closed":
+    os.closerange(3, 4096)
+elif how == "file size":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+everything()
+"""
+
+ROOTS_ONLY = {"setuid", "chroot", "namespace"}
+
+
+def leaves(trace):
+    """Calls of leaf(), process by process, and how many processes name a parent."""
+    found = rows(trace, "SELECT t.process_id, count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)"
+                        " WHERE c.qualname = 'leaf' GROUP BY 1 ORDER BY 1")
+    return [count for _, count in found], rows(trace, "SELECT count(*) FROM process WHERE parent_process_id IS NOT NULL")[0][0]
+
+
+def parents(trace, name):
+    """From where NAME was called."""
+    return rows(trace, """SELECT DISTINCT (SELECT qualname FROM code WHERE code_id = p.code_id) FROM frame f
+                          LEFT JOIN frame p ON p.frame_id = f.parent_id
+                          WHERE f.code_id IN (SELECT code_id FROM code WHERE qualname = ?)""", name)
+
+
+@pytest.mark.parametrize("how", ["nothing", "setuid", "chroot", "namespace", "no descriptors", "all closed", "file size"])
+def test_what_comes_after(record, dyntrace, python, tmp_path, how):
+    """A thread, a fork, a fork of a fork and a thread in it: every call is there, each process has its row."""
+    if how in ROOTS_ONLY and os.geteuid():
+        pytest.skip("needs root")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "p.py").write_text(LEAVE)
+    trace = record(["p.py", how, tmp_path / "empty"], python=python)
+    assert (trace.out, trace.err) == ("", "")
+    fsck(dyntrace, trace.path)
+    assert rows(trace.path, "SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert leaves(trace.path) == ([200, 100, 200, 100], 3)
+    assert rows(trace.path, "SELECT count(DISTINCT pid), count(*) FROM process WHERE exit_code = 0 OR exit_code IS NULL") == [(4, 4)]
+    assert parents(trace.path, "leaf") == [("calls",)]
+
+
+@needs_root
+def test_back_and_forth(record, dyntrace, python, tmp_path):
+    """As root, as nobody, as root again, each with forks of forks: own files and nested ones in one family."""
+    (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
+calls()
+def to(uid):
+    os.seteuid(0)
+    os.seteuid(uid)
+    calls()
+to(65534)
+fork(lambda: (to(65534), fork(lambda: (to(0), fork(lambda: (to(65534), fork(thread)))))))
+to(0)
+fork(everything)
+to(65534)
+everything()
+""")
+    trace = record(["p.py"], python=python)
+    assert (trace.out, trace.err) == ("", "")
+    fsck(dyntrace, trace.path)
+    assert rows(trace.path, "SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert leaves(trace.path) == ([500, 100, 100, 100, 100, 100, 100, 200, 100, 100, 200, 100], 11)
+    assert parents(trace.path, "leaf") == [("calls",)]
+
+
+@needs_root
+def test_no_room_names_the_cause(dyntrace, python, tmp_path):
+    """Nobody's child finds the filesystem full: its frames are counted, with the error."""
+    trace = tmp_path / "t.db"
+    (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+try:
+    with open("/dev/shm/other", "ab", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+except OSError:
+    pass
+fork(lambda: (calls(), fork(calls)))
+""")
+    done = mounted("96m", "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, tmp_path / "p.py"],
+                   env={**os.environ, "TMPDIR": "/dev/shm"})
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    fsck(dyntrace, trace)
+    (cause, events), = rows(trace, "SELECT cause, events FROM losses WHERE NOT is_stall")
+    assert cause.startswith("children: no ring could be made for 2 forked processes (No space left on device)")
+    assert 202 <= events < 250
+    assert done.stderr == f"dyntrace: {trace} is not complete: {cause} ({events}); `dyntrace report` lists it\n"
+
+
+@pytest.mark.parametrize("uid", [0, pytest.param(65534, marks=needs_root)])
+def test_nested_processes_are_recovered(dyntrace, python, tmp_path, uid):
+    """The collector is killed while a process and its nested children live: what they did before and after is there."""
+    trace, out = tmp_path / "t.db", tmp_path / "out"
+    (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + f"""
+import time
+go = os.pipe()
+if {uid}:
+    os.setgroups([])
+    os.setgid({uid})
+    os.setuid({uid})
+def child():
+    calls()
+    print(os.getpid(), flush=True)
+    os.read(go[0], 1)
+    calls()
+def family():
+    calls()
+    fork(child)
+    calls()
+def waits():
+    sys.stdin.readline()
+    os.write(go[1], b"12")
+threading.Thread(target=waits).start()
+pids = []
+for _ in range(2):
+    pid = os.fork()
+    if not pid:
+        family()
+        os._exit(0)
+    pids.append(pid)
+for pid in pids:
+    os.waitpid(pid, 0)
+calls()
+print("done", flush=True)
+""")
+    run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, tmp_path / "p.py"], stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        children = [int(run.stdout.readline()) for _ in range(2)]
+        collector = collector_of(run.pid)
+        os.kill(collector, signal.SIGKILL)
+        until(lambda: gone(collector), "the collector dies")
+        out, err = run.communicate("\n", timeout=60)
+    finally:
+        run.poll() is None and run.kill()
+    assert (run.returncode, out) == (0, "done\n"), err
+    fsck(dyntrace, trace)
+    assert sorted(leaves(trace)[0]) == [100, 200, 200, 200, 200], err
+    assert {pid for pid, in rows(trace, "SELECT pid FROM process")} > set(children)
+
+
+# ---- a collector that takes nothing ----
+
+STALL = """
+import sys, threading, time
+
+def leaf(n):
+    return n
+
+def outer(n):
+    leaf(n)
+    leaf(n)
+
+def before(n):
+    for i in range(n):
+        outer(i)
+
+def within(n):
+    before(n)
+    print("within", flush=True)
+    sys.stdin.readline()
+    after(1000)
+
+def after(n):
+    for i in range(n):
+        leaf(i)
+
+"""
+
+
+@contextlib.contextmanager
+def running(dyntrace, python, tmp_path, code, *options):
+    """`dyntrace run` on CODE, and its collector, which is awake at the end whatever happens."""
+    (tmp_path / "p.py").write_text(STALL + code)
+    run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, *options, tmp_path / "p.py"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout.readline() == "begin\n"
+        yield run, collector_of(run.pid)
+    finally:
+        collector = collector_of(run.pid)
+        collector and os.kill(collector, signal.SIGCONT)
+        run.poll() is None and run.kill()
+        run.communicate()
+
+
+def lost_frames(trace):
+    return rows(trace, "SELECT coalesce(sum(events), 0) FROM losses WHERE NOT is_stall")[0][0]
+
+
+def recorded(trace, *names):
+    return rows(trace, f"SELECT count(*) FROM frame WHERE code_id IN (SELECT code_id FROM code WHERE qualname IN"
+                       f" ({','.join('?' * len(names))}))", *names)[0][0]
+
+
+def check_parents(trace):
+    assert parents(trace, "outer") == [("before",)]
+    assert set(parents(trace, "leaf")) <= {("outer",), ("after",)}
+
+
+def test_stopped_collector_does_not_stop_the_program(dyntrace, python, tmp_path):
+    """Stopped until the program has ended: what did not fit into the ring is one row, which counts every frame."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, """
+print("begin", flush=True)
+sys.stdin.readline()
+before(700_000)
+print("done", flush=True)
+""") as (run, collector):
+        os.kill(collector, signal.SIGSTOP)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "done\n"
+        os.kill(collector, signal.SIGCONT)
+        _, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    fsck(dyntrace, trace)
+    lost, there = lost_frames(trace), recorded(trace, "outer", "leaf")
+    (cause, events), = rows(trace, "SELECT cause, events FROM losses WHERE NOT is_stall")
+    assert cause.startswith("collector: it took nothing"), cause
+    assert 800_000 < there < 2_000_000 and 0 <= there + lost - 2_100_000 < 100, (there, lost)
+    assert err == f"dyntrace: {trace} is not complete: {cause} ({events}); `dyntrace report` lists it\n"
+    check_parents(trace)
+
+
+def test_recording_goes_on_after_a_gap(dyntrace, python, tmp_path):
+    """within() begins in the gap and calls after() when it is over: it is there, and after()'s parent. What ended in the
+    gap is nobody's parent."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, """
+def all():
+    before(1000)
+    print("begin", flush=True)
+    sys.stdin.readline()
+    before(600_000)
+    within(1000)
+    after(1000)
+threads = [threading.Thread(target=all)]
+all()
+""", "--max-stall", "50ms") as (run, collector):
+        os.kill(collector, signal.SIGSTOP)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "within\n"
+        os.kill(collector, signal.SIGCONT)
+        until(lambda: recorded(trace, "x") == 0, "the trace can be read")
+        time.sleep(1)
+        _, err = run.communicate("\n", timeout=120)
+    assert run.returncode == 0, err
+    fsck(dyntrace, trace)
+    lost, there = lost_frames(trace), recorded(trace, "outer", "leaf")
+    assert lost > 100_000 and 0 <= there + lost - (3 * 602_000 + 2000) < 100, (there, lost)
+    check_parents(trace)
+    assert parents(trace, "after") == [("all",), ("within",)] or parents(trace, "after") == [("within",), ("all",)]
+    assert rows(trace, "SELECT kind, exit FROM frames WHERE qualname = 'within'") == [("inherited", "return")]
+    assert rows(trace, "SELECT count(*) FROM frames WHERE qualname = 'leaf' AND frame_id > (SELECT max(frame_id) FROM frames"
+                       " WHERE qualname = 'within')") == [(2000,)]
+
+
+def test_other_threads_run_while_one_waits(dyntrace, python, tmp_path):
+    """One thread's ring is full and it may wait for long; the others have the GIL, forks and ends of threads included."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, """
+import os
+done = [0]
+def fills():
+    for _ in range(700):
+        before(1000)
+        done[0] += 1
+print("begin", flush=True)
+sys.stdin.readline()
+t = threading.Thread(target=fills)
+t.start()
+last = -1
+while done[0] < 100 or done[0] != last:
+    last = done[0]
+    time.sleep(0.5)
+assert done[0] < 700
+pid = os.fork()
+if not pid:
+    after(10)
+    os._exit(7)
+other = threading.Thread(target=after, args=(10,))
+other.start()
+other.join()
+print("runs", os.waitpid(pid, 0)[1] >> 8, flush=True)
+t.join()
+""", "--max-stall", "60s") as (run, collector):
+        os.kill(collector, signal.SIGSTOP)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "runs 7\n"
+        os.kill(collector, signal.SIGCONT)
+        _, err = run.communicate(timeout=120)
+    assert (run.returncode, err) == (0, "")
+    fsck(dyntrace, trace)
+    assert lost_frames(trace) == 0 and recorded(trace, "outer", "leaf") == 2_100_020
+    check_parents(trace)
+
+
+def test_one_bound_for_the_whole_process(dyntrace, python, tmp_path):
+    """A hundred threads one after the other, each with more than fits: the first waits, the others go on at once."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, """
+print("begin", flush=True)
+sys.stdin.readline()
+for _ in range(100):
+    t = threading.Thread(target=before, args=(20_000,))
+    t.start()
+    t.join()
+print("done", flush=True)
+""", "--max-stall", "2s") as (run, collector):
+        os.kill(collector, signal.SIGSTOP)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        began = time.monotonic()
+        assert run.stdout.readline() == "done\n"
+        assert time.monotonic() - began < 100, "not 2 s for each"
+        os.kill(collector, signal.SIGCONT)
+        _, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    fsck(dyntrace, trace)
+    lost, there = lost_frames(trace), recorded(trace, "outer", "leaf")
+    assert 0 <= there + lost - 6_000_000 < 3000, (there, lost)
+    check_parents(trace)
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1s", "61s", "5"])
+def test_max_stall_wants_a_time(dyntrace, python, value):
+    done = subprocess.run([dyntrace, "run", "--max-stall", value, "-c", "1"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"dyntrace: run: --max-stall {value}: not a time from 0s to 60s such as 100ms\n"
