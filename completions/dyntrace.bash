@@ -20,7 +20,7 @@ _dyntrace_run()
     for ((i = 2; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
-        -o | --python | --frames | --include | --exclude | --torch | --max-depth | --min-duration) ((i++)) ;;
+        -o | --python | --frames | --include | --exclude | --torch | --max-depth | --min-duration | --max-stall) ((i++)) ;;
         -m | -c)
             ((COMP_CWORD > i + 1)) && { compopt -o default 2>/dev/null; return; }
             ;;
@@ -41,12 +41,12 @@ _dyntrace_run()
     --frames) COMPREPLY=($(compgen -W "all user decided none" -- "$cur")) ;;
     --torch) COMPREPLY=($(compgen -W "auto shim observe off" -- "$cur")) ;;
     --include | --exclude) compopt -o default 2>/dev/null ;;
-    --max-depth | --min-duration | -c) ;;
+    --max-depth | --min-duration | --max-stall | -c) ;;
     -m) COMPREPLY=($(compgen -W "pytest unittest pip timeit json.tool http.server" -- "$cur")) ;;
     *)
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W "-o --force --live --python --frames --include --exclude --torch --max-depth
-                --min-duration -m -c --help --" -- "$cur"))
+                --min-duration --max-stall -m -c --help --" -- "$cur"))
         else
             _dyntrace_files .py
             COMPREPLY+=($(compgen -c -- "$cur"))

@@ -65,14 +65,15 @@ INSERT INTO enum VALUES
     ('frame.kind', 0, 'call'),         -- from its beginning
     ('frame.kind', 1, 'resume'),       -- a generator or coroutine carried on after a yield
     ('frame.kind', 2, 'throw'),        -- the same, by an exception thrown into it
-    ('frame.kind', 3, 'inherited');    -- was already running when its process was forked
+    ('frame.kind', 3, 'inherited');    -- was already running when its process was forked, or a gap in the recording ended
 -- frame.exit: how it ended
 INSERT INTO enum VALUES
     ('frame.exit', 0, 'return'),
     ('frame.exit', 1, 'yield'),        -- suspended; the next frame of this activation is a 'resume'
     ('frame.exit', 2, 'raise'),        -- an exception left it
     ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a greenlet, a cancelled thread): the end is that
-                                        --   of the frame around it. A frame open at the end has exit NULL
+                                        --   of the frame around it; or in a gap of the recording, and the end is
+                                        --   where that begins. A frame open at the end has exit NULL
 
 
 -- A Python process that was followed. Identity is (host, pid, start_ns): pids come back.
