@@ -48,7 +48,8 @@ static const char *const statement_sql[STATEMENTS] = {
     [META] = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
     [ENTRY] = "INSERT INTO cache_entry(cache_entry_id, code_id, label, backend, guard_count, born_ns, region_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
               " ON CONFLICT(cache_entry_id) DO NOTHING",
-    [ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1",
+    /* The first of its deaths: what a fork has handed on dies in each process. */
+    [ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1 AND (died_ns IS NULL OR died_ns > ?2)",
     [GUARD] = "INSERT OR REPLACE INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression, user_stack)"
               " VALUES (?, ?, ?, ?, ?, ?, NULLIF(?, ''))",
     [GUARD_ORDER] = "INSERT OR REPLACE INTO guard_order(cache_entry_id, from_ns, ordinals, rowid) VALUES (?, ?, ?, ?)",

@@ -103,6 +103,14 @@ def test_a_fork_hands_the_cache_on(record, replay):
     assert found["do_not_follow"] == 0 and found["whole"] == found["lookups"], found
 
 
+def test_both_sides_of_a_fork_reset_what_they_had(record, replay):
+    """The entries die in the child first, and later in the parent: the child's lookups after its reset follow."""
+    reset = "from dyntrace.eval_frame import reset_code; reset_code(f.__code__)"
+    trace = record(["-c", FORK.replace("    f(2), f(4)", f"    {reset}; f(2), f(4)").replace("f(3), f(5)", f"f(3); {reset}; f(5)")])
+    found = json.loads(replay(trace.path, "--verify", "--json").stdout)
+    assert found["do_not_follow"] == 0 and found["lookups"] > 10, found
+
+
 # ---- --verify: what was tampered with is found
 
 TAMPER = {
