@@ -20,7 +20,7 @@ _dyntrace_run()
     for ((i = 2; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
-        -o | --python | --frames | --include | --exclude | --torch | --max-depth | --min-duration | --max-stall) ((i++)) ;;
+        -o | --python | --frames | --include | --exclude | --torch | --values | --max-depth | --min-duration | --max-stall) ((i++)) ;;
         -m | -c)
             ((COMP_CWORD > i + 1)) && { compopt -o default 2>/dev/null; return; }
             ;;
@@ -40,13 +40,14 @@ _dyntrace_run()
     --python) COMPREPLY=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
     --frames) COMPREPLY=($(compgen -W "all user decided none" -- "$cur")) ;;
     --torch) COMPREPLY=($(compgen -W "auto shim observe off" -- "$cur")) ;;
+    --values) COMPREPLY=($(compgen -W "all types off" -- "$cur")) ;;
     --include | --exclude) compopt -o default 2>/dev/null ;;
     --max-depth | --min-duration | --max-stall | -c) ;;
     -m) COMPREPLY=($(compgen -W "pytest unittest pip timeit json.tool http.server" -- "$cur")) ;;
     *)
         if [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "-o --force --live --python --frames --include --exclude --torch --max-depth
-                --min-duration --max-stall -m -c --help --" -- "$cur"))
+            COMPREPLY=($(compgen -W "-o --force --live --python --frames --include --exclude --torch --values
+                --no-argv --max-depth --min-duration --max-stall -m -c --help --" -- "$cur"))
         else
             _dyntrace_files .py
             COMPREPLY+=($(compgen -c -- "$cur"))

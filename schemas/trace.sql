@@ -23,7 +23,10 @@ PRAGMA user_version = 1;            -- the same number as meta.schema_version
 --                     the trace was finished later
 --   started_unix_ns   wall clock at the session's start: add a *_ns to get the time of day
 --   host              name of the machine
---   command           what was run, a JSON array
+--   command           what was run, a JSON array; empty when it was not to be kept (--no-argv)
+--   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
+--                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and the keys in a
+--                     guard's source are told by their types. Traces without this row have 'all'
 --   clock             'tsc' or 'monotonic'
 --   span_ns           from the start to the last event seen
 --   frame_count       rows in `frame`; kept here because counting them is slow
@@ -83,7 +86,7 @@ CREATE TABLE process(
     parent_process_id INTEGER, -- the process that forked or spawned it, if that was followed too
     rank              INTEGER, -- of a distributed job, NULL outside one
     local_rank        INTEGER, -- its rank among those on its machine
-    argv              TEXT,    -- command line, a JSON array
+    argv              TEXT,    -- command line, a JSON array; NULL when it was not to be kept (--no-argv)
     executable        TEXT,    -- path of the interpreter
     python_version    TEXT,    -- "3.12.1"
     torch_version     TEXT,    -- NULL when torch's compiler was not loaded

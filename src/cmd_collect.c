@@ -2,7 +2,7 @@
  *
  * Runs in: the command line. Started by dyntrace.record() (python/dyntrace/record.py):
  *
- *     dyntrace collect -o FILE [--force] --pid PID
+ *     dyntrace collect -o FILE [--force] [--values WHICH] [--no-argv] --pid PID
  *     prints the session's directory; the program joins it
  *     reads standard input: its end is the end of the recording
  *     prints "done FRAMES" when the trace is whole */
@@ -19,7 +19,7 @@
 #include "say.h"
 
 static const char usage[] =
-    "usage: dyntrace collect -o FILE [--force] --pid PID\n\n"
+    "usage: dyntrace collect -o FILE [--force] [--values all|types|off] [--no-argv] --pid PID\n\n"
     "Collects what process PID records of itself, until standard input ends. For dyntrace.record().\n";
 
 static int collect(struct session *session, long pid, uint32_t first, uint32_t root)
@@ -74,6 +74,10 @@ static int run(int argc, char **argv)
             pid = strtol(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--force"))
             force = true;
+        else if (!strcmp(argv[i], "--no-argv"))
+            options.no_argv = true;
+        else if (!strcmp(argv[i], "--values") && i + 1 < argc && session_values_read(argv[i + 1], &options.values))
+            i++;
         else {
             say_error("collect: %s: not understood; `dyntrace collect --help` tells more", argv[i]);
             return 2;

@@ -323,6 +323,22 @@ static char *common(const struct source *sources, int count, const char *key, co
     return first ? first : otherwise ? strdup(otherwise) : NULL;
 }
 
+/* What all sources keep of values; traces of older versions keep all. The caller frees it. */
+static char *values_kept(const struct source *sources, int count)
+{
+    bool differ = false;
+    char *first = db_meta(sources[0].db, "values"), *next;
+
+    for (int i = 1; i < count; i++) {
+        next = db_meta(sources[i].db, "values");
+        differ = differ || strcmp(next ? next : "all", first ? first : "all");
+        free(next);
+    }
+    next = strdup(differ ? "several" : first ? first : "all");
+    free(first);
+    return next;
+}
+
 /* [{"file": ..., "host": ..., "command": ..., "started_unix_ns": ...}, ...]. The caller frees it. */
 static char *sources_json(const struct source *sources, int count)
 {
@@ -352,7 +368,7 @@ static bool meta_write(struct merge *merge, const struct source *sources, int co
     struct insert *meta = writer_insert(merge->writer, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
     char *host = common(sources, count, "host", "several"), *command = common(sources, count, "command", "[\"dyntrace\", \"merge\"]");
     char *clock = common(sources, count, "clock", "several"), *state = common(sources, count, "state", "recovered");
-    char *from = sources_json(sources, count);
+    char *values = values_kept(sources, count), *from = sources_json(sources, count);
     int64_t span = 0, shortest = 0, ends;
     bool ok = meta && from;
 
@@ -364,7 +380,7 @@ static bool meta_write(struct merge *merge, const struct source *sources, int co
         shortest = least > shortest ? least : shortest;
     }
     ok = ok && meta_put(meta, "dyntrace_version", DYNTRACE_VERSION) && meta_put(meta, "state", state) && meta_put(meta, "host", host) &&
-         meta_put(meta, "command", command) && meta_put(meta, "clock", clock) && meta_put(meta, "merged_from", from) &&
+         meta_put(meta, "command", command) && meta_put(meta, "clock", clock) && meta_put(meta, "values", values) && meta_put(meta, "merged_from", from) &&
          meta_number(meta, "started_unix_ns", started) && meta_number(meta, "span_ns", span) &&
          meta_number(meta, "frame_count", merge->frames) && meta_number(meta, "open_frame_count", merge->open) &&
          meta_number(meta, "min_duration_ns", shortest);
@@ -372,6 +388,7 @@ static bool meta_write(struct merge *merge, const struct source *sources, int co
     free(host);
     free(command);
     free(clock);
+    free(values);
     free(state);
     free(from);
     return ok;

@@ -94,7 +94,7 @@ static bool head_print(struct report *report)
 {
     struct db *db = report->db;
     struct table *table = table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
-    const char *which = doubts_frames(db);
+    const char *which = doubts_frames(db), *values = doubts_values(db);
     char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
     char *clock = db_meta(db, "clock"), *version = db_meta(db, "dyntrace_version"), *text = NULL;
     char human[TABLE_HUMAN], other[TABLE_HUMAN], day[64];
@@ -109,7 +109,7 @@ static bool head_print(struct report *report)
     fact_print(table, "trace", db_path(db));
     fact_print(table, "state", report_state(report));
     if (words)
-        fact_print(table, "command", words);
+        fact_print(table, "command", *words ? words : "not recorded (--no-argv)");
     if (started > 0) {
         time_t seconds = (time_t)(started / 1000000000);
         struct tm tm;
@@ -132,6 +132,8 @@ static bool head_print(struct report *report)
     free(text);
     if (which)
         fact_print(table, "which", which);
+    if (values)
+        fact_print(table, "values", values);
     if (shortest > 0 && asprintf(&text, "frames under %s are in the totals only", table_duration(human, shortest)) >= 0) {
         fact_print(table, "stored", text);
         free(text);

@@ -50,6 +50,9 @@ static const char usage[] =
     "      --torch MODE     how torch.compile is watched. shim: it runs on dyntrace's evaluator, and every guard\n"
     "                       check is seen; observe: on its own; off: not; auto (default): shim where this torch\n"
     "                       and this Python were tested together, else observe\n"
+    "      --values WHICH   what of arguments and of what guards compare is kept. all (default): also the values of\n"
+    "                       simple ones, passwords among them; types: types, shapes and dtypes; off: nothing\n"
+    "      --no-argv        do not keep command lines\n"
     "      --max-depth N    record at most N frames on top of each other, and no lookups of deeper ones\n"
     "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
     "                       the totals of `report` still count them; frames with a lookup are kept\n"
@@ -95,13 +98,14 @@ static bool number(const char *text, uint32_t *value)
 /* Where the command begins in ARGV, or -1 after saying what is wrong. */
 static int options_parse(struct options *o, int argc, char **argv)
 {
-    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, MAX_DEPTH, MIN_DURATION, MAX_STALL };
+    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, VALUES, NO_ARGV, MAX_DEPTH, MIN_DURATION, MAX_STALL };
     static const struct option names[] = {
         {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
         {"live", no_argument, NULL, LIVE},
         {"python", required_argument, NULL, PYTHON},    {"frames", required_argument, NULL, FRAMES},
         {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
-        {"torch", required_argument, NULL, TORCH},
+        {"torch", required_argument, NULL, TORCH},      {"values", required_argument, NULL, VALUES},
+        {"no-argv", no_argument, NULL, NO_ARGV},
         {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
         {"max-stall", required_argument, NULL, MAX_STALL},
         {NULL, 0, NULL, 0},
@@ -147,6 +151,13 @@ static int options_parse(struct options *o, int argc, char **argv)
             }
             o->session.torch = (enum session_torch)which;
             break;
+        case VALUES:
+            if (!session_values_read(optarg, &o->session.values)) {
+                say_error("run: --values %s: not one of all, types, off", optarg);
+                return -1;
+            }
+            break;
+        case NO_ARGV: o->session.no_argv = true; break;
         case INCLUDE:
         case EXCLUDE:
             if (asprintf(&glob, "%c%s", option == INCLUDE ? '+' : '-', optarg) < 0)
@@ -734,7 +745,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     struct session session = SESSION_CLOSED;
     struct collector_result *said = calloc(1, sizeof *said);
     struct collector_order order = {.what = ORDER_ENDED};
-    char *trace = trace_path(o, t), *command = json_command(argc, argv);
+    char *trace = trace_path(o, t), *command = json_command(o->session.no_argv ? 0 : argc, argv);
     struct probe probe = {-1, -1};
     uint32_t first = 0, root = 0;
     int orders = -1, result = -1, status = 2;

@@ -192,6 +192,8 @@ static void head_print(struct why *why)
         putc('\n', out);
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
+    if (doubts_values(why->db))
+        fprintf(out, "%s\n", doubts_values(why->db));
     torch_print(why);
     ranks_print(why);
 }

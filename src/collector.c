@@ -771,7 +771,7 @@ int collector_run(struct session *session, int orders, int result_pipe, const ch
     }
     c->command->collector = c;
     c->command->fd = c->command->pidfd = -1;
-    c->command->argv = strdup(argv);
+    c->command->argv = session->file->no_argv ? NULL : strdup(argv);
     c->command->row = (struct recorder_process){
         .process_id = c->state.header->next_process++, .rank = -1, .local_rank = -1, .mode = "none"};
     c->traced = c->command;
@@ -780,6 +780,7 @@ int collector_run(struct session *session, int orders, int result_pipe, const ch
     recorder_meta(c->recorder, "state", "recording");
     recorder_meta(c->recorder, "host", host);
     recorder_meta(c->recorder, "command", argv);
+    recorder_meta(c->recorder, "values", session_values_word((enum session_values)session->file->values));
     recorder_meta(c->recorder, "clock", session->file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc");
     recorder_meta(c->recorder, "session", session->directory);
     recorder_meta_integer(c->recorder, "started_unix_ns", (int64_t)session->file->start_unix_ns);

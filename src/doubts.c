@@ -45,3 +45,15 @@ const char *doubts_frames(struct db *db)
     }
     return NULL;
 }
+
+const char *doubts_values(struct db *db)
+{
+    char *kept = db_meta(db, "values");
+    const char *words = !kept || !strcmp(kept, "all") ? NULL
+                        : !strcmp(kept, "types")      ? "types, shapes and dtypes were recorded, no values (--values types)"
+                        : !strcmp(kept, "off")        ? "nothing of arguments and of what guards compare was recorded (--values off)"
+                                                      : "of some processes values were not recorded (--values)";
+
+    free(kept);
+    return words;
+}

@@ -21,4 +21,7 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 /* In words, which frames DB has, when that is not every one; or NULL. */
 const char *doubts_frames(struct db *db);
 
+/* In words, what DB keeps of values, when that is not all; or NULL. */
+const char *doubts_values(struct db *db);
+
 #endif

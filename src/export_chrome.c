@@ -66,8 +66,8 @@ static bool names_put(struct export *export)
 {
     FILE *out = export->out->file;
     struct query *query = db_query(export->db, TRACKS
-        "SELECT h.pid, 0, p.process_id, CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv))"
-        "       ELSE p.argv END || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']' FROM process p"
+        "SELECT h.pid, 0, p.process_id, COALESCE(CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv))"
+        "       ELSE p.argv END, p.executable, '?') || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']' FROM process p"
         " JOIN home h ON h.process_id = p.process_id ORDER BY p.process_id");
 
     fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"processes that are not known\"}}", out);

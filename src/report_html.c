@@ -166,7 +166,7 @@ static bool facts_put(struct report *report)
 {
     FILE *out = report->out;
     struct db *db = report->db;
-    const char *which = doubts_frames(db);
+    const char *which = doubts_frames(db), *values = doubts_values(db);
     char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
     char *version = db_meta(db, "dyntrace_version"), human[TABLE_HUMAN], day[64];
     int64_t started = db_meta_integer(db, "started_unix_ns", 0), span = db_meta_integer(db, "span_ns", -1);
@@ -180,7 +180,7 @@ static bool facts_put(struct report *report)
     fact(out, "trace", db_path(db));
     fact(out, "state", report_state(report));
     if (words)
-        fact(out, "command", words);
+        fact(out, "command", *words ? words : "not recorded (--no-argv)");
     if (started > 0 && localtime_r(&seconds, &tm) && strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &tm))
         fact(out, "recorded", day);
     if (host)
@@ -192,6 +192,8 @@ static bool facts_put(struct report *report)
     fact(out, "frames", frames < 0 ? "not known yet" : table_count(human, frames));
     if (which)
         fact(out, "which", which);
+    if (values)
+        fact(out, "values", values);
     if (open > 0)
         fact(out, "still open", table_count(human, open));
     if (report->torch) {

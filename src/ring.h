@@ -218,6 +218,8 @@ struct process_file {
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
+/* What the traced process may tell of the program's values: tracer_values.h. */
+enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
 /* Written once by `dyntrace run`, then only `closed` changes. */
 struct session_file {
@@ -235,6 +237,8 @@ struct session_file {
     uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
     _Atomic uint32_t closed;     /* 1: no more recording; producers stop */
     uint32_t torch;              /* enum session_torch */
+    uint32_t values;             /* enum session_values */
+    uint32_t no_argv;            /* 1: command lines are not recorded */
     char text[];                 /* second directory for rings, of the same name, or ""\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
 };
 

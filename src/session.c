@@ -68,6 +68,23 @@ enum session_clock session_clock_choose(void)
 #endif
 }
 
+static const char *const values_words[] = {"all", "types", "off"};
+
+bool session_values_read(const char *word, enum session_values *values)
+{
+    for (size_t i = 0; i < sizeof values_words / sizeof *values_words; i++)
+        if (!strcmp(word, values_words[i])) {
+            *values = (enum session_values)i;
+            return true;
+        }
+    return false;
+}
+
+const char *session_values_word(enum session_values values)
+{
+    return values_words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values];
+}
+
 /* Can sessions be made in directory PATH? */
 static bool is_usable(const char *path)
 {
@@ -158,6 +175,8 @@ static int file_make(struct session *s, const struct session_options *o)
     s->file->frames = o->frames;
     s->file->max_depth = o->max_depth;
     s->file->torch = o->torch;
+    s->file->values = o->values;
+    s->file->no_argv = o->no_argv;
     s->file->min_duration_ns = o->min_duration_ns;
     s->file->max_stall_ns = o->max_stall_ns;
     s->file->globs = o->glob_count;

@@ -20,6 +20,8 @@
 struct session_options {
     enum session_frames frames;
     enum session_torch torch;
+    enum session_values values;
+    bool no_argv;
     uint32_t max_depth;
     uint64_t min_duration_ns;
     uint64_t max_stall_ns;
@@ -54,6 +56,10 @@ void session_close(struct session *s);
 
 /* Call VISIT with each session directory of this user. */
 void session_each(void (*visit)(const char *directory, void *context), void *context);
+
+/* "all", "types", "off", as the option --values and meta.values have them. */
+bool session_values_read(const char *word, enum session_values *values);
+const char *session_values_word(enum session_values values);
 
 /* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
 enum session_clock session_clock_choose(void);

@@ -14,6 +14,7 @@
  *   tracer_api.c     the shim's functions and types
  *   tracer_torch.c   what torch's front end needs besides
  *   tracer_note.c    what torch's bridge notes of a compile
+ *   tracer_values.c  what of the program's values may be told
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
  *

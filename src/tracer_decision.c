@@ -12,6 +12,7 @@
 #include "tracer_cache.h"
 #include "tracer_guard.h"
 #include "tracer_torch.h"
+#include "tracer_values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,10 +70,11 @@ static void text_type(struct text *t, PyObject *value)
     text_string(t, Py_TYPE(value)->tp_name);
 }
 
-/* Types and shapes always; values only of builtins, whose repr runs no code of
- * the program. */
+/* Types and shapes always; values, unless the trace is to be without them, only
+ * of builtins, whose repr runs no code of the program. */
 static void text_value(struct text *t, PyObject *value)
 {
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
     Py_buffer view;
     PyObject *repr = NULL;
 
@@ -85,15 +87,13 @@ static void text_value(struct text *t, PyObject *value)
     }
     PyErr_Clear();
     text_type(t, value);
-    if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value)) {
+    if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+                  (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
         repr = PyObject_Repr(value);
         text_string(t, " ");
         text_unicode(t, repr, VALUE_MAX);
-    } else if (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX) {
-        repr = PyObject_Repr(value);
-        text_string(t, " ");
-        text_unicode(t, repr, VALUE_MAX);
-    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) || PyUnicode_CheckExact(value)) {
+    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
+               (whole && PyUnicode_CheckExact(value))) {
         char length[32];
         snprintf(length, sizeof length, "[%zd]", PyObject_Size(value));
         text_string(t, length);
@@ -194,50 +194,74 @@ void decision_actions(struct code_state *state, int64_t region, struct code_acti
 
     if (!recorded(state))
         return;
-    text_unicode(&words, reason, 1000);
+    if (values_kept() == SESSION_VALUES_ALL)
+        text_unicode(&words, reason, 1000);
     tracer_fact(FACT_MARK, (uint32_t)(state->mark >> CODE_SHIFT),
                 (uint64_t[3]){tracer_now(P.monotonic), (uint64_t)actions.own | (uint64_t)actions.callees << 8, (uint64_t)(region + 1)},
                 words.bytes, words.used, "", 0);
 }
 
+/* The label of ENTRY: torch's, or the callback's own, a value of the program's like others. */
+static void text_label(struct text *t, const struct cache_entry *entry, const struct code_state *state)
+{
+    PyObject *label = entry->torch || values_kept() == SESSION_VALUES_ALL
+                          ? PyObject_Str(entry->compile_id)
+                          : PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : 0,
+                                               state->compiles ? state->compiles - 1 : 0);
+
+    text_unicode(t, label, 64);
+    Py_XDECREF(label);
+    PyErr_Clear();
+}
+
+/* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
+static void text_backend(struct text *t, const struct cache_entry *entry)
+{
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
+    PyObject *name = NULL, *function;
+
+    if (whole) {
+        name = tracer_attribute(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
+        if (!name || !PyUnicode_Check(name))
+            Py_XSETREF(name, tracer_attribute(entry->backend, "__qualname__"));
+    }
+    if (entry->torch && (!name || !PyUnicode_Check(name))) {
+        function = tracer_attribute(entry->backend, "compiler_fn");
+        Py_XSETREF(name, !function ? NULL : whole ? tracer_attribute(function, "__qualname__") : values_name(function));
+        Py_XDECREF(function);
+    }
+    if (!whole && !name)
+        name = values_name(entry->backend);
+    PyErr_Clear();
+    if (name && PyUnicode_Check(name))
+        text_unicode(t, name, 256);
+    else
+        text_type(t, entry->backend);
+    Py_XDECREF(name);
+}
+
 void decision_entry_born(struct cache_entry *entry, struct code_state *state)
 {
     struct text label = {.used = 0}, backend = {.used = 0};
-    PyObject *leaves = NULL, *name = NULL;
+    PyObject *leaves = NULL;
 
     entry->id = ENTRY_UNRECORDED;
     entry->guards = 1;
     if (entry->torch && recorded(state))
         leaves = torch_leaves(entry);
     else if (entry->tree)
-        leaves = guard_tree_list(entry->guard);
+        leaves = guard_tree_list(entry->guard, values_kept());
     PyErr_Clear();
     if (leaves)
         entry->guards = (uint32_t)PyList_GET_SIZE(leaves);
     if (!recorded(state))
         goto done;
     entry->id = P.entries++;
-    name = PyObject_Str(entry->compile_id);
-    text_unicode(&label, name, 64);
-    Py_XDECREF(name);
-    /* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
-    name = tracer_attribute(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
-    if (!name || !PyUnicode_Check(name))
-        Py_XSETREF(name, tracer_attribute(entry->backend, "__qualname__"));
-    if (entry->torch && (!name || !PyUnicode_Check(name))) {
-        PyObject *function = tracer_attribute(entry->backend, "compiler_fn");
-        Py_XSETREF(name, function ? tracer_attribute(function, "__qualname__") : NULL);
-        Py_XDECREF(function);
-    }
-    PyErr_Clear();
-    if (name && PyUnicode_Check(name))
-        text_unicode(&backend, name, 256);
-    else
-        text_type(&backend, entry->backend);
+    text_label(&label, entry, state);
+    text_backend(&backend, entry);
     tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
                                                   entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
                 label.bytes, label.used, backend.bytes, backend.used);
-    Py_XDECREF(name);
     for (Py_ssize_t i = 0; leaves && i < PyList_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyList_GET_ITEM(leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
@@ -414,14 +438,15 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
         return;
     began = tracer_now(P.monotonic);
     torch_quiet_begin(&quiet); /* the bridge describes tensors */
-    d->signature = signature_of(locals);
+    if (values_kept() != SESSION_VALUES_OFF)
+        d->signature = signature_of(locals);
     torch_quiet_end(&quiet);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         struct cache_entry *entry = d->check[i].object;
         PyObject *found = NULL;
         if (d->check[i].result == RESULT_FAIL && (entry->check || d->observed))
-            found = entry->tree   ? guard_tree_explain_values(entry->guard, &values)
+            found = entry->tree   ? guard_tree_explain_values(entry->guard, &values, values_kept())
                     : entry->view ? torch_explain(entry, frame, locals) : NULL;
         PyErr_Clear();
         if (PyList_Append(d->causes, found ? found : Py_None))
@@ -516,9 +541,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
         return;
     PyErr_Fetch(&type, &value, &traceback);
     if (entry) {
-        PyObject *label = PyObject_Str(entry->compile_id);
-        text_unicode(&one, label, 64);
-        Py_XDECREF(label);
+        text_label(&one, entry, state);
     } else if (!d->torch) { /* torch's label is noted by its bridge */
         char label[64];
         snprintf(label, sizeof label, "%lu/%lu", state->number ? state->number - 1 : 0, state->compiles);
@@ -528,7 +551,9 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     text_string(&one, outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error");
     if (type) { /* the exception that the callback left */
         text_string(&two, ((PyTypeObject *)type)->tp_name);
-        if (value && PyUnicode_Check(value))
+        if (values_kept() != SESSION_VALUES_ALL)
+            words = NULL;
+        else if (value && PyUnicode_Check(value))
             words = Py_NewRef(value);
         else if (value && PyExceptionInstance_Check(value) && PyTuple_Check(((PyBaseExceptionObject *)value)->args) &&
                  PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) == 1)

@@ -7,6 +7,7 @@
  * the tree, every value it has read, and moves nothing while another check of
  * the tree is under way. */
 #include "tracer_guard_build.h"
+#include "tracer_values.h"
 #include "tracer_cache.h"
 
 #include <string.h>
@@ -182,6 +183,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 struct explanation {
     struct guard_tree *tree;
     const struct guard_values *values;
+    enum session_values keep;
     PyObject *list;             /* of (ordinal, expected, actual) */
     PyObject **kept;            /* owned or NULL */
 };
@@ -198,43 +200,52 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyO
             Py_XDECREF(expected);
             return -1;
         }
-        text = guard_exception_text();
+        text = guard_exception_text(x->keep == SESSION_VALUES_ALL);
         actual = text ? PyUnicode_FromFormat("raised %U", text) : NULL;
         Py_XDECREF(text);
     }
     if (!expected)
-        expected = Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
-    item = actual ? Py_BuildValue("(IOO)", leaf->ordinal, expected, actual) : NULL;
+        expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_wants(leaf, x->keep)
+                                                 : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
+    item = actual && expected ? Py_BuildValue("(IOO)", leaf->ordinal, expected, actual) : NULL;
     status = item ? PyList_Append(x->list, item) : -1;
     Py_XDECREF(item);
-    Py_DECREF(expected);
+    Py_XDECREF(expected);
     Py_XDECREF(actual);
     return status;
 }
 
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
-    PyObject *expected = NULL, *actual;
+    const bool tells = guard_leaf_tells(leaf, values, x->keep);
+    PyObject *expected = NULL, *actual = NULL;
     int result = leaf->kind->check(leaf, values);
 
     if (result == 1)
         return 0;
-    actual = result == 0 ? leaf->kind->actual(leaf, values, &expected) : NULL;
+    if (result == 0 && (tells || leaf->kind->tells == TELLS_TENSOR))
+        actual = leaf->kind->actual(leaf, values, &expected);
+    else if (result == 0)
+        actual = values_hidden(leaf->kind->relation ? NULL : Py_TYPE(values[0]));
+    if (actual && !tells && leaf->kind->tells == TELLS_TENSOR) { /* what differs, but not how */
+        Py_SETREF(actual, values_aspect(actual));
+        Py_XSETREF(expected, Py_XNewRef(actual));
+    }
     return add_failure(x, leaf, expected, actual);
 }
 
 /* Why a node could not be read, as a new string. */
-static PyObject *nothing_there(const struct guard_node *node)
+static PyObject *nothing_there(const struct guard_node *node, bool whole)
 {
     switch (node->step.kind) {
     case STEP_LOCAL:
-        return PyUnicode_FromFormat("%U is not bound", node->text);
+        return whole ? PyUnicode_FromFormat("%U is not bound", node->text) : PyUnicode_FromString("not bound");
     case STEP_ATTRIBUTE:
-        return PyUnicode_FromFormat("%U: no such attribute", node->text);
+        return whole ? PyUnicode_FromFormat("%U: no such attribute", node->text) : PyUnicode_FromString("no such attribute");
     case STEP_ITEM:
-        return PyUnicode_FromFormat("%U: no such item", node->text);
+        return whole ? PyUnicode_FromFormat("%U: no such item", node->text) : PyUnicode_FromString("no such item");
     default:
-        return PyUnicode_FromFormat("%U cannot be called", node->text);
+        return whole ? PyUnicode_FromFormat("%U cannot be called", node->text) : PyUnicode_FromString("it cannot be called");
     }
 }
 
@@ -255,15 +266,16 @@ static int add_unread(struct explanation *x, const struct guard_node *node, PyOb
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
+    const bool whole = x->keep == SESSION_VALUES_ALL;
     PyObject *value = NULL, *why;
     int status = node->unread ? 1 : guard_step_read(&step, parent, x->values, x->tree->globals, &value);
 
     if (status <= 0) {
         if (status == 0) {
-            why = nothing_there(node);
+            why = nothing_there(node, whole);
         } else {
-            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? guard_exception_text() : NULL;
-            why = text ? PyUnicode_FromFormat("%U raised %U", node->text, text) : NULL;
+            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? guard_exception_text(whole) : NULL;
+            why = !text ? NULL : whole ? PyUnicode_FromFormat("%U raised %U", node->text, text) : PyUnicode_FromFormat("raised %U", text);
             Py_XDECREF(text);
         }
         status = why ? add_unread(x, node, why) : -1;
@@ -291,10 +303,10 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     return explain_leaf(x, leaf, values);
 }
 
-PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values)
+PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    struct explanation x = {tree, values, PyList_New(0), NULL};
+    struct explanation x = {tree, values, keep, PyList_New(0), NULL};
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     int status = -1;
 
@@ -325,7 +337,7 @@ PyObject *guard_tree_explain(PyObject *tree, PyObject *locals)
 {
     struct guard_values values = {NULL, locals};
 
-    return guard_tree_explain_values(tree, &values);
+    return guard_tree_explain_values(tree, &values, SESSION_VALUES_ALL);
 }
 
 /* ---- objects guarded by identity ---- */

@@ -29,14 +29,15 @@ struct guard_outcome {
 
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values);
 
-/* Leaves of the tree, as (kind, source, expression) tuples in a new list, by ordinal. */
-PyObject *guard_tree_list(PyObject *tree);
+/* Leaves of the tree, as (kind, source, expression) tuples in a new list, by ordinal. KEEP: what of values
+ * may be in them, see tracer_values.h. */
+PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 
 /* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual)
  * tuples of an int and two strings in a new list. Has no effect on the tree. */
 PyObject *guard_tree_explain(PyObject *tree, PyObject *locals);
 /* The same where G[...] is that of a frame, if VALUES has one. */
-PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values);
+PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values, enum session_values keep);
 
 /* Guards are tried in this order now: a new list of ordinals. It changes when a
  * guard fails, and guard_tree_moves says how often it has. */

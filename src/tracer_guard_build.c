@@ -11,6 +11,7 @@
  * (builtins) or S (a host's state, key is a callable), then "." attribute, "["
  * item, "(" call. */
 #include "tracer_guard_build.h"
+#include "tracer_values.h"
 
 #include <string.h>
 
@@ -159,7 +160,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
 }
 
 /* The kind's words with the source and the expected value in them. */
-static PyObject *express(const struct guard_leaf *leaf)
+static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
 {
     const char *at = leaf->kind->words, *percent;
     PyObject *text = PyUnicode_FromString(""), *part;
@@ -167,7 +168,7 @@ static PyObject *express(const struct guard_leaf *leaf)
     for (; text && (percent = strchr(at, '%')); at = percent + 2) {
         part = PyUnicode_FromStringAndSize(at, percent - at);
         Py_SETREF(text, part ? PyUnicode_FromFormat("%U%U%U", text, part,
-                                                    percent[1] == 's' ? leaf->source : leaf->expected)
+                                                    percent[1] == 's' ? source : expected)
                              : NULL);
         Py_XDECREF(part);
     }
@@ -225,8 +226,12 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
             PyErr_NoMemory();
         return -1;
     }
-    leaf->expression = express(leaf);
-    if (!leaf->expression)
+    leaf->expression = express(leaf, leaf->source, leaf->expected);
+    leaf->bare_source = values_source(paths);
+    leaf->shape = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths); i++)
+        leaf->shape &= values_is_shape(PyTuple_GET_ITEM(paths, i));
+    if (!leaf->expression || !leaf->bare_source)
         return -1;
     if (leaf->kind->relation)
         return take_slots(tree, leaf, paths);
@@ -249,6 +254,7 @@ static void leaf_free(struct guard_leaf *leaf)
     tensor_free(leaf->tensor);
     PyMem_Free(leaf->slots);
     Py_XDECREF(leaf->source);
+    Py_XDECREF(leaf->bare_source);
     Py_XDECREF(leaf->expression);
     Py_XDECREF(leaf->expected);
 }
@@ -359,14 +365,62 @@ done:
 
 /* ---- what can be asked of it ---- */
 
-PyObject *guard_tree_list(PyObject *self)
+bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
+{
+    bool numbers = leaf->shape;
+
+    for (uint32_t i = 0; values && numbers && i < (leaf->kind->relation ? leaf->slot_count : 1); i++)
+        numbers = PyLong_CheckExact(values[i]);
+    switch (keep == SESSION_VALUES_ALL ? TELLS_NOTHING : leaf->kind->tells) {
+    case TELLS_NOTHING:
+        return true;
+    case TELLS_KIND:
+        return !values;
+    case TELLS_TYPE:
+    case TELLS_TENSOR:
+        return keep == SESSION_VALUES_TYPES;
+    case TELLS_SIZE:
+        return keep == SESSION_VALUES_TYPES && numbers;
+    default:
+        return false;
+    }
+}
+
+PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep)
+{
+    PyObject *object = leaf->constant;
+
+    if (guard_leaf_tells(leaf, NULL, keep))
+        return leaf->expected ? Py_NewRef(leaf->expected) : express(leaf, leaf->bare_source, NULL);
+    if (!object && leaf->is[0].at && *leaf->is[0].at != Py_None)
+        object = *leaf->is[0].at;
+    return values_hidden(object ? Py_TYPE(object) : NULL);
+}
+
+/* What LEAF asks, as far as it may be told. */
+static PyObject *leaf_told(const struct guard_leaf *leaf, enum session_values keep)
+{
+    PyObject *expected, *text;
+
+    if (keep == SESSION_VALUES_ALL)
+        return Py_NewRef(leaf->expression);
+    expected = guard_leaf_wants(leaf, keep);
+    text = expected ? express(leaf, leaf->bare_source, expected) : NULL;
+    Py_XDECREF(expected);
+    return text;
+}
+
+PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
     PyObject *list = PyList_New(0);
 
     for (uint32_t i = 0; list && i < tree->count; i++) {
         struct guard_leaf *leaf = &tree->leaves[i];
-        PyObject *item = Py_BuildValue("(sOO)", leaf->kind->name, leaf->source, leaf->expression);
+        PyObject *told = leaf_told(leaf, keep);
+        PyObject *item = told ? Py_BuildValue("(sOO)", leaf->kind->name,
+                                              keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source, told) : NULL;
+        Py_XDECREF(told);
         if (!item || PyList_Append(list, item))
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -459,7 +513,7 @@ static PyObject *tree_explain(PyObject *self, PyObject *locals)
 static PyObject *tree_guards(PyObject *self, PyObject *ignored)
 {
     (void)ignored;
-    return guard_tree_list(self);
+    return guard_tree_list(self, SESSION_VALUES_ALL);
 }
 
 static PyObject *tree_order(PyObject *self, PyObject *ignored)

@@ -76,14 +76,14 @@ PyObject *guard_object_text(PyObject *object)
     return text;
 }
 
-PyObject *guard_exception_text(void)
+PyObject *guard_exception_text(bool whole)
 {
     PyObject *type, *value, *traceback, *name, *words = NULL, *text;
 
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     name = type && PyType_Check(type) ? guard_type_text((PyTypeObject *)type) : PyUnicode_FromString("an exception");
-    if (value)
+    if (value && whole)
         words = PyObject_Str(value);
     if (!words) {
         PyErr_Clear();
@@ -188,7 +188,7 @@ static PyObject *text_of(PyObject *value, int depth)
     text = PyObject_Repr(value);
     if (text || !PyErr_ExceptionMatches(PyExc_Exception))
         return cut(text);
-    part = guard_exception_text();
+    part = guard_exception_text(true);
     name = guard_type_text(type);
     text = part && name ? PyUnicode_FromFormat("%U object whose repr raised %U", name, part) : NULL;
     Py_XDECREF(part);

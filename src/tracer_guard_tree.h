@@ -49,6 +49,8 @@ struct guard_leaf {
     uint32_t ordinal, fails;
     bool stays;                     /* may run the program's code: never moves */
     PyObject *source, *expression, *expected; /* owned texts */
+    PyObject *bare_source;          /* owned text: the source without keys */
+    bool shape;                     /* its sources are sizes or strides */
 };
 
 /* A kind of guard: one row of the table in tracer_guard_kinds.c. */
@@ -57,6 +59,10 @@ struct guard_kind {
     const char *words;              /* the expression; %s is the source, %e what is expected */
     bool relation;                  /* of several sources, or to be asked last */
     bool stays;
+    /* What its texts tell, for a trace that is to be without values (tracer_values.h): a value; what the kind's name
+     * says and then a value; a type or the length of a container; a number that may be a tensor's size; what differs
+     * of a tensor; nothing of any value. */
+    enum { TELLS_VALUE, TELLS_KIND, TELLS_TYPE, TELLS_SIZE, TELLS_TENSOR, TELLS_NOTHING } tells;
     /* Take what Python gave, a tuple; set leaf->expected unless the words have no %e. 0, or -1 with an exception. */
     int (*prepare)(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
     /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
@@ -67,6 +73,11 @@ struct guard_kind {
 };
 
 const struct guard_kind *guard_kind_find(const char *name);
+
+/* tracer_guard_build.c: may it be told what LEAF wants, and, when it did not hold for VALUES, what was there instead? */
+bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep);
+/* What LEAF wants, as far as it may be told. A new string. */
+PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep);
 
 /* tracer_guard.c: LEAF's identity INDEX is OBJECT; the tree's entries die with it. */
 int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject *object);
@@ -85,7 +96,7 @@ enum { GUARD_TEXT = 120 };
 PyObject *guard_repr(PyObject *value);
 PyObject *guard_type_text(PyTypeObject *type);
 PyObject *guard_object_text(PyObject *object);
-/* The pending exception in words; it is gone afterwards. */
-PyObject *guard_exception_text(void);
+/* The pending exception in words, its type alone unless WHOLE; it is gone afterwards. */
+PyObject *guard_exception_text(bool whole);
 
 #endif

@@ -6,6 +6,7 @@
  * hands them, cut what is too long, and never raise: a note that cannot be made
  * is left out, or, where a reader would miss it, a loss row. */
 #include "tracer_torch.h"
+#include "tracer_values.h"
 
 #include <string.h>
 
@@ -232,6 +233,15 @@ static PyObject *note_rank(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *kept(PyObject *module, PyObject *none)
+{
+    static const char *const words[] = {"all", "types", "off"};
+    enum session_values values = values_kept();
+
+    (void)module, (void)none;
+    return PyUnicode_FromString(words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values]);
+}
+
 static PyObject *note_loss(PyObject *module, PyObject *args)
 {
     PyObject *words;
@@ -314,6 +324,7 @@ PyMethodDef note_methods[] = {
      "_note_mark(code, action, recursive_action, reason)\n\nHow calls of CODE are treated from now on."},
     {"_note_rank", note_rank, METH_VARARGS, "_note_rank(rank, local_rank)\n\n-1: not known."},
     {"_note_loss", note_loss, METH_VARARGS, "_note_loss(text)\n\nSomething could not be recorded."},
+    {"_values", kept, METH_NOARGS, "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
     {"_around", around, METH_VARARGS,
      "_around(before, theirs, after) -> function, also for a class\n\n"
      "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). Nobody sees ours."},

@@ -20,6 +20,7 @@
  * writes an ENTER for each frame that was open (struct open_frame lies on the C
  * stack, which the child has a copy of), so that what it runs next has its parents. */
 #include "tracer.h"
+#include "tracer_values.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -256,7 +257,7 @@ static void facts_of_process(void)
     static char buffer[ARGV_MAX];
     const char *rank = getenv("RANK"), *local = getenv("LOCAL_RANK"), *version = Py_GetVersion();
     PyObject *executable = PySys_GetObject("executable"); /* borrowed */
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    int fd = P.session->no_argv ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     size_t used = 0;
     ssize_t got;
 
@@ -264,8 +265,8 @@ static void facts_of_process(void)
         while (used < sizeof buffer && (got = read(fd, buffer + used, sizeof buffer - used)) > 0)
             used += (size_t)got;
         close(fd);
+        tracer_fact(FACT_ARGV, 0, NULL, buffer, used, "", 0);
     }
-    tracer_fact(FACT_ARGV, 0, NULL, buffer, used, "", 0);
     tracer_fact(FACT_PYTHON, 0, NULL, version, strcspn(version, " "), "", 0);
     if (executable && PyUnicode_Check(executable)) {
         Py_ssize_t bytes = 0;
@@ -520,6 +521,8 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
                 length--;
         memcpy(name, text, length);
         name[length] = 0;
+        if (values_kept() != SESSION_VALUES_ALL)
+            values_thread_name(name);
     }
     Py_XDECREF(value);
     Py_XDECREF(encoded);

@@ -8,6 +8,7 @@
  * and `make conformance`. Versions differ by what they call: nothing here asks
  * which torch it is. */
 #include "tracer_torch.h"
+#include "tracer_values.h"
 #include "tracer_guard.h"
 
 #include <dlfcn.h>
@@ -52,7 +53,7 @@ void torch_bridge_failed(const char *what)
     char words[512];
 
     PyErr_Fetch(&type, &value, &traceback);
-    text = value ? PyObject_Str(value) : NULL;
+    text = value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(value) : NULL;
     PyErr_Clear();
     snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what, type ? ((PyTypeObject *)type)->tp_name : "error",
              text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");

@@ -19,7 +19,7 @@ enum { TOP = 4, BAR = 16 };
 
 static void facts_put(struct doc *doc, struct db *db)
 {
-    const char *which = doubts_frames(db);
+    const char *which = doubts_frames(db), *values = doubts_values(db);
     char *state = db_meta(db, "state"), *command = db_meta(db, "command");
     int64_t frames = db_meta_integer(db, "frame_count", -1), open = db_meta_integer(db, "open_frame_count", 0);
     int64_t span = db_meta_integer(db, "span_ns", -1), processes = db_integer(db, 0, "SELECT COUNT(*) FROM process");
@@ -38,6 +38,8 @@ static void facts_put(struct doc *doc, struct db *db)
     doc_leads(doc, VIEW_PROCESSES, 0, NULL, NULL);
     if (which)
         doc_line(doc, MARK "d%s", which);
+    if (values)
+        doc_line(doc, MARK "d%s", values);
     free(state);
     free(command);
 }

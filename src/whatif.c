@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "db.h"
+#include "doubts.h"
 #include "find_code.h"
 #include "progress.h"
 #include "remedy.h"
@@ -902,6 +903,8 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
         ok = ok && note(result, "torch ran on its own evaluator (--torch observe): which entries a call tried was not "
                                 "seen, so fewer checks are"
                                 " recorded than there were.");
+    if (doubts_values(w->db))
+        ok = ok && note(result, "Values were not recorded (--values): where a guard compares one, which calls are alike is a guess.");
     if (losses)
         ok = ok && note(result, "Events were lost while recording: what comes after is uncertain.");
     return ok;

@@ -51,6 +51,7 @@ struct facts {
     struct signature *signatures; /* owned; by id */
     size_t signature_count;
     struct guards *guards; /* owned; by entry */
+    bool blind;            /* the trace is without values */
     bool failed;           /* out of memory, or the trace cannot be read */
 };
 
@@ -68,8 +69,8 @@ const struct guards *facts_guards(struct facts *facts, uint32_t entry);
 /* Guards of this kind exclude each other when their expressions differ. */
 bool guard_exact(const char *kind);
 
-/* Does a guard of KIND at SOURCE see something that the signature does not show? */
-bool guard_hidden(const char *kind, const char *source);
+/* Does a guard of KIND at SOURCE see something that signatures do not show? */
+bool guard_hidden(const struct facts *facts, const char *kind, const char *source);
 
 /* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
 const char *source_local(const char *source, size_t *bytes, const char **rest);

@@ -340,10 +340,12 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     const struct name *n;
     enum like like = LIKE_YES;
 
-    if (!strcmp(a->text, b->text))
+    if (!l->facts.blind && !strcmp(a->text, b->text))
         return LIKE_YES;
     if (!(n = name_of(l, code, a->name)))
         return LIKE_GUESS_NO;
+    if (!strcmp(a->text, b->text)) /* as far as it was recorded */
+        return n->exact || n->opaque ? LIKE_GUESS_YES : LIKE_YES;
     if (l->lambdas[code] && !n->guarded) { /* who knows what it looks at */
         l->assumed |= ASSUMED_LAMBDA;
         return LIKE_GUESS_NO;
@@ -408,7 +410,7 @@ static enum like signatures_like(struct likeness *l, uint32_t code, int64_t made
 
     if (!a || !b)
         return LIKE_GUESS_NO;
-    if (made == other) {
+    if (made == other && !l->facts.blind) {
         l->assumed |= ASSUMED_SIGNATURE;
         return LIKE_YES;
     }
@@ -776,7 +778,7 @@ static bool load_causes(struct likeness *l)
                             .kind = strdup(query_text(query, 2, NULL)),
                             .source = strdup(query_text(query, 3, NULL))};
         ok = c->kind && c->source;
-        if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(c->kind, c->source))
+        if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(&l->facts, c->kind, c->source))
             l->varied[l->r->entries[made].code] = true;
         if (ok)
             c->shaped = aspect_of(c->source, query_text(query, 4, NULL), &c->dimension);
@@ -844,7 +846,7 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
         if (c->result != CHECK_MISMATCH)
             backend = l->class_backend[c->entry];
         if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) &&
-            guard_hidden(g->kind, g->source)) {
+            guard_hidden(&l->facts, g->kind, g->source)) {
             unseen = true;
             key = key * 31 + (uint64_t)failed;
         }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "db.h"
+#include "doubts.h"
 #include "json.h"
 #include "prose.h"
 #include "say.h"
@@ -533,7 +534,7 @@ static void gather_inputs(struct why *why)
     query = why_ask(why, "how many different inputs all misses had, and of how many of those that ran as Python it is not known",
         "SELECT COUNT(DISTINCT signature_id), SUM(outcome <> 2 AND signature_id IS NULL) FROM lookup\n"
         "WHERE outcome IN (2, 3, 5) AND code_id IN ($codes)");
-    if (query_step(query) && !query_integer(query, 1))
+    if (query_step(query) && !query_integer(query, 1) && !doubts_values(why->db)) /* else more than can be told apart */
         why->different_inputs = query_integer(query, 0);
     why_asked(why, query);
 }

@@ -12,6 +12,8 @@ import sys
 
 import _dyntrace
 
+from . import _torch_private as private
+
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
 # Minor versions of torch and CPython that were tested together, by tests/with_torch and `make conformance`.
@@ -44,7 +46,7 @@ def attach(wanted, late):
             try:
                 _attached = _attach(sys.modules["torch"], wanted, late)
             except Exception as error:
-                _dyntrace._note_loss("torch bridge: not attached: %s: %s" % (type(error).__name__, error))
+                _dyntrace._note_loss("torch bridge: not attached: %s" % private.error(error))
     _dyntrace._note_torch(*_attached)
 
 
@@ -128,13 +130,13 @@ def _bridge(torch, module):
 
         parts.update(guards=_torch_guards.Guards, describe=_torch_guards.describe)
     except Exception as error:
-        _dyntrace._note_loss("torch bridge: guards: %s: %s" % (type(error).__name__, error))
+        _dyntrace._note_loss("torch bridge: guards: %s" % private.error(error))
     try:
         from . import _torch_facts
 
         parts.update(begin=_first(_torch_facts), end=_torch_facts.end)
     except Exception as error:
-        _dyntrace._note_loss("torch bridge: compiles: %s: %s" % (type(error).__name__, error))
+        _dyntrace._note_loss("torch bridge: compiles: %s" % private.error(error))
     for name, part in parts.items():
         _dyntrace._torch_bridge(name, part)
 

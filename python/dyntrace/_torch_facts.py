@@ -45,6 +45,7 @@ import time
 import types
 import weakref
 
+from . import _torch_private as private
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -65,6 +66,7 @@ class _Thread(threading.local):
     def __init__(self):
         self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
         self.events = []    # (name, start_ns) of phases that have begun
+        self.names = None   # node -> what it is called in a graph that is told without values
 
 
 _thread = _Thread()
@@ -96,7 +98,7 @@ def _lost(where, error):
     _losses += 1
     if _losses <= _LOSSES_MAX:
         try:
-            native._note_loss("facts of compiling: %s: %s: %s" % (where, type(error).__name__, str(error)[:200]))
+            native._note_loss("facts of compiling: %s: %s" % (where, private.error(error)))
         except Exception:
             pass
 
@@ -188,7 +190,7 @@ def _skip_ourselves():
 
     Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
-    pending = [value.__code__ for value in globals().values() if isinstance(value, types.FunctionType)]
+    pending = [value.__code__ for value in (*globals().values(), *vars(private).values()) if isinstance(value, types.FunctionType)]
     pending += [value.__code__ for owner in (_Compile, _Thread) for value in vars(owner).values()
                 if isinstance(value, types.FunctionType)]
     while pending:
@@ -208,7 +210,7 @@ def _made_code(result):
 def _outcome(token, result, error):
     """(outcome, reason, sticky): see _note_compile. Sticky: the answer holds for the calls to come as well."""
     if error is not None:
-        return "error", _exception_text(error), None
+        return "error", private.reason(_exception_text(error)), None
     if _made_code(result) is not None:
         return "compiled", "", None
     strategy = getattr(result, "frame_exec_strategy", None)
@@ -231,7 +233,7 @@ def _outcome(token, result, error):
     limit = _limit(failure)
     if limit:
         return "limit", limit, sticky
-    reason = said + (": " if said and failure else "") + failure
+    reason = (said + (": " if said and failure else "") if private.whole() else "") + private.reason(failure)
     if action == "RUN_ONLY":
         # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell what is known.
         return "limit", reason, sticky
@@ -352,9 +354,11 @@ def _graph(token):
     name = str(name or getattr(module, "_backend_id", "") or "graph_%d" % token.graphs)
     rows, lines = [], []
     try:
+        _thread.names = None if private.whole() else {}
         with _torch._C.DisableTorchFunction():
             _render_graph(module, name, rows, lines, 0)
     finally: # as far as it came
+        _thread.names = None
         native._note_graph(token.id, name, rows)
         native._note_listing(token.id, "graph", "\n".join(lines))
 
@@ -364,8 +368,10 @@ def _render_graph(module, name, rows, lines, depth):
     lines.append("%s:" % name)
     at = where = None
     for node in module.graph.nodes:
-        op, node_name, arguments, keywords = node.op, node.name, node.args, node.kwargs
+        op, node_name, arguments, keywords = node.op, _name(node), node.args, node.kwargs
         target, args = _target(node.target), _text(arguments)
+        if _thread.names is not None and op not in _CALLS:
+            target = node_name
         kwargs = _text(keywords) if keywords else "{}"
         if depth == 0:
             rows.append((op, node_name, target, args, kwargs))
@@ -399,9 +405,22 @@ def _render_graph(module, name, rows, lines, depth):
                 _render_graph(child, "%s.%s" % (name, child_name), rows, lines, depth + 1)
 
 
+_CALLS = ("call_function", "call_method")
+
+
+def _name(node):
+    """A node's name. Torch makes those of inputs and attributes from the keys by which the program reaches them."""
+    names = _thread.names
+    if names is None or node.op in _CALLS or node.op == "output":
+        return node.name
+    return names.setdefault(node, "%s_%d" % (node.op, len(names)))
+
+
 def _annotation(node):
     """The shape that torch found for a value. Only torch's stand-ins are asked: others may run the program's code."""
     value = node.meta.get("example_value", node.meta.get("val"))
+    if private.kept() == "off":
+        return ""
     if type(value).__name__ != "FakeTensor":
         return ""
     try:
@@ -462,11 +481,13 @@ def _text(value, depth=0):
     """An argument of a node as text, bounded, without asking the program's objects."""
     kind = type(value)
     if kind is _node_class:
-        return value.name
+        return _name(value)
+    if kind in _AS_REPR and _thread.names is not None and value is not None:
+        return "<%s>" % kind.__name__
     if kind in _AS_REPR:
         return repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
     if isinstance(value, _node_class):
-        return value.name
+        return _name(value)
     if depth > 6:
         return "..."
     if isinstance(value, (tuple, list)):
@@ -554,7 +575,7 @@ def _reasoned_break(reason, frame):
 
 def _add_break(token, frame, reason, user_stack, counted):
     found = _Break()
-    found.reason = reason[:_REASON_BOUND]
+    found.reason = private.reason(reason)[:_REASON_BOUND]
     found.user_stack = "\n".join('File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
                                  for entry in user_stack or ())
     found.code, found.line, found.offset, found.targets = token.code, -1, -1, ()
@@ -644,23 +665,23 @@ def _resume_codes(token, made):
 
 # ---- listings
 
-_listings = collections.OrderedDict() # id(code) -> (weak code, text): what is compiled again is not listed anew
+_listings = collections.OrderedDict() # id(code) -> (weak code, text, whether with constants): what is compiled again is not listed anew
 
 
 def _note_listings(token, result, made):
     try:
-        known = _listings.get(id(token.code))
-        if known is None or known[0]() is not token.code:
-            known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code))
+        known, whole = _listings.get(id(token.code)), private.whole()
+        if known is None or known[0]() is not token.code or known[2] != whole:
+            known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code, whole), whole)
             if len(_listings) > 64:
                 _listings.popitem(last=False)
         native._note_listing(token.id, "original_bytecode", known[1])
         if made is None:
             return
-        native._note_listing(token.id, "modified_bytecode", _bytecode(made))
+        native._note_listing(token.id, "modified_bytecode", _bytecode(made, whole))
         guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
         root = getattr(guards, "root", None)
-        if root is not None:
+        if root is not None and whole: # else the rows of `guard` have all that may be told
             native._note_listing(token.id, "guards", _guards(root))
     except Exception as failure:
         _lost("listing", failure)
@@ -730,14 +751,16 @@ try:
 except Exception: # names of the interpreter's own have gone
     _kinds = None
 _with_argument = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
+_small_int = dis.opmap.get("LOAD_SMALL_INT", -1) # 3.14: a constant in the instruction
 _compare_shift = 0 if sys.version_info < (3, 12) else 4 if sys.version_info < (3, 13) else 5
 _null_first = sys.version_info < (3, 13)
 
 
-def _bytecode(code):
-    """A disassembly: line, `>>` at jump targets, offset, operation, argument."""
+def _bytecode(code, whole=True):
+    """A disassembly: line, `>>` at jump targets, offset, operation, argument. Constants may be values that torch put
+    there: without WHOLE their types are told."""
     if _kinds is None:
-        return dis.Bytecode(code).dis()
+        return dis.Bytecode(code).dis() if whole else private.hidden()
     kinds, opnames, jumps = _kinds
     rows, targets, extended, bytecode = [], set(), 0, code.co_code
     for offset in range(0, len(bytecode), 2):
@@ -764,7 +787,7 @@ def _bytecode(code):
         if kind == _LOCAL:
             text = local(argument)
         elif kind == _CONSTANT:
-            text = repr(constants[argument])[:_BOUND]
+            text = repr(constants[argument])[:_BOUND] if whole else "<%s>" % type(constants[argument]).__name__
         elif kind == _NAME:
             text = names[argument]
         elif kind == _JUMP:
@@ -784,7 +807,7 @@ def _bytecode(code):
             text = dis.cmp_op[argument >> _compare_shift]
         elif kind == _BINARY:
             text = dis._nb_ops[argument][1]
-        elif operation not in _with_argument:
+        elif operation not in _with_argument or operation == _small_int and not whole:
             argument = ""
         mark = ">>" if offset in targets else "  "
         if text:

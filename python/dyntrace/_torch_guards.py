@@ -40,6 +40,7 @@ import time
 import types
 import weakref
 
+from . import _torch_private as private
 from ._torch_kinds import EXPLAIN
 from ._torch_values import (MAX_ITEMS, MAX_VALUE, Missing, Scope, Unreadable, attribute_of, clip, describe, evaluate,
                             need, quiet, read, torch_here, type_name)
@@ -468,7 +469,7 @@ class Guards:
         for step in _walk(guard_manager.root):
             for guard in step.guards:
                 marks.append(_mark(guard))
-                rows.append(self._row(step, guard))
+                rows.append(private.row(*self._row(step, guard)))
         self.rows, self._marks = rows, marks
         self._told_order = list(range(len(rows)))
 
@@ -685,4 +686,4 @@ class Guards:
                 text = "" if cause[0] in seen or cause[0] < 0 else clip(self.rows[cause[0]][2], MAX_SENTENCE)
                 seen.add(cause[0])
                 told.append((*cause, text))
-        return told[:MAX_CAUSES]
+        return [private.cause(*cause) for cause in told[:MAX_CAUSES]]

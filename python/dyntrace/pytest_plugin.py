@@ -34,6 +34,7 @@ from .record import _program, record
 
 _LIMITS = ("max_recompiles", "max_compiles", "max_graph_breaks", "max_guard_us", "max_eager_share", "after_warmup")
 _LISTS = ("require_compiled", "function")
+_values = "all"  # --dyntrace-values
 _SHOWN = 20  # rows of a failure; the trace has them all
 
 
@@ -48,10 +49,14 @@ class LimitsExceeded(AssertionError):
 def pytest_addoption(parser):
     group = parser.getgroup("dyntrace", "recording tests")
     group.addoption("--dyntrace-dir", metavar="DIR", help="keep the trace of every recorded test as DIR/TEST.db; else only of those that fail")
+    group.addoption("--dyntrace-values", metavar="WHICH", choices=("all", "types", "off"), default="all",
+                    help="what traces keep of arguments and of what guards compare: all, types or off")
     group.addoption("--no-dyntrace", action="store_true", help="run tests that are marked `dyntrace` without recording them")
 
 
 def pytest_configure(config):
+    global _values
+    _values = config.getoption("dyntrace_values")
     config.addinivalue_line("markers", "dyntrace(max_recompiles=N, max_compiles=N, max_graph_breaks=N, max_guard_us=T, max_eager_share=P, "
                             "require_compiled=FUNC, function=GLOB, after_warmup=N, reset=False): record the test and hold it against limits")
 
@@ -121,7 +126,7 @@ def _begin(path, limits):
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.reset()
-    return record(path, force=True)
+    return record(path, force=True, values=_values)
 
 
 # ---- tests -----------------------------------------------------------------------------------------------------------

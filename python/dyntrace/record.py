@@ -20,11 +20,13 @@ def _program():
 
 
 @contextlib.contextmanager
-def record(path, *, force=False):
+def record(path, *, force=False, values="all", argv=True):
     """Record every frame that this process evaluates inside the `with` block into the trace PATH.
 
     All threads are recorded, and forked children; programs that are started are not. Frames that were already running
-    when the block began are not in the trace. FORCE replaces an existing file. Yields PATH.
+    when the block began are not in the trace. FORCE replaces an existing file. VALUES says what of arguments and of what
+    guards compare is kept: "all"; "types", which is types, shapes and dtypes; "off". Without ARGV command lines are not
+    kept. Yields PATH.
 
     RuntimeError: the process is being recorded already, or no trace could be made; the message says why.
     """
@@ -33,7 +35,8 @@ def record(path, *, force=False):
     program = _program()
     if program is None:
         raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH")
-    command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid())] + (["--force"] if force else [])
+    command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid()), "--values", values]
+    command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
     # A session of its own: Ctrl-C in a terminal is the program's affair.
     collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)

@@ -1,0 +1,175 @@
+"""What of a program's values torch's bridge may tell the trace: the option --values.
+
+Runs in: the traced process. The same as src/tracer_values.h, for texts of torch's making: those hold values in many
+places, so what is not known to hold none is not told.
+
+    whole()                     everything may be told
+    source("L['d']['key']")     "L['d'][<str>]": keys are data
+    row(...), cause(...)        of _torch_guards, as far as they may be told
+    reason(text)                why a graph broke or a compile failed: torch's own fixed words
+"""
+import re
+import sys
+
+from ._native import native
+
+_HIDDEN = "value not recorded (--values %s)"
+_STRING = re.compile(r"""[bB]?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_WORDS = re.compile(r"[A-Za-z_][\w.]*|[.(), ]|[A-Za-z_]+")
+_OF_SHAPE = re.compile(r"\b(?:size|stride|shape)(?:\(\))?$")
+_CHAIN = re.compile(r"\b[LG]\[(?:[^'\"\[\]()]|\[|\]|\(\)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*?"
+                    r"(?:\.(?:size|stride)\(\)\[\d+\]|\.(?:storage_offset|dim|ndimension)\(\))")
+_ARITHMETIC = re.compile(r"(?:[\s\d<>=!()+*/%,.-]|and|or|not|Mod|FloorDiv|Max|Min|Eq|Ne|math|floor|ceil)*")
+_TENSOR = re.compile(r"(?:, [\w.]*)?, DispatchKeySet\([\w, ]*\), torch\.\w+, device=\w+, requires_grad=\w+, "
+                     r"size=\[[\w, *+/()-]*\], stride=\[[\w, *+/()-]*\]\)$")
+_TYPE = re.compile(r"type=<class '([\w.<>]+)'>$")
+_LENGTH = re.compile(r" == (\d+)$")
+
+# What a guard of these kinds wants follows from its kind.
+_BY_KIND = {"NONE_MATCH": "None", "NOT_NONE": "not None", "TRUE_MATCH": "True", "FALSE_MATCH": "False"}
+_SHAPES = frozenset(("SYMBOLIC_SHAPE_GUARD", "LAMBDA_GUARD", "LAMBDA_GUARD_NO_ARGS", "LAMBDA_GUARD_NO_FRAMELOCALS"))
+_TYPES = frozenset(("TENSOR_MATCH", "TYPE_MATCH", "LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN"))
+_PLAIN = re.compile(r"[\w.:, -]*( at 0x[0-9a-f]+)?")
+_NO_VALUES = frozenset(("present", "missing", "its own tensor", "the same object", "different objects"))
+
+
+def kept():
+    return native._values()
+
+
+def whole():
+    return native._values() == "all"
+
+
+def hidden():
+    return _HIDDEN % native._values()
+
+
+def source(text):
+    """A source without the keys and indices in it, but for those of sizes and strides. From the first thing on that is
+    not understood, nothing."""
+    told, at = "", 0
+    while at < len(text):
+        if text[at] == "[" and (told[-1:].isidentifier() or told[-1:] in "])"):
+            found = _STRING.match(text, at + 1) or _NUMBER.match(text, at + 1)
+            end = found.end() if found else -1
+            if not found or text[end:end + 1] != "]":
+                return told + "[<key>]"
+            key = found[0]
+            name = key[1:-1] if key[0] in "'\"" else ""
+            if name.isidentifier() and told[-1:] in "LG" and not told[-2:-1].isidentifier() and told[-2:-1] not in (".", "]", ")"):
+                told += "['%s']" % name
+            elif not name and key[0] not in "bB'\"" and len(key) < 3 and _OF_SHAPE.search(told):
+                told += "[%s]" % key
+            else:
+                told += "[<%s>]" % ("str" if key[0] in "'\"" else "bytes" if key[0] in "bB" else "float" if "." in key else "int")
+            at = end + 1
+            continue
+        found = _STRING.match(text, at) or _NUMBER.match(text, at)
+        if found:
+            told += "<value>"
+        else:
+            found = _WORDS.match(text, at)
+            if not found:
+                return told + "<...>"
+            told += found[0]
+        at = found.end()
+    return told
+
+
+def _shape(text):
+    """An expression over sizes and strides, without keys; "" when there is more in it."""
+    chains = []
+    rest = _CHAIN.sub(lambda found: chains.append(source(found[0])) or "", text)
+    if not chains or not _ARITHMETIC.fullmatch(rest):
+        return ""
+    told = iter(chains)
+    return _CHAIN.sub(lambda found: next(told), text)
+
+
+def row(kind, where, expression, place):
+    """A guard's row."""
+    if whole():
+        return kind, where, expression, place
+    where = source(where)
+    if kind in _BY_KIND:
+        expression = "%s is %s" % (where, _BY_KIND[kind])
+    elif kind == "EXISTS":
+        expression = "%s exists" % where
+    else:
+        expression = (_expression(kind, where, expression) if kept() == "types" else "") or "%s of %s: %s" % (kind, where, hidden())
+    return kind, where, expression, place
+
+
+def _expression(kind, where, expression):
+    """What a guard of types and shapes asks; else ""."""
+    if kind == "TENSOR_MATCH":
+        found = _TENSOR.search(expression)
+        return "check_tensor(%s%s" % (where, found[0]) if found else ""
+    if kind in ("TYPE_MATCH", "FAKE_SCRIPT_TYPE_MATCH"):
+        found = _TYPE.search(expression)
+        return "type(%s) is %s" % (where, found[1]) if found else ""
+    if kind in ("LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN"):
+        found = _LENGTH.search(expression)
+        return "len(%s) == %s" % (where, found[1]) if found else "type and length of %s" % where
+    return _shape(expression) if kind in _SHAPES else ""
+
+
+def cause(ordinal, kind, where, expected, actual, text):
+    """Why a guard did not hold. Torch's own sentence has values of the call in it: what is told is told by the rest."""
+    if whole():
+        return ordinal, kind, where, expected, actual, text
+    return ordinal, kind, source(where), _wanted(kind, expected), _said(kind, actual), ""
+
+
+def _wanted(kind, text):
+    return _BY_KIND.get(kind) or _said(kind, text)
+
+
+def _said(kind, text):
+    if text in _NO_VALUES:
+        return text
+    if text.startswith("the same tensor as "):
+        return "the same tensor as " + source(text[len("the same tensor as "):])
+    told = ""
+    if kept() == "types":
+        told = text if kind in _TYPES and _PLAIN.fullmatch(text) else _shape(text) if kind in _SHAPES else ""
+    return told or hidden()
+
+
+def error(error):
+    """An exception of ours."""
+    return "%s: %s" % (type(error).__name__, str(error)[:200]) if whole() else type(error).__name__
+
+
+# ---- why torch stopped -----------------------------------------------------------------------------------------------
+
+_fixed = None
+_KIND = re.compile(r"[A-Z]\w*(?=: )|[A-Z]\w*$")
+_OLD_WORDS = ("step_unsupported", "generic_jump", "graph_break_in_inlined_function", "comprehension")
+
+
+def _fixed_words():
+    """The types of graph breaks that this torch knows: constants of its source."""
+    global _fixed
+    if _fixed is None:
+        _fixed = set(_OLD_WORDS)
+        known = getattr(sys.modules.get("torch._dynamo.exc"), "_load_gb_type_to_gb_id_map", None)
+        try:
+            _fixed.update(known() if known is not None else ())
+        except Exception:
+            pass
+    return _fixed
+
+
+def reason(text):
+    """"Type: words of torch's", or what stands for them."""
+    if whole() or not text:
+        return text
+    kind = _KIND.match(text)
+    words = text[kind.end():].lstrip(": ") if kind else text
+    first = words.partition("\n")[0].strip()
+    fixed = _fixed_words()
+    told = next((words for words in (first, first.partition(" ")[0]) if words in fixed), "")
+    return ": ".join(part for part in (kind and kind[0] or "", told or hidden()) if part)
