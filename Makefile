@@ -32,7 +32,9 @@ TESTS   ?= tests --ignore=tests/with_torch
 # ---- the program -----------------------------------------------------------
 
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
-LIBS     := -lsqlite3 -ledit -lncursesw -lpthread -lm
+# Where a reader of traces runs out of its memory is said in one place: src/bounds.c.
+WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
 
 SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o

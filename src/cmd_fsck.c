@@ -12,16 +12,21 @@
  *               had last, so overlapping siblings more than CACHE frames apart
  *               are not found.
  *   the rest    one query per promise, each returning the rows that break it
+ *   the schema  the statements of sqlite_schema against those of schemas/
  *
  * A rule is a sentence that should be true. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "db.h"
+#include "db_schema.h"
 #include "json.h"
+#include "liveness.h"
 #include "progress.h"
 #include "recover.h"
 #include "say.h"
@@ -108,6 +113,8 @@ static struct rule table_rules[] = {
 };
 enum { TABLE_RULES = sizeof table_rules / sizeof *table_rules };
 
+static struct rule schema_rule = {.what = "tables, views and indexes are those of the schema"};
+static struct rule recorder_rule = {.what = "what is being recorded has a recorder"};
 static struct rule file_rule = {.what = "the file is undamaged (integrity_check)"};
 
 /* Count one more row that breaks RULE. TEXT is copied. */
@@ -145,6 +152,50 @@ static bool rule_ask(struct db *db, struct rule *rule, const char *sql)
             rule_broken(rule, text);
     }
     return query_close(query);
+}
+
+/* ---- the schema, and who records ------------------------------------------- */
+
+/* What this version makes is there as it makes it. Of another version's trace that is not known; readers take their own
+ * views in any case. */
+static bool schema_check(struct db *db, bool recording)
+{
+    char *version = db_meta(db, "dyntrace_version");
+    struct query *query = db_query(db, "SELECT COUNT(*), COALESCE(SUM(sql = ?3), 0) FROM main.sqlite_schema WHERE type = ?1 AND name = ?2");
+    struct schema_walk walk = {0};
+    struct schema_object object;
+    bool same = version && !strcmp(version, DYNTRACE_VERSION);
+
+    free(version);
+    while (same && query && schema_object_next(&walk, &object)) {
+        char *type = strdup(object.type), *name = strndup(object.name, object.name_bytes), *sql = strndup(object.sql, object.sql_bytes);
+        query_reset(query);
+        query_bind_text(query, 1, type);
+        query_bind_text(query, 2, name);
+        query_bind_text(query, 3, sql);
+        /* Two indexes are made when the recording ends. */
+        if (name && query_step(query) && !query_integer(query, 1) && (query_integer(query, 0) || *object.type != 'i' || !recording))
+            rule_broken(&schema_rule, name);
+        free(type);
+        free(name);
+        free(sql);
+    }
+    return query_close(query);
+}
+
+/* A trace that says it is being recorded: is it? RECOVERED: that was tried just now. */
+static void recorder_check(struct db *db, bool recovered)
+{
+    char *session = db_meta(db, "session"), *host = db_meta(db, "host"), here[256] = "";
+    bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
+
+    if (session && !elsewhere && session_live(session) == LIVE_NO)
+        rule_broken(&recorder_rule, recovered ? "its session cannot be read, so what was committed before it was killed is all there is"
+                                              : "it was killed; `--recover` finishes the recording");
+    else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
+        rule_broken(&recorder_rule, "its session is gone, so what was committed before that is all there is");
+    free(session);
+    free(host);
 }
 
 /* ---- the pass over frames -------------------------------------------------- */
@@ -332,11 +383,14 @@ out:
 /* The I-th of all rules, NULL after the last. */
 static struct rule *rule_at(int i)
 {
-    if (i == 0)
-        return &file_rule;
-    if (i <= FRAME_RULES)
-        return &frame_rules[i - 1];
-    return i - 1 - FRAME_RULES < TABLE_RULES ? &table_rules[i - 1 - FRAME_RULES] : NULL;
+    static struct rule *const singles[] = {&file_rule, &schema_rule, &recorder_rule};
+    enum { SINGLES = sizeof singles / sizeof *singles };
+
+    if (i < SINGLES)
+        return singles[i];
+    if (i < SINGLES + FRAME_RULES)
+        return &frame_rules[i - SINGLES];
+    return i - SINGLES - FRAME_RULES < TABLE_RULES ? &table_rules[i - SINGLES - FRAME_RULES] : NULL;
 }
 
 struct count {
@@ -406,14 +460,14 @@ static void rules_free(void)
 }
 
 /* Check the trace at PATH and say the result. The exit status. */
-static int trace_check(const char *path, bool json)
+static int trace_check(const char *path, bool json, bool recovered)
 {
     struct db *db = db_open(path);
     struct progress progress = progress_begin("checking the file");
     struct query *snapshot;
     int64_t frames = 0, open = 0, known;
     char *state = NULL, text[96];
-    bool complete, ok;
+    bool complete, ok, recording;
 
     if (!db)
         return 2;
@@ -425,6 +479,11 @@ static int trace_check(const char *path, bool json)
     db_on_progress(db, tick, &progress);
     complete = rule_ask(db, &file_rule, "PRAGMA integrity_check(100)");
     progress.what = "checking tables";
+    state = db_meta(db, "state");
+    recording = state && !strcmp(state, "recording");
+    complete = schema_check(db, recording) && complete;
+    if (recording)
+        recorder_check(db, recovered);
     for (int i = 0; i < TABLE_RULES; i++)
         complete = rule_ask(db, &table_rules[i], table_rules[i].sql) && complete;
     db_on_progress(db, NULL, NULL);
@@ -434,8 +493,7 @@ static int trace_check(const char *path, bool json)
     complete = frames_check(db, &progress, &frames, &open) && complete;
     progress_end(&progress);
     known = db_meta_integer(db, "frame_count", -1);
-    state = db_meta(db, "state");
-    if (state && strcmp(state, "recording") && known != frames) {
+    if (state && !recording && known != frames) {
         snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
         rule_broken(&frame_rules[FRAME_COUNT], text);
     }
@@ -457,7 +515,7 @@ static int trace_check(const char *path, bool json)
         result_json(path, ok, counts);
     else
         result_print_text(path, ok, complete, counts);
-    if (!json && state && !strcmp(state, "recording"))
+    if (!json && recording && !recorder_rule.broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
     rules_free();
     free(state);
@@ -503,7 +561,7 @@ static int fsck_main(int argc, char **argv)
         if (status != 0 || !path)
             return status;
     }
-    return trace_check(path, json);
+    return trace_check(path, json, recover);
 }
 
 const struct command command_fsck = {

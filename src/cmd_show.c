@@ -184,7 +184,7 @@ static int64_t compile_count(struct show *show)
 
 static void cell(struct show *show, struct query *query, int column, size_t width)
 {
-    prose_text(show->out, query_type(query, column) == QUERY_NULL ? NULL : query_text(query, column, NULL),
+    prose_text(show->out, query_type(query, column) == QUERY_NULL ? NULL : query_whole(query, column, NULL),
                show->full ? (size_t)1 << 20 : width);
 }
 
@@ -396,18 +396,18 @@ static void listings_print(struct show *show, int64_t compile_id)
         fputs("  ", out);
         if (!strcmp(kind, "original_bytecode")) {
             fputs("bytecode before", out);
-            if (show->before && !strcmp(show->before, query_text(query, 1, NULL))) {
+            if (show->before && !strcmp(show->before, query_whole(query, 1, NULL))) {
                 fputs(": as of the compile above\n", out);
                 continue;
             }
             free(show->before);
-            show->before = prose_column(query, 1);
+            show->before = strdup(query_whole(query, 1, NULL));
         } else if (!strcmp(kind, "modified_bytecode"))
             fputs("bytecode after", out);
         else
             cell(show, query, 0, 40);
         putc('\n', out);
-        prose_lines(out, query_text(query, 1, NULL), 4, show->full ? -1 : LINES);
+        prose_lines(out, query_whole(query, 1, NULL), 4, show->full ? -1 : LINES);
     }
     asked(show, query);
 }
@@ -518,7 +518,7 @@ static void row_members(struct show *show, struct query *query)
         } else if (query_type(query, i) == QUERY_INTEGER) {
             fprintf(out, "%" PRId64, query_integer(query, i));
         } else {
-            text = query_text(query, i, &bytes);
+            text = query_whole(query, i, &bytes);
             json_string(out, text, bytes);
         }
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bounds.h"
 #include "command.h"
 #include "db.h"
 #include "progress.h"
@@ -375,6 +376,7 @@ static int sql_main(int argc, char **argv)
     session.db = db_open(path);
     if (!session.db)
         return 2;
+    bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
     prompt_catch();
     if (!text && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
         prompt(&session);

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bounds.h"
+#include "db_schema.h"
 #include "say.h"
 #include "schema.h"
 
@@ -21,6 +23,8 @@ enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
     PROGRESS_STEPS = 200000,  /* virtual machine steps between two calls: some ms */
     EACH_COLUMNS = 16,
+    VALUE_MOST = 16 << 20,    /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
+    TEXT_SHOWN = 64 << 10,    /* of them what query_text gives */
 };
 
 static atomic_bool damage_said; /* since somebody asked last, of whatever connection */
@@ -37,6 +41,14 @@ struct query {
     struct db *db;           /* borrowed */
     sqlite3_stmt *statement; /* owned */
     bool failed;
+    struct cut *cuts;        /* owned: of this row */
+};
+
+/* A long text, cut. */
+struct cut {
+    struct cut *next;
+    size_t bytes;
+    char text[];
 };
 
 /* What SQL may do: anything that only reads. A read-only connection alone would
@@ -71,11 +83,12 @@ static void harden(sqlite3 *handle)
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 256 << 20);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_MOST);
     sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
     sqlite3_limit(handle, SQLITE_LIMIT_COLUMN, 500);
     sqlite3_limit(handle, SQLITE_LIMIT_COMPOUND_SELECT, 100);
     sqlite3_limit(handle, SQLITE_LIMIT_VDBE_OP, 100000);
+    sqlite3_limit(handle, SQLITE_LIMIT_EXPR_DEPTH, 200);
     sqlite3_limit(handle, SQLITE_LIMIT_FUNCTION_ARG, 100);
     sqlite3_limit(handle, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
     sqlite3_limit(handle, SQLITE_LIMIT_TRIGGER_DEPTH, 10);
@@ -128,6 +141,8 @@ static bool wal_idle(const char *absolute)
 /* Words for an SQLite error on PATH, where ours are clearer. Borrowed. */
 static const char *error_words(sqlite3 *handle, int status)
 {
+    if ((status & 0xff) == SQLITE_NOMEM)
+        bounds_memory_over();
     switch (status & 0xff) {
     case SQLITE_NOTADB:
         return "not an SQLite database, so not a trace";
@@ -137,6 +152,8 @@ static const char *error_words(sqlite3 *handle, int status)
         return "another program keeps it locked";
     case SQLITE_INTERRUPT:
         return "interrupted";
+    case SQLITE_TOOBIG:
+        return "holds a value or makes a row of more than 16 MB, which no recording does";
     case SQLITE_CANTOPEN:
     case SQLITE_NOMEM:
         return sqlite3_errstr(status);
@@ -145,54 +162,60 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
+/* A number that SQL finds, in *VALUE. SQLite's status. */
+static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
+{
+    sqlite3_stmt *statement = NULL;
+    int status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
+
+    if (status == SQLITE_OK && (status = sqlite3_step(statement)) == SQLITE_ROW) {
+        *value = sqlite3_column_int64(statement, 0);
+        status = SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
 /* What makes a database a trace that we can read; says why not unless QUIET. */
 static bool is_trace(sqlite3 *handle, const char *path, bool quiet)
 {
-    static const char sql[] =
-        "SELECT (SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-        "        AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')),"
-        "       (SELECT value FROM meta WHERE key = 'schema_version')";
-    static const char count[] =
-        "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'";
-    sqlite3_stmt *statement = NULL;
-    bool ok = false, meta;
-    int status = sqlite3_prepare_v2(handle, count, -1, &statement, NULL);
+    static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
+                                 " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
+    sqlite3_int64 found = 0, version = 0;
+    int status = number(handle, tables, &found);
+    bool ours = found == 6, ok = false;
 
-    if (status == SQLITE_OK)
-        status = sqlite3_step(statement);
-    meta = status == SQLITE_ROW && sqlite3_column_int(statement, 0) == 1;
-    sqlite3_finalize(statement);
-    statement = NULL;
-    if (status == SQLITE_ROW && !meta)
-        goto not_ours;
-    if (status == SQLITE_ROW)
-        status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
-    if (status == SQLITE_ERROR) /* a `meta` of another kind */
-        goto not_ours;
-    if (status == SQLITE_OK)
-        status = sqlite3_step(statement);
-    if (status != SQLITE_ROW) {
-        if (!quiet)
-            say_error("%s: %s", path, error_words(handle, status));
+    if (status == SQLITE_OK && ours && !db_schema_trust(handle, path, quiet, &status) && status == SQLITE_OK)
         goto out;
+    if (status == SQLITE_OK && ours) {
+        status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
+        if (status == SQLITE_ERROR || version < 1) { /* a `meta` of another kind */
+            status = SQLITE_OK;
+            ours = false;
+        }
     }
-    sqlite3_int64 version = sqlite3_column_int64(statement, 1);
-    if (version > SCHEMA_VERSION) {
-        if (!quiet)
-            say_error("%s: made by a newer dyntrace (schema %lld, this one reads up to %d): please upgrade dyntrace",
-                      path, (long long)version, SCHEMA_VERSION);
+    ok = status == SQLITE_OK && ours && version <= SCHEMA_VERSION;
+    if (ok || quiet)
         goto out;
-    }
-    if (version < 1 || sqlite3_column_int(statement, 0) != 6)
-        goto not_ours;
-    ok = true;
-    goto out;
-not_ours:
-    if (!quiet)
+    if (status != SQLITE_OK)
+        say_error("%s: %s", path, error_words(handle, status));
+    else if (!ours)
         say_error("%s: a database, but not a dyntrace trace", path);
+    else
+        say_error("%s: made by a newer dyntrace (schema %lld, this one reads up to %d): please upgrade dyntrace", path,
+                  (long long)version, SCHEMA_VERSION);
 out:
-    sqlite3_finalize(statement);
     return ok;
+}
+
+/* SQLite calls this every few milliseconds of a query. */
+static int progress(void *context)
+{
+    struct db *db = context;
+
+    if (db->progress)
+        db->progress(db->progress_context);
+    return bounds_time_over();
 }
 
 /* Open PATH and see that it is a trace. NULL otherwise, and unless QUIET said why. */
@@ -224,19 +247,22 @@ static struct db *open_path(const char *path, bool quiet)
         say_error("%s: out of memory", path);
         goto out;
     }
+    bounds_trace(absolute);
     status = sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     if (status == SQLITE_OK) {
         harden(db->handle);
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA query_only = ON;"
-                                          "PRAGMA cache_size = -65536", NULL, NULL, NULL);
+        sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
+                              NULL, NULL, NULL);
     }
     if (status != SQLITE_OK) {
         if (!quiet)
             say_error("%s: %s", path, error_words(db->handle, status));
         goto out;
     }
-    sqlite3_set_authorizer(db->handle, authorize, NULL);
     if (is_trace(db->handle, path, quiet)) {
+        sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
+        sqlite3_set_authorizer(db->handle, authorize, NULL);
         opened = db;
         db = NULL;
     }
@@ -323,19 +349,10 @@ void db_interrupt(struct db *db)
     sqlite3_interrupt(db->handle);
 }
 
-static int progress(void *context)
-{
-    struct db *db = context;
-
-    db->progress(db->progress_context);
-    return 0;
-}
-
 void db_on_progress(struct db *db, void (*call)(void *context), void *context)
 {
     db->progress = call;
     db->progress_context = context;
-    sqlite3_progress_handler(db->handle, call ? PROGRESS_STEPS : 0, call ? progress : NULL, db);
 }
 
 /* Say what SQLite has against a query. */
@@ -344,7 +361,7 @@ static void query_error(struct db *db)
     int status = sqlite3_errcode(db->handle);
     const char *words = sqlite3_errmsg(db->handle);
 
-    if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB) {
+    if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG) {
         db->damaged = true;
         if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
             return;
@@ -353,7 +370,9 @@ static void query_error(struct db *db)
         words = "the trace is open for reading only";
     else if (status == SQLITE_AUTH)
         words = "only reading is allowed here";
-    else if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_INTERRUPT)
+    else if (status == SQLITE_INTERRUPT && bounds_time_over())
+        words = bounds_time_words();
+    else
         words = error_words(db->handle, status);
     say_error("%s: %s", db->path, words);
 }
@@ -417,12 +436,24 @@ void query_bind_text(struct query *query, int parameter, const char *text)
         sqlite3_bind_text(query->statement, parameter, text, -1, SQLITE_TRANSIENT);
 }
 
+/* A new row: what was cut of the last is gone. */
+static void cuts_free(struct query *query)
+{
+    while (query->cuts) {
+        struct cut *cut = query->cuts;
+        query->cuts = cut->next;
+        free(cut);
+    }
+}
+
 bool query_step(struct query *query)
 {
     int status;
 
     if (!query || query->failed)
         return false;
+    if (query->cuts)
+        cuts_free(query);
     status = sqlite3_step(query->statement);
     if (status == SQLITE_ROW)
         return true;
@@ -451,6 +482,7 @@ bool query_close(struct query *query)
     if (!query)
         return false;
     ok = !query->failed;
+    cuts_free(query);
     sqlite3_finalize(query->statement);
     free(query);
     return ok;
@@ -494,7 +526,7 @@ double query_real(struct query *query, int column)
     return sqlite3_column_double(query->statement, column);
 }
 
-const char *query_text(struct query *query, int column, size_t *bytes)
+const char *query_whole(struct query *query, int column, size_t *bytes)
 {
     /* The pointer before the length: asking for text may convert the value. */
     const void *text = sqlite3_column_type(query->statement, column) == SQLITE_BLOB
@@ -504,6 +536,27 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     if (bytes)
         *bytes = text ? (size_t)sqlite3_column_bytes(query->statement, column) : 0;
     return text ? text : "";
+}
+
+const char *query_text(struct query *query, int column, size_t *bytes)
+{
+    size_t all, kept = TEXT_SHOWN;
+    const char *text = query_whole(query, column, &all);
+    struct cut *cut;
+
+    if (all > TEXT_SHOWN && (cut = malloc(sizeof *cut + TEXT_SHOWN + 64))) {
+        while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80) /* not inside of a character */
+            kept--;
+        memcpy(cut->text, text, kept);
+        cut->bytes = kept + (size_t)sprintf(cut->text + kept, "… (cut: %zu bytes)", all);
+        cut->next = query->cuts;
+        query->cuts = cut;
+        text = cut->text;
+        all = cut->bytes;
+    }
+    if (bytes)
+        *bytes = all;
+    return text;
 }
 
 int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
@@ -574,7 +627,7 @@ char *db_meta(struct db *db, const char *key)
 
     query_bind_text(query, 1, key);
     if (query_step(query))
-        value = strdup(query_text(query, 0, NULL));
+        value = strdup(query_whole(query, 0, NULL));
     query_close(query);
     return value;
 }

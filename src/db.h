@@ -12,7 +12,9 @@
  *
  * A trace may come from anybody. It is opened read-only and defensively: SQL in
  * it cannot call what SQL should not, and SQL typed by the user cannot write to
- * the trace or to any other file. Every function here that fails has said so on
+ * the trace or to any other file; what a reader may take of the machine is bounded
+ * (bounds.h), and a schema that does more than hold rows is refused
+ * (db_schema.h). Every function here that fails has said so on
  * stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
@@ -84,6 +86,10 @@ enum query_type query_type(struct query *query, int column);
 int64_t query_integer(struct query *query, int column); /* NULL is 0 */
 double query_real(struct query *query, int column);
 const char *query_text(struct query *query, int column, size_t *bytes); /* never NULL; BYTES may be NULL */
+
+/* query_text cuts what is longer than 64 KB and says so at its end: names, reasons, values. The whole of it, 16 MB at
+ * most, for what is copied, parsed, or long by its nature. */
+const char *query_whole(struct query *query, int column, size_t *bytes);
 
 /* The first column of the first row of a query that needs no parameters, or
  * OTHERWISE when there is none or it is NULL. */

@@ -35,7 +35,7 @@ static char *table_sql(struct export *export, const char *name)
 
     query_bind_text(query, 1, name);
     if (query_step(query))
-        sql = strdup(query_text(query, 0, NULL));
+        sql = strdup(query_whole(query, 0, NULL));
     else if (!query_failed(query))
         say_error("%s: has no table %s", db_path(export->db), name);
     query_close(query);
@@ -93,7 +93,7 @@ void export_csv_row(FILE *out, struct query *query)
             fprintf(out, "%" PRId64, query_integer(query, i));
             continue;
         }
-        text = query_text(query, i, &bytes);
+        text = query_whole(query, i, &bytes);
         if (type == QUERY_BLOB)
             hex_put(out, text, bytes);
         else
@@ -153,11 +153,11 @@ static bool lines_put(struct export *export, const char *name, const char *sql)
                 fputs(strpbrk(number, "in") ? "null" : number, out);
                 break;
             case QUERY_TEXT:
-                text = query_text(query, i, &bytes);
+                text = query_whole(query, i, &bytes);
                 json_string(out, text, bytes);
                 break;
             case QUERY_BLOB:
-                text = query_text(query, i, &bytes);
+                text = query_whole(query, i, &bytes);
                 putc('"', out);
                 hex_put(out, text, bytes);
                 putc('"', out);
@@ -187,7 +187,7 @@ bool export_jsonl(struct export *export)
     tables = db_query(export->db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                   " AND name NOT LIKE 'sqlite|_%' ESCAPE '|' ORDER BY rowid");
     while (ok && query_step(tables)) {
-        char *name = strdup(query_text(tables, 0, NULL));
+        char *name = strdup(query_whole(tables, 0, NULL));
         sql = name ? table_sql(export, name) : NULL;
         ok = sql && lines_put(export, name, sql);
         free(sql);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bounds.h"
 #include "say.h"
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
@@ -20,13 +21,19 @@ static char *volatile unfinished; /* borrowed: the temporary file, for on_signal
 static char side[3][4200];        /* what SQLite may put beside it */
 static struct sigaction before[ENDING]; /* what those signals did, which they do again when all is in its place */
 
-static void on_signal(int number)
+/* Safe in a signal handler. */
+static void take_away(void)
 {
     if (unfinished) {
         unlink(unfinished);
         for (int i = 0; i < 3; i++)
             unlink(side[i]);
     }
+}
+
+static void on_signal(int number)
+{
+    take_away();
     for (int i = 0; i < ENDING; i++)
         if (ending[i] == number)
             sigaction(number, &before[i], NULL);
@@ -41,6 +48,7 @@ static void watch(char *path)
         for (int i = 0; i < 3; i++)
             snprintf(side[i], sizeof side[i], "%.4000s%s", path, (const char *[]){"-journal", "-wal", "-shm"}[i]);
     unfinished = path;
+    bounds_at_end(take_away);
     for (int i = 0; i < ENDING; i++) {
         if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN) /* nohup stays nohup */
             continue;

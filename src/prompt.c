@@ -23,7 +23,10 @@ static void on_sigint(int unused)
     int saved = errno;
 
     (void)unused;
-    interrupted = 1;
+    if (++interrupted > 2) { /* it does not heed it: one step of SQLite's takes as long as this */
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
     if (running)
         db_interrupt(running);
     errno = saved;

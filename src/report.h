@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "liveness.h"
 #include "progress.h"
 
 struct db;
@@ -22,8 +23,6 @@ struct picture;
 struct query;
 
 enum { REPORT_OUTCOMES = 10, REPORT_MARKS = 4096 };
-
-enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
 /* A lookup that was no hit, for the timeline. */
 struct report_mark {
@@ -82,9 +81,6 @@ extern const char report_reached[];    /* functions at the limit, and since when
     "  SELECT p.process_id, depth + 1, path || printf('%020d', p.process_id)" \
     "  FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id" \
     "  WHERE depth < 60 AND p.process_id <> tree.process_id) "
-
-/* Is the recorder of the session in DIRECTORY running? */
-enum liveness session_live(const char *directory);
 
 const char *report_state(const struct report *report);
 

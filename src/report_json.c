@@ -31,7 +31,7 @@ static bool rows_json(struct report *report, const char *name, const char *sql)
     while (table && query_step(query))
         for (int i = 0; i < columns; i++)
             if (!strcmp(names[i], "argv") && query_type(query, i) == QUERY_TEXT)
-                table_json(table, query_text(query, i, NULL));
+                table_json(table, query_whole(query, i, NULL));
             else
                 result_cell(table, query, i);
     table_close(table);
@@ -60,11 +60,11 @@ bool report_json(struct report *report)
                          "       typeof(value) = 'integer' OR (key = 'command' AND json_valid(value)) FROM meta");
     for (bool first = true; query_step(query); first = false) {
         size_t bytes;
-        const char *text = query_text(query, 0, &bytes);
+        const char *text = query_whole(query, 0, &bytes);
         fputs(first ? "" : ", ", out);
         json_string(out, text, bytes);
         fputs(": ", out);
-        text = query_text(query, 1, &bytes);
+        text = query_whole(query, 1, &bytes);
         if (query_type(query, 1) == QUERY_NULL)
             fputs("null", out);
         else if (query_integer(query, 2))

@@ -22,11 +22,11 @@ void result_cell(struct table *table, struct query *query, int column)
         table_real(table, query_real(query, column));
         break;
     case QUERY_TEXT:
-        text = query_text(query, column, &bytes);
+        text = query_whole(query, column, &bytes);
         table_text(table, text, bytes);
         break;
     case QUERY_BLOB:
-        text = query_text(query, column, &bytes);
+        text = query_whole(query, column, &bytes);
         table_blob(table, text, bytes);
         break;
     }

@@ -76,6 +76,8 @@ char *say_escape(const char *text, size_t bytes)
     return made;
 }
 
+enum { LINE_MOST = 4000 }; /* bytes of a message; a name in it may be of any length */
+
 static _Thread_local void (*diverted)(void *context, const char *line);
 static _Thread_local void *diverted_context;
 
@@ -102,7 +104,7 @@ void say_error(const char *format, ...)
     if (length < 0)
         return;
     /* One write, so that lines of several processes do not mix. */
-    char *safe = say_escape(text, (size_t)length);
+    char *safe = say_escape(text, (size_t)length < LINE_MOST ? (size_t)length : LINE_MOST);
     if (safe && diverted)
         diverted(diverted_context, safe);
     else if (safe)

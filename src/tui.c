@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bounds.h"
 #include "db.h"
 #include "say.h"
 #include "schema.h"
@@ -484,6 +485,7 @@ static void edit(struct tui *tui)
     screen_suspend(tui->screen);
     child = fork();
     if (child == 0) {
+        bounds_child();
         signal(SIGINT, SIG_DFL);
         signal(SIGQUIT, SIG_DFL);
         setenv("DYNTRACE_EDITOR", editor && *editor ? editor : "vi", 1);
@@ -908,11 +910,14 @@ static void loop(struct tui *tui)
     while (!tui->quit) {
         struct key key;
         bool any = false;
+        if (!work_pending(tui->work)) /* what is asked from here on has its own time */
+            bounds_attended();
         settle_soon(tui);
         draw(tui);
         wait_for_something(tui);
         /* All keys that are there, then one screen: a held key does not queue up. */
         while (!tui->quit && (key = screen_key(tui->screen)).code != KEY_NONE) {
+            bounds_attended();
             key_take(tui, &key);
             settle(tui);
             any = true;
@@ -963,11 +968,11 @@ out:
     say_divert(NULL, NULL);
     while (tui->depth)
         view_end(tui->stack[--tui->depth]);
+    screen_close(screen); /* first: should a query not end, Ctrl-C does */
     work_close(tui->work);
     tui_prompt_free(&tui->prompt);
     past_free(&tui->past);
     db_close(tui->fresh);
-    screen_close(screen);
     output_print(&tui->output, STDOUT_FILENO); /* where it would have been printed */
     free(tui->output.text);
     sql_words_free(&tui->words);

@@ -131,7 +131,7 @@ static void guards_count(struct guards *guards, struct doc *doc, struct db *db)
         orders[order_count].from_ns = query_integer(query, 1);
         orders[order_count].ordinals = calloc(GUARDS_MOST, sizeof(int64_t));
         query_reset(in);
-        query_bind_text(in, 1, query_text(query, 2, NULL));
+        query_bind_text(in, 1, query_whole(query, 2, NULL));
         while (orders[order_count].ordinals && query_step(in) && orders[order_count].count < GUARDS_MOST)
             orders[order_count].ordinals[orders[order_count].count++] = query_integer(in, 0);
         order_count++;
@@ -251,7 +251,7 @@ static char *listing(struct db *db, int64_t compile_id, const char *kind)
     query_bind_integer(query, 1, compile_id);
     query_bind_text(query, 2, kind);
     if (query_step(query))
-        text = prose_column(query, 0);
+        text = strdup(query_whole(query, 0, NULL));
     query_close(query);
     return text;
 }

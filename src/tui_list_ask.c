@@ -155,7 +155,7 @@ static struct value value_read(struct query *query, int column)
         value.text = strndup(text, prose_cut(text, TEXT_MOST));
         break;
     case QUERY_BLOB:
-        query_text(query, column, &bytes);
+        query_whole(query, column, &bytes);
         value.type = QUERY_TEXT;
         if (asprintf(&value.text, "(%zu bytes)", bytes) < 0)
             value.text = NULL;

@@ -28,6 +28,7 @@
 #undef lines
 #undef columns
 
+#include "bounds.h"
 #include "json.h"
 #include "tui_work.h"
 
@@ -355,6 +356,7 @@ static void signals_take(void)
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
+    bounds_at_end(rescue_now);
     sigaction(SIGWINCH, &winch, NULL);
     winch.sa_handler = on_tstp;
     sigaction(SIGTSTP, &winch, NULL);

@@ -79,7 +79,7 @@ static bool signature_read(struct facts *f, struct signature *s)
     s->read = true;
     query_bind_integer(query, 1, s->id);
     if (query_step(query))
-        s->copy = strdup(query_text(query, 0, NULL));
+        s->copy = strdup(query_whole(query, 0, NULL));
     if (!query_close(query))
         f->failed = true;
     if (!s->copy || !(s->parts = calloc(PARTS, sizeof *s->parts)))

@@ -112,11 +112,11 @@ void insert_copy(struct insert *insert, int parameter, struct query *query, int 
         sqlite3_bind_double(insert->statement, parameter, query_real(query, column));
         break;
     case QUERY_TEXT:
-        text = query_text(query, column, &bytes);
+        text = query_whole(query, column, &bytes);
         sqlite3_bind_text(insert->statement, parameter, text, (int)bytes, SQLITE_STATIC);
         break;
     case QUERY_BLOB:
-        text = query_text(query, column, &bytes);
+        text = query_whole(query, column, &bytes);
         sqlite3_bind_blob(insert->statement, parameter, text, (int)bytes, SQLITE_STATIC);
         break;
     }

@@ -235,7 +235,7 @@ def test_a_terminal_gets_aligned_columns(dyntrace, trace):
 
 
 def test_a_terminal_gets_no_endless_cell_and_no_escape(dyntrace, trace):
-    query = "SELECT 1 AS a, char(27) || '[31m' || printf('%.*c', 100000000, 'x') AS b"
+    query = "SELECT 1 AS a, char(27) || '[31m' || printf('%.*c', 10000000, 'x') AS b"
     text, status = Screen([dyntrace, "sql", trace, query], NO_COLOR="1").finish()
     assert status == 0 and len(text) < 1000 and "\x1b" not in text and "…" in text
     assert max(map(len, text.splitlines())) <= 100
@@ -391,10 +391,10 @@ def test_a_hostile_schema_is_not_trusted(run, tmp_path):
         CREATE VIEW innocent AS SELECT sqlite_compileoption_get(0), fts3_tokenizer('simple') AS a;
     """)
     db.close()
-    for view in ("frames", "innocent"):
-        done = run("sql", path, f"SELECT * FROM {view}")
-        assert done.returncode == 1
-        one_line(done.stderr)
+    done = run("sql", path, "SELECT * FROM innocent")
+    assert done.returncode == 1
+    one_line(done.stderr)
+    assert run("sql", path, "SELECT COUNT(*) FROM frames; SELECT COUNT(*) FROM hot_functions", "--no-header").stdout.split() == ["6", "2"]  # our own
     assert run("report", path).returncode == 0  # asks no view
 
 
