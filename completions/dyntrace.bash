@@ -125,7 +125,7 @@ _dyntrace()
         elif [[ $prev == -o || $prev == --table ]]; then
             compopt -o default 2>/dev/null
         elif [[ $cur == -* ]]; then
-            COMPREPLY=($(compgen -W "--format -o --force --table --help" -- "$cur"))
+            COMPREPLY=($(compgen -W "--format -o --force --table --safe-csv --help" -- "$cur"))
         else
             _dyntrace_files .db
         fi

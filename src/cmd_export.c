@@ -16,7 +16,7 @@
 #include "say.h"
 
 static const char usage[] =
-    "usage: dyntrace export [FILE] --format FORMAT [-o OUT] [--force] [--table NAME]\n\n"
+    "usage: dyntrace export [FILE] --format FORMAT [-o OUT] [--force] [--table NAME] [--safe-csv]\n\n"
     "A trace in the formats of other programs:\n\n"
     "  perfetto, chrome  Chrome's Trace Event JSON: frames, lookups and compiles on a timeline;\n"
     "                    for ui.perfetto.dev or chrome://tracing\n"
@@ -26,7 +26,8 @@ static const char usage[] =
     "  jsonl             every row of every table as a line of JSON, or of --table\n\n"
     "  -o OUT        write this file; standard output unless given\n"
     "  --force       replace OUT\n"
-    "  --table NAME  csv, jsonl: this table or view\n\n"
+    "  --table NAME  csv, jsonl: this table or view\n"
+    "  --safe-csv    csv: an apostrophe before texts that a spreadsheet would take for a formula (= + - @, tab, CR)\n\n"
     "FILE is the newest *.db trace here unless given. Frames that were still open end with the recording.\n";
 
 static const struct format {
@@ -72,11 +73,12 @@ static int64_t end_of(struct db *db)
     return last > end ? last : end;
 }
 
-static int export_trace(const char *path, const struct format *format, const char *out_path, const char *table, bool force)
+static int export_trace(const char *path, const struct format *format, const char *out_path, const char *table, bool force,
+                        bool safe_csv)
 {
     struct db *db = db_open(path);
     struct out_file out = {0};
-    struct export export = {.db = db, .out = &out, .table = table};
+    struct export export = {.db = db, .out = &out, .table = table, .safe_csv = safe_csv};
     struct query *snapshot;
     bool ok = false;
 
@@ -114,7 +116,7 @@ static int export_main(int argc, char **argv)
     const char *path = NULL, *table = NULL, *wanted = NULL;
     const struct format *format = NULL;
     struct option_out out = {0};
-    bool options = true;
+    bool options = true, safe_csv = false;
 
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = NULL;
@@ -123,6 +125,8 @@ static int export_main(int argc, char **argv)
         } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
             fputs(usage, stdout);
             return 0;
+        } else if (options && !strcmp(a, "--safe-csv")) {
+            safe_csv = true;
         } else if (options && option_out(argc, argv, &i, &out)) {
             value = out.path ? out.path : "--force";
         } else if (options && (value = option_value(argc, argv, &i, "--format"))) {
@@ -155,12 +159,16 @@ static int export_main(int argc, char **argv)
         say_error("export: --table is for csv and jsonl");
         return 2;
     }
+    if (safe_csv && strcmp(format->name, "csv")) {
+        say_error("export: --safe-csv is for csv");
+        return 2;
+    }
     if (!out.path && isatty(STDOUT_FILENO)) {
         say_error("export: -o OUT names the file to write; `-o -` prints it here");
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return export_trace(path, format, out.path, table, out.force);
+    return export_trace(path, format, out.path, table, out.force, safe_csv);
 }
 
 const struct command command_export = {

@@ -731,7 +731,7 @@ static void write_stats(const struct collector *c, const struct collector_result
 {
     const char *path = getenv("DYNTRACE_STATS");
     struct rusage usage;
-    FILE *out = path && *path ? fopen(path, "we") : NULL;
+    FILE *out = path && *path ? fopen(path, "wxe") : NULL; /* a new file: what is there stays, whatever the variable says */
 
     if (!out)
         return;

@@ -23,6 +23,7 @@ struct export {
     struct progress progress;
     bool decisions;        /* the trace has the tables about decisions */
     int64_t end_ns;        /* where frames without an end are drawn to */
+    bool safe_csv;         /* csv: formulas are made texts */
     int64_t last_frame;    /* greatest frame_id: for progress */
 };
 
@@ -38,9 +39,9 @@ enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the di
 /* Every EXPORT_TICK rows: show progress. False when writing has failed, so that going on is useless. */
 bool export_tick(struct export *export, int64_t done, int64_t all);
 
-/* The names of QUERY's columns, and its current row, as lines of CSV. */
-void export_csv_head(FILE *out, struct query *query);
-void export_csv_row(FILE *out, struct query *query);
+/* The names of QUERY's columns, and its current row, as lines of CSV; with SAFE as --safe-csv has them. */
+void export_csv_head(FILE *out, struct query *query, bool safe);
+void export_csv_row(FILE *out, struct query *query, bool safe);
 
 /* A text column in JSON quotes; NULL is "?". */
 void export_string(struct export *export, struct query *query, int column);

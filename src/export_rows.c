@@ -42,19 +42,24 @@ static char *table_sql(struct export *export, const char *name)
     return sql;
 }
 
-static void csv_text(FILE *out, const char *text, size_t bytes)
+/* With SAFE, what a spreadsheet would take for a formula gets an apostrophe before it, which makes it a text there. */
+static void csv_text(FILE *out, const char *text, size_t bytes, bool safe)
 {
-    if (bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) && !memchr(text, '\r', bytes)) {
+    bool plain = bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) && !memchr(text, '\r', bytes);
+
+    if (!plain)
+        putc('"', out);
+    if (safe && bytes && memchr("=+-@\t\r", *text, 6))
+        putc('\'', out);
+    if (plain)
         fwrite(text, 1, bytes, out);
-        return;
-    }
-    putc('"', out);
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; !plain && i < bytes; i++) {
         if (text[i] == '"')
             putc('"', out);
         putc(text[i], out);
     }
-    putc('"', out);
+    if (!plain)
+        putc('"', out);
 }
 
 static void hex_put(FILE *out, const char *bytes, size_t count)
@@ -63,7 +68,7 @@ static void hex_put(FILE *out, const char *bytes, size_t count)
         fprintf(out, "%02x", (unsigned char)bytes[i]);
 }
 
-void export_csv_head(FILE *out, struct query *query)
+void export_csv_head(FILE *out, struct query *query, bool safe)
 {
     int columns = query_columns(query);
 
@@ -71,13 +76,13 @@ void export_csv_head(FILE *out, struct query *query)
         const char *name = query_name(query, i);
         if (i)
             putc(',', out);
-        csv_text(out, name, strlen(name));
+        csv_text(out, name, strlen(name), safe);
     }
     if (columns)
         fputs("\r\n", out);
 }
 
-void export_csv_row(FILE *out, struct query *query)
+void export_csv_row(FILE *out, struct query *query, bool safe)
 {
     int columns = query_columns(query);
 
@@ -97,7 +102,7 @@ void export_csv_row(FILE *out, struct query *query)
         if (type == QUERY_BLOB)
             hex_put(out, text, bytes);
         else
-            csv_text(out, text, bytes);
+            csv_text(out, text, bytes, safe && type == QUERY_TEXT);
     }
     fputs("\r\n", out);
 }
@@ -111,11 +116,11 @@ bool export_csv(struct export *export)
     int64_t rows = 0;
 
     export->progress.what = "exporting";
-    export_csv_head(out, query);
+    export_csv_head(out, query, export->safe_csv);
     while (query_step(query)) {
         if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
             break;
-        export_csv_row(out, query);
+        export_csv_row(out, query, export->safe_csv);
     }
     free(sql);
     return query_close(query);

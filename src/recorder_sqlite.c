@@ -106,8 +106,8 @@ static int file_new(const char *path, bool force)
 {
     struct stat status;
 
-    if (force && stat(path, &status) == 0) {
-        if (!S_ISREG(status.st_mode)) {
+    if (force && lstat(path, &status) == 0) { /* of a link, itself, wherever it leads */
+        if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
             say_error("%s: not a regular file, so it is not written over", path);
             return -1;
         }

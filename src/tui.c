@@ -488,8 +488,7 @@ static void edit(struct tui *tui)
         bounds_child();
         signal(SIGINT, SIG_DFL);
         signal(SIGQUIT, SIG_DFL);
-        setenv("DYNTRACE_EDITOR", editor && *editor ? editor : "vi", 1);
-        execl("/bin/sh", "sh", "-c", "exec $DYNTRACE_EDITOR \"$@\"", "sh", line, path, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", "exec $0 \"$@\"", editor && *editor ? editor : "vi", line, path, (char *)NULL);
         _exit(127);
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)

@@ -130,6 +130,24 @@ def test_csv(run, trace):  # noqa: F811
     assert exported(run, trace, "csv", "--table=hot_functions").startswith("qualname,filename")
 
 
+def test_safe_csv(run, trace):  # noqa: F811
+    """Texts that a spreadsheet would run as a formula, names of columns among them; numbers stay numbers."""
+    texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]
+    with sqlite3.connect(trace) as db:
+        db.execute('CREATE TABLE own("=name" TEXT, number)')
+        db.executemany("INSERT INTO own VALUES (?, ?)", [(text, -i) for i, text in enumerate(texts)])
+    db.close()
+
+    def rows(*more):
+        exported(run, trace, "csv", "--table", "own", "-o", "own.csv", "--force", *more)
+        with open(trace.parent / "own.csv", newline="") as file:
+            return list(csv.reader(file))
+    assert rows() == [["=name", "number"]] + [[text, str(-i)] for i, text in enumerate(texts)]
+    assert rows("--safe-csv") == [["'=name", "number"]] + [["'" * (text[:1] in tuple("=+-@\t\r")) + text, str(-i)] for i, text in enumerate(texts)]
+    done = run("export", trace, "--format", "jsonl", "--safe-csv", "-o", "-")
+    assert done.returncode == 2 and "--safe-csv is for csv" in one_line(done.stderr)
+
+
 def test_jsonl_is_the_whole_trace(run, trace):  # noqa: F811
     lines = [json.loads(line) for line in exported(run, trace, "jsonl").splitlines()]
     count = collections.Counter(line["table"] for line in lines)

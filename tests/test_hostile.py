@@ -132,7 +132,7 @@ def test_long_values_are_cut(all_readers, run, tmp_path):
                         f"UPDATE thread SET name = {text} WHERE thread_id = 1")
     for name, (status, err) in found.items():
         assert status == 0 or name in ("verify", "why", "show", "show-json", "why-json", "diff"), (name, err)
-    assert "… (cut: 5000004 bytes)" in run("report", tmp_path / "h.db", "--json").stdout
+    assert "… (cut: 5000004 bytes)" in run("export", tmp_path / "h.db", "--format", "perfetto", "-o", "-").stdout
     done = run("sql", tmp_path / "h.db", "SELECT length(qualname) FROM code WHERE code_id = 2")  # the whole, where it is copied
     assert int(done.stdout.split()[-1]) > 5_000_000
 

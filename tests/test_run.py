@@ -238,6 +238,30 @@ def test_existing_output_is_refused_and_untouched(run, tmp_path):
     holds(tmp_path / "s.db")
 
 
+def test_force_replaces_a_link_itself(run, tmp_path):
+    """One that leads to a file, and one that leads nowhere: what it leads to stays as it is."""
+    (tmp_path / "other").write_bytes(b"precious")
+    for target in ("other", "nowhere"):
+        (tmp_path / "t.db").unlink(missing_ok=True)
+        (tmp_path / "t.db").symlink_to(target)
+        one_line(run("-o", "t.db", "-c", "print(1)"), "t.db", "--force")
+        done = run("-o", "t.db", "--force", "-c", "print(1)")
+        assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+        assert not (tmp_path / "t.db").is_symlink() and not (tmp_path / "nowhere").exists()
+        holds(tmp_path / "t.db")
+    assert (tmp_path / "other").read_bytes() == b"precious"
+
+
+def test_statistics_go_into_a_new_file_only(run, tmp_path):
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("precious", "link", "new"):
+        done = run("-o", "t.db", "--force", "-c", "print(1)", env={**os.environ, "DYNTRACE_STATS": str(tmp_path / name)})
+        assert done.returncode == 0
+    assert (tmp_path / "precious").read_bytes() == b"precious" and not (tmp_path / "nowhere").exists()
+    assert json.loads((tmp_path / "new").read_text())["frames"] > 0
+
+
 def test_output_that_cannot_be_written(run, tmp_path):
     one_line(run("-o", "missing/t.db", "-c", "print(1)"), "missing/t.db")
     (tmp_path / "directory.db").mkdir()

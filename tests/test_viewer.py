@@ -694,3 +694,39 @@ def test_fsck_finds_parents_that_left_its_memory(run, tmp_path):
     with sqlite3.connect(path) as db:
         db.execute(f"UPDATE frame SET end_ns = {count * 10 + 1} WHERE frame_id = {count}")
     assert f"ends after it: 1 row: {count}\n" in run("fsck", path).stdout
+
+
+@pytest.mark.parametrize("change, names", [
+    ("DROP VIEW losses; CREATE VIEW losses AS SELECT 1 AS a", "losses"), ("DROP INDEX guard_entry", "guard_entry"),
+    ("DROP TABLE listing; CREATE TABLE listing(compile_id, kind, text, more)", "listing, listing_compile"),
+    ("DROP VIEW guard_bill", "guard_bill"),
+])
+def test_fsck_finds_a_schema_that_is_not_ours(run, tmp_path, change, names):
+    path = make_trace(tmp_path / "b.db", *change.split("; "))
+    done = run("fsck", path)
+    assert done.returncode == 1 and f"those of the schema: {names.count(',') + 1} row" in done.stdout and f": {names}\n" in done.stdout
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value = '0.0.9' WHERE key = 'dyntrace_version'")  # which made it otherwise, for all we know
+    assert run("fsck", path).returncode == 0
+
+
+def test_fsck_tells_a_dead_recording(run, tmp_path):
+    """Its session is left or gone; on another machine nobody can know."""
+    session, host = tmp_path / "dyntrace-0-abcdef", os.uname().nodename
+    path = make_trace(tmp_path / "r.db", "UPDATE meta SET value = 'recording' WHERE key = 'state'", f"INSERT INTO meta VALUES ('session', '{session}')",
+                      f"UPDATE meta SET value = '{host}' WHERE key = 'host'")
+    done = run("fsck", path)
+    assert done.returncode == 1 and "has a recorder" in done.stdout and "its session is gone" in done.stdout
+    session.mkdir()
+    (session / "session").write_bytes(b"cut sho")
+    with open(session / "collector.lock", "w") as lock:
+        done = run("fsck", path)
+        assert done.returncode == 1 and "`--recover` finishes the recording" in done.stdout
+        done = run("fsck", path, "--recover")
+        assert done.returncode == 1 and "its session cannot be read" in done.stdout
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run("fsck", path)
+        assert done.returncode == 0 and "still being recorded" in done.stdout
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value = 'elsewhere.example' WHERE key = 'host'")
+    assert run("fsck", path).returncode == 0
