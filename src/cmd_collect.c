@@ -8,6 +8,8 @@
  *     prints "done FRAMES" when the trace is whole */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +24,41 @@ static const char usage[] =
     "usage: dyntrace collect -o FILE [--force] [--values all|types|off] [--no-argv] --pid PID\n\n"
     "Collects what process PID records of itself, until standard input ends. For dyntrace.record().\n";
 
-static int collect(struct session *session, long pid, uint32_t first, uint32_t root)
+/* Until standard input ends. A collector that dies meanwhile is replaced. */
+static void wait_for_end(struct launch *l)
 {
-    struct collector_order began = {.what = ORDER_BEGAN, .pid = (int32_t)pid}, done = {.what = ORDER_DONE};
-    struct collector_result *said = calloc(1, sizeof *said);
-    int orders = -1, result = -1, status = 1;
+    struct pollfd fds[] = {{0, POLLIN, 0}, {-1, POLLIN, 0}};
     char byte;
     ssize_t got;
 
-    if (!said || launch_collector(session, "[\"dyntrace.record\"]", first, root, &orders, &result))
+    for (;;) {
+        int again = launch_look(l);
+        fds[1].fd = l->result; /* it says nothing before the end: this is its death */
+        if (poll(fds, 2, again) < 0 && errno != EINTR)
+            return;
+        if (!fds[0].revents)
+            continue;
+        got = read(0, &byte, 1);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return;
+    }
+}
+
+static int collect(struct session *session, long pid, uint32_t first, uint32_t root)
+{
+    struct collector_result *said = calloc(1, sizeof *said);
+    struct launch l = {.orders = -1, .result = -1};
+    int status = 1;
+
+    if (!said || launch_collector(&l, session, "[\"dyntrace.record\"]", first, root))
         goto done;
-    if (write(orders, &began, sizeof began) != sizeof began)
-        goto done;
+    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)pid});
     printf("%s\n", session->directory);
     fflush(stdout);
-    while ((got = read(0, &byte, 1)) > 0 || (got < 0 && errno == EINTR))
-        ;
-    if (write(orders, &done, sizeof done) != sizeof done || !launch_wait(orders, result, NULL, said)) {
-        say_error("the collector was killed; `dyntrace fsck --recover %s` finishes the trace", session->trace);
+    wait_for_end(&l);
+    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)pid});
+    if (!launch_wait(&l, NULL, said)) {
+        say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", session->trace);
         session->directory[0] = 0; /* keep it for that */
     } else if (said->error[0]) {
         say_error("%s", said->error);
@@ -49,10 +68,7 @@ static int collect(struct session *session, long pid, uint32_t first, uint32_t r
     }
 done:
     free(said);
-    if (orders >= 0)
-        close(orders);
-    if (result >= 0)
-        close(result);
+    launch_close(&l);
     return status;
 }
 
@@ -92,6 +108,7 @@ static int run(int argc, char **argv)
         say_error("%s: the path is too long", file);
         return 2;
     }
+    signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
     if (session_create(&session, path, &options))
         return 2;
     if (access(session.frames, F_OK) == 0)

@@ -648,19 +648,35 @@ static bool command_is_stopped(void)
     return state && !strncmp(state, ") T", 3);
 }
 
-/* The command's wait status. */
-static int command_wait(void)
+static void on_child(int number)
 {
+    (void)number;
+}
+
+/* The command's wait status. A collector of L (NULL: none) that dies meanwhile is replaced. */
+static int command_wait(struct launch *l)
+{
+    struct sigaction notice = {.sa_handler = on_child};
+    sigset_t child, before;
     int status = 0;
 
+    /* Children's ends wake us from ppoll, and at no other moment. */
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    sigaction(SIGCHLD, &notice, NULL);
+    sigdelset(&before, SIGCHLD);
     for (;;) {
-        pid_t got = waitpid(command_pid, &status, WUNTRACED);
-        if (got < 0 && errno == EINTR)
+        pid_t got = waitpid(command_pid, &status, WUNTRACED | WNOHANG);
+        if (got == 0) {
+            int again = l ? launch_look(l) : -1;
+            ppoll(NULL, 0, again < 0 ? NULL : &(struct timespec){again / 1000, again % 1000 * 1000000}, &before);
             continue;
+        }
         if (got < 0)
-            return 0;
-        if (!WIFSTOPPED(status))
-            return status;
+            status = 0;
+        if (got < 0 || !WIFSTOPPED(status))
+            break;
         /* Whoever waits for us must see that the command has stopped. If the whole group was, and was
          * continued before we come here, it goes on already. */
         usleep(STOP_LOOK_MS * 1000);
@@ -672,6 +688,8 @@ static int command_wait(void)
                 kill(command_pid, SIGCONT);
         }
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
 }
 
 static int exit_status(int status)
@@ -696,14 +714,14 @@ static char *json_command(int argc, char **argv)
 }
 
 /* Wait until the trace is whole; a Ctrl-C stops waiting for stragglers. */
-static bool wait_for_trace(int orders, int result, struct collector_result *said)
+static bool wait_for_trace(struct launch *l, struct collector_result *said)
 {
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
         sigaction(stops[i], &stops_before[i], NULL);
     witness_stop();
     interrupted = 0;
     command_pid = 0;
-    return launch_wait(orders, result, &interrupted, said);
+    return launch_wait(l, &interrupted, said);
 }
 
 /* What the user should know at the end. */
@@ -735,7 +753,7 @@ static int run_untraced(const struct target *t)
     int status = 126;
 
     if (command_fork(NULL, t, -1) == 0)
-        status = exit_status(command_wait());
+        status = exit_status(command_wait(NULL));
     witness_stop();
     return status;
 }
@@ -744,13 +762,12 @@ static int record(const struct options *o, const struct target *t, int argc, cha
 {
     struct session session = SESSION_CLOSED;
     struct collector_result *said = calloc(1, sizeof *said);
-    struct collector_order order = {.what = ORDER_ENDED};
+    struct launch l = {.orders = -1, .result = -1};
     char *trace = trace_path(o, t), *command = json_command(o->session.no_argv ? 0 : argc, argv);
     struct probe probe = {-1, -1};
     uint32_t first = 0, root = 0;
-    int orders = -1, result = -1, status = 2;
+    int status = 2, ended;
     bool made = false, untraced = false;
-    pid_t pid;
 
     if (t->python)
         probe_start(&probe, t->path);
@@ -766,33 +783,27 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         goto done;
     if (o->live && !live_open(&live))
         goto done;
-    if (launch_collector(&session, command, first, root, &orders, &result))
+    if (launch_collector(&l, &session, command, first, root))
         goto done;
-    if (command_fork(&session, t, orders)) {
+    if (command_fork(&session, t, l.orders)) {
         status = 126;
-        close(orders);
-        orders = -1;
-        wait_for_trace(-1, result, said);
+        launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
+        wait_for_trace(&l, said);
         goto done;
     }
     made = false;
-    pid = command_pid;
+    l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = command_pid}; /* the child has told it */
     live_show(&live, trace);
-    order.status = command_wait();
-    status = exit_status(order.status);
-    if (write(orders, &order, sizeof order) != sizeof order || !wait_for_trace(orders, result, said)) {
-        bool busy;
-        char directory[sizeof session.directory];
-        memcpy(directory, session.directory, sizeof directory);
-        say_error("the collector was killed; finishing the trace from what it left");
-        session_close(&session);
-        if (session_open(&session, directory, &busy) || strcmp(session.trace, trace) ||
-            collector_recover(&session, pid, order.status, said)) {
-            say_error("%s", said->error[0] ? said->error : "the session cannot be opened; try `dyntrace fsck --recover`");
-            session.directory[0] = 0; /* keep it for another try */
-            goto done;
-        }
+    ended = command_wait(&l);
+    status = exit_status(ended);
+    launch_order(&l, &(struct collector_order){.what = ORDER_ENDED, .pid = command_pid, .status = ended});
+    if (!wait_for_trace(&l, said)) {
+        say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", trace);
+        session.directory[0] = 0; /* keep it for that */
+        goto done;
     }
+    if (l.replaced)
+        say_error("the collector was killed; another took its place");
     live_close(&live);
     say_result(&session, o, said);
     if (said->error[0] && !said->frames)
@@ -807,10 +818,7 @@ done:
     }
     session_remove(&session);
     session_close(&session);
-    if (orders >= 0)
-        close(orders);
-    if (result >= 0)
-        close(result);
+    launch_close(&l);
     free(said);
     free(trace);
     free(command);

@@ -8,6 +8,11 @@
  *         now and then: totals and a commit, so that readers see something
  *     finish: close every decoder, the frame pages, join the two files
  *
+ * A collector that is killed is replaced by the next, from what lies in shared
+ * memory (collector_state.h): by the parent, which waits for it, or, when that is
+ * dead as well, by the next `dyntrace run` or `fsck --recover` (recover.c). One
+ * without a parent is an orphan: it watches the command itself, and clears up.
+ *
  * The sleep is long enough that the collector does not fight the producer for
  * the cache line of `head`, and short beside the 25 ms that a ring holds at full
  * speed. */
@@ -25,12 +30,12 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "command.h"
+#include "process.h"
 #include "say.h"
 
 #define MS UINT64_C(1000000)
@@ -45,9 +50,12 @@ enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10 };
 struct run {
     struct collector c;
     uint64_t counter_then, ns_then;  /* calibration began */
-    int orders, result, watch;
+    int orders, watch, spill_watch;
+    pid_t parent;
     uint64_t last_commit;            /* CLOCK_MONOTONIC */
     pid_t command;
+    int command_watch;               /* process_watch of it, once there is no parent who tells */
+    bool orphan;                     /* there is none */
     bool ended, stop, said;
     bool done;                       /* processes that live on are no loss */
     int status;
@@ -63,40 +71,70 @@ struct run {
 
 static sigjmp_buf guard;
 static volatile sig_atomic_t guarded;
+static struct collector *guarded_collector;
 
-static void on_bus_error(int number)
+/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own state there is no
+ * going on: the next collector begins from what was certain. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    (void)number;
-    if (guarded)
+    (void)number, (void)context;
+    if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);
 }
 
-static void guard_install(void)
+static void guard_install(struct collector *c)
 {
-    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
 
+    guarded_collector = c;
     sigaction(SIGBUS, &action, NULL);
 }
 
-static size_t guarded_drain(struct traced *t, unsigned *fullest)
+/* Call WHAT. False: T's file was cut short meanwhile. */
+static bool guarded_call(struct traced *t, void (*what)(struct traced *t))
 {
-    size_t words;
-
     if (sigsetjmp(guard, 1)) {
-        if (sigsetjmp(guard, 1) == 0)
-            traced_abandon(t);
-        t->broken = true;
         guarded = 0;
-        collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
-                       "ring: the file was cut short while it was read; nothing more of this process was taken");
-        return 0;
+        t->collector->in_words = false;
+        return false;
     }
     guarded = 1;
-    words = traced_drain(t, fullest);
-    t->collector->state.header->last_ns = t->collector->decode.last_ns;
+    what(t);
     guarded = 0;
-    return words;
+    return true;
+}
+
+static void cut_short(struct traced *t)
+{
+    if (t->broken)
+        return;
+    t->broken = true;
+    guarded_call(t, traced_abandon);
+    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
+                   "ring: the file was cut short while it was read; nothing more of this process was taken");
+}
+
+static size_t drained_words;
+static unsigned drained_fullest;
+
+static void drain(struct traced *t)
+{
+    drained_words = traced_drain(t, &drained_fullest);
+}
+
+/* Words taken; *FULLEST as traced_drain. */
+static size_t guarded_drain(struct traced *t, unsigned *fullest)
+{
+    struct collector *c = t->collector;
+
+    drained_words = 0;
+    drained_fullest = *fullest;
+    if (!guarded_call(t, drain))
+        cut_short(t);
+    *fullest = drained_fullest;
+    c->state.header->last_ns = c->decode.last_ns;
+    return drained_words;
 }
 
 /* ---- small things ---- */
@@ -118,60 +156,38 @@ uint64_t collector_now_ns(const struct collector *c)
     return decode_ns(&c->decode, session_clock(c));
 }
 
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                        uint64_t events, const char *cause)
+{
+    recorder_loss(c->recorder, &(struct recorder_loss){.loss_id = loss_id, .at_ns = at_ns, .events = events,
+                                                       .process_id = process_id, .thread_id = thread_id}, cause);
+    if (!c->in_words) /* every decoder has committed what it said before */
+        c->state.rows->sure = c->state.rows->end;
+}
+
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events,
                     const char *cause)
 {
-    c->losses++;
-    if (strncmp(cause, "stall:", 6) && strncmp(cause, "interpreter:", 12) && (!c->missing++ || events > c->worst_events)) {
-        char count[32] = "";
-        c->worst_events = events;
-        if (events)
-            snprintf(count, sizeof count, " (%llu)", (unsigned long long)events);
-        snprintf(c->worst, sizeof c->worst, "%s%s", cause, count);
-    }
-    recorder_loss(c->recorder, process_id, thread_id, at_ns, events, cause);
+    collector_loss_row(c, c->state.header->next_loss++, process_id, thread_id, at_ns, events, cause);
 }
 
-uint32_t collector_process_id(struct collector *c, uint32_t pid)
+uint32_t collector_process_id(struct collector *c, uint32_t pid, uint64_t given)
 {
     struct traced **link = &c->traced, *command = c->command;
-    uint32_t id;
+    uint32_t id = c->resumed && given < c->state.header->next_process ? (uint32_t)given : 0;
 
-    if (!command || command->row.pid != pid)
-        return c->state.header->next_process++;
-    id = command->row.process_id;
-    while (*link != command)
-        link = &(*link)->next;
-    *link = command->next;
-    traced_free(command);
-    c->command = NULL;
-    return id;
+    if (command && (id ? id == command->row.process_id : pid == command->row.pid)) {
+        id = command->row.process_id;
+        while (*link != command)
+            link = &(*link)->next;
+        *link = command->next;
+        traced_free(command);
+        c->command = NULL;
+    }
+    return id ? id : c->state.header->next_process++;
 }
 
 /* ---- processes ---- */
-
-/* Fields of /proc/PID/stat: parent and start time. */
-static bool proc_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
-{
-    char path[64], buffer[1024], *field;
-    ssize_t got;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    got = read(fd, buffer, sizeof buffer - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    buffer[got] = 0;
-    field = strrchr(buffer, ')');
-    if (!field || sscanf(field + 1, " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
-                         parent, started) != 2)
-        return false;
-    return true;
-}
 
 static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
@@ -186,11 +202,8 @@ static void process_ended(struct run *run, struct traced *t, uint64_t end_ns)
     unsigned fullest = 0;
 
     guarded_drain(t, &fullest);
-    if (sigsetjmp(guard, 1) == 0) {
-        guarded = 1;
-        traced_finish(t);
-    }
-    guarded = 0;
+    if (!guarded_call(t, traced_finish))
+        cut_short(t);
     t->row.ended = true;
     t->row.end_ns = end_ns > run->c.decode.last_ns ? end_ns : run->c.decode.last_ns;
     t->changed = true;
@@ -254,7 +267,7 @@ static void find_parent(struct run *run, struct traced *t)
         struct traced *parent = find_pid(&run->c, pid, t);
         if (parent)
             t->row.parent_process_id = parent->row.process_id;
-        else if (!proc_stat(pid, &pid, &started))
+        else if (!process_stat(pid, &pid, &started))
             break;
     }
 }
@@ -263,23 +276,29 @@ static bool process_new(struct run *run, const char *name, bool spill)
 {
     struct collector *c = &run->c;
     struct traced *t, *before;
-    uint32_t parent;
-    uint64_t started;
     bool retry = false;
+    uint32_t parent;
 
     for (t = c->traced; t; t = t->next)
         if (!strcmp(t->name, name))
             return true;
     if (sigsetjmp(guard, 1)) {
         guarded = 0;
+        collector_loss(c, 0, 0, collector_now_ns(c), 0,
+                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
         return true;
     }
     guarded = 1;
     t = traced_open(c, spill ? SESSION_SPILL : SESSION_MAIN, name, &retry);
+    if (t && c->resumed && atomic_load(&t->file->finished)) { /* opened for the names that its children know by its ids */
+        t->row.ended = true;
+        traced_finish(t);
+        t->changed = false;
+    }
     guarded = 0;
     if (!t)
         return !retry;
-    if (!t->started && !proc_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
+    if (!t->started && !process_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
         t->started = 0;
     /* The same process after an exec: the image before it has ended. */
     before = find_pid(c, t->row.pid, t);
@@ -292,13 +311,8 @@ static bool process_new(struct run *run, const char *name, bool spill)
     t->next = c->traced;
     c->traced = t;
     find_parent(run, t);
-    if (t->pidfd < 0)
-        t->pidfd = (int)syscall(SYS_pidfd_open, t->row.pid, 0);
-    /* A pid that is somebody else's by now: ours has ended. */
-    if (t->pidfd >= 0 && t->started && proc_stat(t->row.pid, &parent, &started) && started != t->started) {
-        close(t->pidfd);
-        t->pidfd = -1;
-    }
+    if (t->pidfd < 0 && !t->row.ended)
+        t->pidfd = process_watch(t->row.pid, t->started);
     traced_say(t);
     return true;
 }
@@ -335,10 +349,12 @@ static void note_new(struct run *run, const char *name)
     struct collector *c = &run->c;
     int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
     char text[256] = "", cause[400];
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    ssize_t got;
 
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return; /* it was said by the collector before us */
+    got = read(fd, text, sizeof text - 1);
+    close(fd);
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
         const char *error = strrchr(name, '-');
@@ -347,10 +363,11 @@ static void note_new(struct run *run, const char *name)
     } else {
         snprintf(cause, sizeof cause, "interpreter: process %d is %s, for which there is no extension; nothing of it was recorded",
                  pid, text);
-        if (!c->unsupported[0])
-            snprintf(c->unsupported, sizeof c->unsupported, "%s", text);
+        if (!c->state.header->unsupported[0])
+            snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
     }
     collector_loss(c, 0, 0, collector_now_ns(c), 0, cause);
+    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -377,7 +394,7 @@ static void file_new(struct run *run, const char *name, bool spill)
 }
 
 /* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
-static void files_new(struct run *run, int spill_watch)
+static void files_new(struct run *run)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
     struct pending **link = &run->pending;
@@ -396,7 +413,7 @@ static void files_new(struct run *run, int spill_watch)
         for (char *at = buffer; at < buffer + got; ) {
             struct inotify_event *event = (struct inotify_event *)at;
             if (event->len && event->mask & IN_CREATE)
-                file_new(run, event->name, event->wd == spill_watch);
+                file_new(run, event->name, event->wd == run->spill_watch);
             else if (event->len && event->mask & IN_CLOSE_WRITE && ends_with(event->name, ".unsupported"))
                 note_new(run, event->name);
             at += sizeof *event + event->len;
@@ -435,6 +452,11 @@ static void calibrate(struct run *run)
     file->ns_per_tick_32 = c->decode.ns_per_tick_32 = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
 }
 
+static bool has_left(const struct traced *t)
+{
+    return t->file && !t->broken && atomic_load(&t->file->left);
+}
+
 static void say_totals(struct collector *c)
 {
     for (uint32_t id = 1; id < c->decode.total_count; id++) {
@@ -444,6 +466,29 @@ static void say_totals(struct collector *c)
         recorder_total(c->recorder, id, total->calls, total->total_ns, total->self_ns, total->raised);
         total->changed = false;
     }
+}
+
+/* Nobody tells any more what becomes of the command. */
+static void orphaned(struct run *run)
+{
+    struct state_header *header = run->c.state.header;
+
+    if (run->orphan)
+        return;
+    run->orphan = true;
+    if (run->orders >= 0)
+        close(run->orders);
+    run->orders = -1;
+    run->command_watch = process_watch(header->command, header->command_started);
+}
+
+/* Is the command still there, and in it something that we record? */
+static bool command_goes_on(struct run *run)
+{
+    for (struct traced *t = run->c.traced; t; t = t->next)
+        if (t->row.pid == (uint32_t)run->command && !t->row.ended && has_left(t))
+            return false;
+    return process_lives(run->command_watch);
 }
 
 static void commit_sometimes(struct run *run, bool now)
@@ -456,10 +501,13 @@ static void commit_sometimes(struct run *run, bool now)
     exit_statuses(c);
     for (struct traced *t = c->traced; t; t = t->next)
         traced_say(t);
-    if (!c->resumed)
-        say_totals(c);
+    say_totals(c);
     recorder_meta_integer(c->recorder, "span_ns", (int64_t)c->decode.last_ns);
-    recorder_commit(c->recorder);
+    if (recorder_commit(c->recorder))
+        for (struct traced *t = c->traced; t; t = t->next)
+            guarded_call(t, traced_committed);
+    if (getppid() != run->parent)
+        orphaned(run);
     run->last_commit = clock_monotonic_ns();
 }
 
@@ -467,13 +515,18 @@ static void orders_take(struct run *run)
 {
     struct collector *c = &run->c;
     struct collector_order order;
-    ssize_t got;
+    ssize_t got = -1;
+    uint32_t parent;
 
-    while ((got = read(run->orders, &order, sizeof order)) == sizeof order) {
+    while (run->orders >= 0 && (got = read(run->orders, &order, sizeof order)) == sizeof order) {
         if (order.what == ORDER_BEGAN) {
             run->command = order.pid;
-            c->command->row.pid = (uint32_t)order.pid;
-            c->command->changed = true;
+            c->state.header->command = (uint32_t)order.pid;
+            process_stat((uint32_t)order.pid, &parent, &c->state.header->command_started);
+            if (c->command) {
+                c->command->row.pid = (uint32_t)order.pid;
+                c->command->changed = true;
+            }
         } else if (order.what == ORDER_ENDED) {
             run->ended = true;
             run->status = order.status;
@@ -486,7 +539,9 @@ static void orders_take(struct run *run)
             run->ended_ns = clock_monotonic_ns();
         }
     }
-    if (got == 0 && !run->ended) { /* the parent is gone; the command may go on */
+    if (got == 0)
+        orphaned(run);
+    if (run->orphan && !run->ended && !command_goes_on(run)) {
         run->ended = true;
         run->status = -1;
         run->ended_ns = clock_monotonic_ns();
@@ -499,9 +554,11 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
     uint64_t since = now - run->ended_ns;
     pid_t session = getsid((pid_t)t->row.pid);
 
+    if (has_left(t))
+        return false;
     if (since < DETACHED_NS)
         return true;
-    if (session < 0 || session != getsid(getppid()))
+    if (session < 0 || session != run->c.state.header->session_id)
         return false; /* a daemon */
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
@@ -521,7 +578,7 @@ static bool stragglers(struct run *run)
         }
     if (run->pending && now - run->ended_ns < DETACHED_NS)
         waiting++;
-    if (waiting && !run->said && now - run->ended_ns > SAY_NS) {
+    if (waiting && !run->said && !run->orphan && now - run->ended_ns > SAY_NS) {
         say_error("the command has ended; still recording %u process%s that outlived it (pid %u%s); Ctrl-C stops waiting",
                   waiting, waiting == 1 ? "" : "es", pid, waiting == 1 ? "" : ", ...");
         run->said = true;
@@ -553,7 +610,7 @@ static void wait_for_events(struct run *run, int milliseconds)
         room = 2 * count;
     }
     count = 0;
-    fds[count++] = (struct pollfd){run->ended ? -1 : run->orders, POLLIN, 0};
+    fds[count++] = (struct pollfd){run->orders, POLLIN, 0};
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended) {
             whose[count] = t;
@@ -568,6 +625,8 @@ static void wait_for_events(struct run *run, int milliseconds)
             if (!run->ended)
                 continue; /* its parent tells */
             command_status(run, t);
+            if (run->orphan)
+                exit_status(t);
         } else {
             exit_status(t);
         }
@@ -575,7 +634,7 @@ static void wait_for_events(struct run *run, int milliseconds)
     }
 }
 
-static void drain_until_end(struct run *run, int spill_watch)
+static void drain_until_end(struct run *run)
 {
     int idle = 0;
 
@@ -585,7 +644,7 @@ static void drain_until_end(struct run *run, int spill_watch)
         bool go_on = true;
 
         orders_take(run);
-        files_new(run, spill_watch);
+        files_new(run);
         for (struct traced *t = run->c.traced; t; t = t->next) {
             words += guarded_drain(t, &fullest);
             nested_new(run, t);
@@ -632,16 +691,13 @@ static void finish(struct run *run, struct collector_result *result)
         if (t->row.ended)
             continue;
         guarded_drain(t, &fullest);
-        if (!c->resumed && !run->done) {
+        if (!run->done && !has_left(t)) {
             snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
             collector_loss(c, t->row.process_id, 0, now, 0, cause);
             result->still_running++;
         }
-        if (sigsetjmp(guard, 1) == 0) {
-            guarded = 1;
-            traced_finish(t);
-        }
-        guarded = 0;
+        if (!guarded_call(t, traced_finish))
+            cut_short(t);
     }
     for (int i = 0; i < STATUS_TRIES && exit_statuses(c); i++)
         usleep(1000);
@@ -657,6 +713,7 @@ static void finish(struct run *run, struct collector_result *result)
     recorder_meta_integer(c->recorder, "frame_count", frames);
     recorder_meta_integer(c->recorder, "open_frame_count", (int64_t)c->decode.open_frames);
     commit_sometimes(run, true);
+    result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
     if (why && !result->error[0])
         snprintf(result->error, sizeof result->error, "%s: %s", c->session->trace, why);
@@ -670,12 +727,9 @@ static void finish(struct run *run, struct collector_result *result)
         result->frames = 0;
     }
 done:
-    result->losses = c->losses;
-    result->missing = c->missing;
-    snprintf(result->worst, sizeof result->worst, "%s", c->worst);
     result->processes = c->processes;
     snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
-    snprintf(result->unsupported, sizeof result->unsupported, "%s", c->unsupported);
+    snprintf(result->unsupported, sizeof result->unsupported, "%s", c->state.header->unsupported);
 }
 
 static void collector_close(struct run *run)
@@ -697,6 +751,7 @@ static void collector_close(struct run *run)
         frame_pages_close(&c->pages);
     collector_state_close(&c->state);
     free(c->decode.totals);
+    free(c->fact);
 }
 
 /* Everything between the session's files and a working collector. */
@@ -705,10 +760,10 @@ static int collector_open(struct run *run, struct session *session, bool resume,
     struct collector *c = &run->c;
     int fd;
 
-    *c = (struct collector){.session = session, .resumed = resume, .state.fd = -1, .pages.fd = -1};
+    *c = (struct collector){.session = session, .resumed = resume, .state.fd = -1, .state.rows_fd = -1, .pages.fd = -1};
     run->counter_then = clock_counter();
     run->ns_then = clock_monotonic_ns();
-    guard_install();
+    guard_install(c);
     if (collector_state_open(&c->state, session, resume)) {
         *error = strerror(errno);
         return -1;
@@ -723,7 +778,19 @@ static int collector_open(struct run *run, struct session *session, bool resume,
         return -1;
     c->decode = (struct decode_session){
         .pages = &c->pages, .start_clock = session->file->start_clock,
-        .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns};
+        .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
+        .logged = &c->state.rows->end, .last_ns = c->state.header->last_ns};
+    recorder_log(c->recorder, c->state.rows, c->state.rows_fd);
+    if (resume && !recorder_replay(c->recorder, collector_state_logged(&c->state))) {
+        *error = recorder_error(c->recorder);
+        return -1;
+    }
+    run->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (run->watch < 0 || inotify_add_watch(run->watch, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0) {
+        *error = strerror(errno);
+        return -1;
+    }
+    run->spill_watch = session->place[SESSION_SPILL] >= 0 ? inotify_add_watch(run->watch, session->spill, IN_CREATE) : -1;
     return 0;
 }
 
@@ -744,70 +811,51 @@ static void write_stats(const struct collector *c, const struct collector_result
     fclose(out);
 }
 
-int collector_run(struct session *session, int orders, int result_pipe, const char *argv, uint32_t first, uint32_t root)
+/* The command's row, while no interpreter has claimed it. */
+static bool command_new(struct run *run, uint32_t process_id, const char *argv)
 {
-    struct run run = {.orders = orders, .result = result_pipe, .watch = -1};
-    struct collector *c = &run.c;
-    struct collector_result result = {0};
-    char host[256] = "";
-    const char *error = NULL;
-    int spill_watch = -1;
+    struct collector *c = &run->c;
 
-    if (collector_open(&run, session, false, &error))
-        goto err;
-    c->state.window->first = first;
-    c->state.window->root = root;
-    run.watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (run.watch < 0 || inotify_add_watch(run.watch, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0) {
-        error = strerror(errno);
-        goto err;
-    }
-    if (session->place[SESSION_SPILL] >= 0)
-        spill_watch = inotify_add_watch(run.watch, session->spill, IN_CREATE);
     c->command = calloc(1, sizeof *c->command);
-    if (!c->command) {
-        error = "out of memory";
-        goto err;
-    }
+    if (!c->command)
+        return false;
     c->command->collector = c;
     c->command->fd = c->command->pidfd = -1;
-    c->command->argv = session->file->no_argv ? NULL : strdup(argv);
+    c->command->argv = argv && !c->session->file->no_argv ? strdup(argv) : NULL;
     c->command->row = (struct recorder_process){
-        .process_id = c->state.header->next_process++, .rank = -1, .local_rank = -1, .mode = "none"};
+        .process_id = process_id, .pid = c->state.header->command, .rank = -1, .local_rank = -1, .mode = "none"};
     c->traced = c->command;
+    return true;
+}
+
+/* A new recording's first rows. False: not written. */
+static bool begin(struct run *run, const char *argv)
+{
+    struct collector *c = &run->c;
+    struct session_file *file = c->session->file;
+    struct state_header *header = c->state.header;
+    uint32_t parent;
+    char host[256] = "";
+
+    if (!command_new(run, header->next_process++, argv))
+        return false;
+    header->session_id = getsid(getppid());
+    header->parent = (uint32_t)getppid();
+    process_stat(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
     recorder_meta(c->recorder, "dyntrace_version", DYNTRACE_VERSION);
     recorder_meta(c->recorder, "state", "recording");
     recorder_meta(c->recorder, "host", host);
     recorder_meta(c->recorder, "command", argv);
-    recorder_meta(c->recorder, "values", session_values_word((enum session_values)session->file->values));
-    recorder_meta(c->recorder, "clock", session->file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc");
-    recorder_meta(c->recorder, "session", session->directory);
-    recorder_meta_integer(c->recorder, "started_unix_ns", (int64_t)session->file->start_unix_ns);
-    recorder_meta_integer(c->recorder, "min_duration_ns", (int64_t)session->file->min_duration_ns);
-    if (!recorder_commit(c->recorder)) {
-        error = recorder_error(c->recorder);
-        goto err;
-    }
-    if (write(result_pipe, "R", 1) != 1)
-        goto err;
-    calibrate(&run);
-    fcntl(orders, F_SETFL, O_NONBLOCK);
-    drain_until_end(&run, spill_watch);
-    finish(&run, &result);
-    write_stats(c, &result);
-    collector_close(&run);
-    return write(result_pipe, &result, sizeof result) == sizeof result ? 0 : 1;
-err:
-    snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
-    collector_close(&run);
-    if (write(result_pipe, "E", 1) == 1 && write(result_pipe, &result, sizeof result)) {
-        /* Said; if not, the parent is gone and nobody would hear it. */
-    }
-    return 1;
+    recorder_meta(c->recorder, "values", session_values_word((enum session_values)file->values));
+    recorder_meta(c->recorder, "clock", file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc");
+    recorder_meta(c->recorder, "session", c->session->directory);
+    recorder_meta_integer(c->recorder, "started_unix_ns", (int64_t)file->start_unix_ns);
+    recorder_meta_integer(c->recorder, "min_duration_ns", (int64_t)file->min_duration_ns);
+    return recorder_commit(c->recorder);
 }
 
-/* ---- recovery ---- */
+/* ---- after a kill ---- */
 
 struct left_file {
     uint64_t born; /* its header's born_clock */
@@ -830,16 +878,17 @@ struct left_files {
 /* The process at offset AT of FD, whose name is NAME. */
 static void left_add(struct left_files *files, int fd, uint64_t at, const char *name, bool spill, uint64_t *nested)
 {
-    struct process_file header;
+    struct process_file header = {0};
     struct left_file *more = realloc(files->file, (files->count + 1) * sizeof *more);
 
     *nested = 0;
     if (more)
         files->file = more;
-    if (!more || pread(fd, &header, sizeof header, (off_t)at) != sizeof header)
+    if (!more || pread(fd, &header, sizeof header, (off_t)at) < 0)
         return;
     *nested = header.nested;
-    more[files->count] = (struct left_file){.born = header.born_clock, .spill = spill};
+    /* One that is being made has no birth yet; its children come later still. */
+    more[files->count] = (struct left_file){.born = header.born_clock ? header.born_clock : UINT64_MAX, .spill = spill};
     if (at)
         nested_name(more[files->count].name, name, at);
     else
@@ -848,7 +897,7 @@ static void left_add(struct left_files *files, int fd, uint64_t at, const char *
 }
 
 /* Process files oldest first, so that a fork's parent is there before it. */
-static void recover_processes(struct run *run)
+static void files_again(struct run *run)
 {
     struct session *session = run->c.session;
     struct left_files files = {0};
@@ -861,6 +910,8 @@ static void recover_processes(struct run *run)
             uint64_t nested, none, *offsets;
             size_t count;
             int fd;
+            if (ends_with(entry->d_name, ".lost") || ends_with(entry->d_name, ".unsupported"))
+                note_new(run, entry->d_name);
             if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= NESTED_AT)
                 continue;
             fd = session_file(session, (enum session_place)place, entry->d_name, O_RDONLY);
@@ -881,66 +932,125 @@ static void recover_processes(struct run *run)
     if (files.count)
         qsort(files.file, files.count, sizeof *files.file, by_birth);
     for (size_t i = 0; i < files.count; i++)
-        process_new(run, files.file[i].name, files.file[i].spill);
+        if (strchr(files.file[i].name, '@'))
+            process_new(run, files.file[i].name, files.file[i].spill);
+        else
+            file_new(run, files.file[i].name, files.file[i].spill);
     free(files.file);
 }
 
-/* The command's status is known to the `run` that recovers its own collector. */
-static void recover_status(struct run *run)
+static void total_again(void *context, uint32_t code_id, const uint64_t totals[4])
 {
-    struct traced *t = run->command > 0 ? find_pid(&run->c, (uint32_t)run->command, NULL) : NULL;
+    struct collector *c = context;
 
-    if (t)
-        command_status(run, t);
+    decode_total_set(&c->decode, code_id, &(struct decode_total){totals[0], totals[1], totals[2], totals[3], false});
 }
 
-int collector_recover(struct session *session, pid_t command, int command_wait_status, struct collector_result *result)
+/* Carry on where the last collector was. */
+static void carry_on(struct run *run)
 {
-    struct run run = {.orders = -1, .result = -1, .watch = -1, .ended = true, .command = command,
-                      .status = command_wait_status};
-    struct collector *c = &run.c;
-    const char *error = NULL;
-    int status = -1;
+    struct collector *c = &run->c;
+    uint64_t last_ns = c->decode.last_ns;
+    bool lives = false;
 
-    *result = (struct collector_result){0};
-    *c = (struct collector){.state.fd = -1, .pages.fd = -1};
-    if (recorder_finished(session->trace)) { /* killed after its last step but one */
-        unlink(session->frames);
-        recorder_mend(session->trace, &result->frames);
-        return 0;
-    }
-    if (recorder_finished(session->frames)) { /* killed before it */
-        if (recorder_publish(session->trace, session->frames, &error)) {
-            snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace, error);
-            goto done;
-        }
-        recorder_mend(session->trace, &result->frames);
-        return 0;
-    }
-    if (collector_open(&run, session, true, &error)) {
-        snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace,
-                 error ? error : "unknown error");
-        goto done;
-    }
-    calibrate(&run);
-    c->decode.last_ns = c->state.header->last_ns;
-    recover_processes(&run);
-    recover_status(&run);
+    run->command = (pid_t)c->state.header->command;
+    recorder_totals_read(c->recorder, total_again, c);
+    command_new(run, 1, NULL);
+    files_again(run);
     for (struct traced *t = c->traced; t; t = t->next) {
         unsigned fullest = 0;
-        while (guarded_drain(t, &fullest) && !t->broken && t->pidfd < 0)
+        if (t->row.ended || t == c->command)
+            continue;
+        if (process_lives(t->pidfd)) {
+            lives = true;
+            continue;
+        }
+        while (guarded_drain(t, &fullest) && !t->broken)
             ;
-        if (t->pidfd < 0 && !t->row.ended)
-            process_ended(&run, t, c->decode.last_ns);
+        if (t->row.pid == (uint32_t)run->command && !run->orphan)
+            continue; /* its parent tells */
+        exit_status(t);
+        process_ended(run, t, c->decode.last_ns);
     }
-    collector_loss(c, 0, 0, c->decode.last_ns, 0,
-                   "collector: it was killed; this trace was finished from what it and the programs left");
-    finish(&run, result);
-    if (!result->error[0]) {
-        recorder_mend(session->trace, &result->frames);
-        status = 0;
+    collector_loss(c, 0, 0, last_ns, 0,
+                   lives ? "collector: it was killed, and another took its place"
+                         : "collector: it was killed; this trace was finished from what it and the programs left");
+}
+
+/* What the last collector died over may have been the very end. */
+static bool is_finished(struct session *session, struct collector_result *result)
+{
+    const char *error = NULL;
+
+    if (recorder_finished(session->trace)) {
+        unlink(session->frames);
+    } else if (recorder_finished(session->frames)) {
+        if (recorder_publish(session->trace, session->frames, &error))
+            snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace, error);
+    } else {
+        return false;
     }
-done:
+    if (!result->error[0])
+        recorder_mend(session->trace, !session->file->min_duration_ns, &result->frames, &result->processes);
+    return true;
+}
+
+/* ---- a collector's life ---- */
+
+/* Nobody hears what it made: then it clears up itself. */
+static int told(struct session *session, int pipe, const struct collector_result *result)
+{
+    if (pipe >= 0 && write(pipe, result, sizeof *result) == sizeof *result)
+        return 0;
+    if (!result->error[0] || result->frames)
+        session_remove(session);
+    return 1;
+}
+
+int collector_run(struct session *session, const struct collector_start *start)
+{
+    struct run run = {.orders = start->orders, .watch = -1, .spill_watch = -1, .command_watch = -1, .parent = getppid()};
+    struct collector *c = &run.c;
+    struct collector_result result = {0};
+    const char *error = NULL;
+    bool resume = !start->argv;
+
+    if (resume && is_finished(session, &result)) {
+        if (start->result >= 0 && write(start->result, "R", 1) != 1)
+            return 1;
+        return told(session, start->result, &result);
+    }
+    if (collector_open(&run, session, resume, &error))
+        goto err;
+    if (!resume) {
+        c->state.window->first = start->first;
+        c->state.window->root = start->root;
+    }
+    if (!resume && !begin(&run, start->argv)) {
+        error = recorder_error(c->recorder);
+        goto err;
+    }
+    if (run.orders < 0)
+        orphaned(&run);
+    if (start->result >= 0 && write(start->result, "R", 1) != 1)
+        goto err;
+    calibrate(&run);
+    if (resume)
+        carry_on(&run);
+    if (run.orders >= 0)
+        fcntl(run.orders, F_SETFL, O_NONBLOCK);
+    drain_until_end(&run);
+    finish(&run, &result);
+    write_stats(c, &result);
     collector_close(&run);
-    return status;
+    if (resume && !result.error[0])
+        recorder_mend(session->trace, !session->file->min_duration_ns, &result.frames, &result.processes);
+    return told(session, start->result, &result);
+err:
+    snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
+    collector_close(&run);
+    if (start->result >= 0 && write(start->result, "E", 1) == 1 && write(start->result, &result, sizeof result)) {
+        /* Said; if not, the parent is gone and nobody would hear it. */
+    }
+    return 1;
 }

@@ -1,6 +1,6 @@
 /* collector.h -- drains the rings of a session into its trace.
  *
- * Runs in: the collector, a process of its own; or `fsck --recover`. */
+ * Runs in: the collector, a process of its own. */
 #ifndef DYNTRACE_COLLECTOR_H
 #define DYNTRACE_COLLECTOR_H
 
@@ -16,12 +16,11 @@ struct collector {
     struct recorder *recorder;
     struct traced *traced;            /* every process seen, newest first */
     struct traced *command;           /* the command itself while no interpreter claimed its row */
-    bool resumed;                     /* finishing a killed collector's work */
-    uint64_t losses, missing;         /* rows; those that are more than a stall and not said otherwise */
-    uint64_t worst_events;
-    char worst[256];                  /* what the largest of them says */
+    bool resumed;                     /* carrying on a killed collector's work */
+    bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
+    struct fact *fact;                /* owned; the one being taken */
+    size_t fact_room;
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
-    char unsupported[512];            /* what an interpreter without our extension said of itself */
     uint64_t waits, wait_ns;          /* of all producers */
     uint32_t processes;               /* that recorded */
 };
@@ -35,7 +34,7 @@ struct collector_order {
 /* What the collector says when it is done, through another pipe. A byte 'R'
  * comes first, when it is ready for the command to start. */
 struct collector_result {
-    uint64_t frames, losses, missing;
+    uint64_t frames, missing;
     uint32_t processes, still_running;
     char unsupported[512], torch_note[512];
     char worst[256];                /* the largest of what is missing */
@@ -43,19 +42,23 @@ struct collector_result {
     bool has_loss_of_frames;
 };
 
-/* The life of a collector. ORDERS and RESULT are pipe ends; ARGV the command as
- * a JSON array. Returns the exit status for the process. */
-int collector_run(struct session *session, int orders, int result, const char *argv, uint32_t first, uint32_t root);
+struct collector_start {
+    int orders, result;               /* pipe ends, -1: there is no parent */
+    const char *argv;                 /* the command, a JSON array; NULL: carry on the work of one that was killed */
+    uint32_t first, root;             /* recorder_create's; not when carrying on */
+};
 
-/* Finish what a killed collector left. 0, or -1 with the reason in RESULT. COMMAND
- * (0: not known) is the command's pid, whose wait status the caller has. */
-int collector_recover(struct session *session, pid_t command, int command_wait_status, struct collector_result *result);
+/* The life of a collector of SESSION, whose lock is held. Returns the exit status for the process. */
+int collector_run(struct session *session, const struct collector_start *start);
 
-/* The row for a new process image: the command's own, if PID is its first, else a new one. */
-uint32_t collector_process_id(struct collector *c, uint32_t pid);
+/* The row for a process image: the one GIVEN it by a killed collector, the command's own if PID is its first, else a new one. */
+uint32_t collector_process_id(struct collector *c, uint32_t pid, uint64_t given);
 /* A row of `loss`. */
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events,
                     const char *cause);
+/* The same under an id that was given before: said twice it is one row. */
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                        uint64_t events, const char *cause);
 uint64_t collector_now_ns(const struct collector *c);
 
 #endif

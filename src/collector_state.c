@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,28 +35,39 @@ static int file_open(const struct session *session, const char *name, bool resum
     return session_file(session, SESSION_MAIN, name, O_RDWR | (resume ? 0 : O_CREAT | O_EXCL));
 }
 
+/* The log gets memory as it is needed (row_log.c). */
+static void *map_rows(int fd)
+{
+    if (ftruncate(fd, sizeof(struct row_log)) || posix_fallocate(fd, 0, offsetof(struct row_log, data)))
+        return MAP_FAILED;
+    return mmap(NULL, sizeof(struct row_log), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
 {
     int window = -1, saved;
 
-    *s = (struct collector_state){.fd = -1};
+    *s = (struct collector_state){.fd = -1, .rows_fd = -1};
     s->fd = file_open(session, "state", resume);
+    s->rows_fd = file_open(session, "rows", resume);
     window = file_open(session, "window", resume);
-    if (s->fd < 0 || window < 0)
+    if (s->fd < 0 || s->rows_fd < 0 || window < 0)
         goto err;
     s->header = map_part(s->fd, 0, HEADER_BYTES);
     s->window = map_part(window, 0, sizeof *s->window);
-    if (s->header == MAP_FAILED || s->window == MAP_FAILED) {
+    s->rows = map_rows(s->rows_fd);
+    if (s->header == MAP_FAILED || s->window == MAP_FAILED || s->rows == MAP_FAILED) {
         s->header = s->header == MAP_FAILED ? NULL : s->header;
         s->window = s->window == MAP_FAILED ? NULL : s->window;
+        s->rows = s->rows == MAP_FAILED ? NULL : s->rows;
         goto err;
     }
     close(window);
+    window = -1;
     if (resume) {
         if (memcmp(s->header->magic, STATE_MAGIC, sizeof s->header->magic) || s->header->format != RING_FORMAT ||
             s->window->written > s->window->next_page || !s->window->first || !s->window->root) {
             errno = EINVAL;
-            window = -1;
             goto err;
         }
         return 0;
@@ -64,7 +76,7 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     s->header->format = RING_FORMAT;
     s->header->next_process = s->header->next_thread = s->header->next_code = 1;
     s->header->next_entry = s->header->next_guard = s->header->next_compile = s->header->next_signature = 1;
-    s->header->next_graph = s->header->next_note = 1;
+    s->header->next_graph = s->header->next_note = s->header->next_loss = 1;
     s->header->next_lookup = s->header->next_check = 1;
     return 0;
 err:
@@ -114,6 +126,33 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
     return place;
 }
 
+uint64_t collector_state_logged(struct collector_state *s)
+{
+    uint64_t logged = s->rows->sure;
+
+    for (uint32_t n = 0; n < s->header->places; n++) {
+        struct decode_place *place = place_at(s, n);
+        if (place && place->at[place->which & 1].logged > logged)
+            logged = place->at[place->which & 1].logged;
+    }
+    return logged;
+}
+
+static bool holds(const void *mapped, size_t bytes, const void *address)
+{
+    return mapped && (const char *)address >= (const char *)mapped && (const char *)address < (const char *)mapped + bytes;
+}
+
+bool collector_state_holds(const struct collector_state *s, const void *address)
+{
+    bool held = holds(s->header, HEADER_BYTES, address) || holds(s->window, sizeof *s->window, address) ||
+                holds(s->rows, sizeof *s->rows, address);
+
+    for (uint32_t i = 0; i < s->block_count && !held; i++)
+        held = holds(s->blocks[i], BLOCK_BYTES, address);
+    return held;
+}
+
 void collector_state_close(struct collector_state *s)
 {
     for (uint32_t i = 0; i < s->block_count; i++)
@@ -123,7 +162,11 @@ void collector_state_close(struct collector_state *s)
         munmap(s->header, HEADER_BYTES);
     if (s->window)
         munmap(s->window, sizeof *s->window);
+    if (s->rows)
+        munmap(s->rows, sizeof *s->rows);
     if (s->fd >= 0)
         close(s->fd);
-    *s = (struct collector_state){.fd = -1};
+    if (s->rows_fd >= 0)
+        close(s->rows_fd);
+    *s = (struct collector_state){.fd = -1, .rows_fd = -1};
 }

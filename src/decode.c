@@ -29,6 +29,8 @@ static void commit(struct decoder *d)
 {
     uint32_t next = d->place->which ^ 1;
 
+    if (d->session->logged)
+        d->now.logged = *d->session->logged;
     d->place->at[next] = d->now;
     /* A killed process has stored a prefix of what the program says, in order;
      * only the compiler must be kept from changing that order. */
@@ -132,13 +134,20 @@ static void broken(struct decoder *d, const char *why)
     d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
+void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total)
+{
+    if (code_id < session->total_count ||
+        grow((void **)&session->totals, &session->total_count, code_id + 1, sizeof *session->totals))
+        session->totals[code_id] = *total;
+}
+
 /* The full clock from its low bits. Backwards by a little: the last one again. */
 static inline uint64_t widen(struct decoder *d, uint64_t low)
 {
     uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
 
     if (ahead >> (RING_CLOCK_BITS - 1)) {
-        d->backwards++;
+        d->now.backwards++;
         return d->now.clock;
     }
     return d->now.clock += ahead;
@@ -256,10 +265,10 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
            d->stack[at - 1].ordinal != DECODE_ANY_ORDINAL)
         at--;
     if (at == lowest) {
-        d->unmatched++;
+        d->now.unmatched++;
         return;
     }
-    d->overtaken += d->depth - at;
+    d->now.overtaken += d->depth - at;
     while (d->depth > at)
         leave(d, ns, EXIT_ABANDONED);
     leave(d, ns, exit);
@@ -307,18 +316,21 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
             .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
             .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
             .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
-            .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id, .compile = d->compile, .signature = d->signature, .checks = d->checks,
-            .count = d->check_count});
+            .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id,
+            .compile = d->now.compile, .signature = d->now.signature, .checks = d->place->checks,
+            .count = d->now.check_count});
     }
-    d->check_count = d->compile = d->signature = 0;
+    /* The next lookup's checks take their place, which the last commit may still need. */
+    d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
+    d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome <= OUTCOME_MAX)
         decided(d, outcome, entry_id);
 }
 
 static void check(struct decoder *d, uint64_t payload, uint64_t word)
 {
-    if (d->check_count < DECODE_CHECKS_MAX)
-        d->checks[d->check_count++] = (struct decode_check){
+    if (d->now.check_count < DECODE_CHECKS_MAX)
+        d->place->checks[d->now.check_count++] = (struct decode_check){
             .entry = (uint32_t)(payload >> 8), .result = (uint8_t)payload, .guards_run = (uint32_t)(word >> 44),
             .failed = (uint32_t)(word >> 24 & 0xfffff), .ticks = (uint32_t)(word & 0xffffff)};
 }
@@ -352,7 +364,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
         at = left < d->depth ? (uint32_t)left : d->depth;
     while (d->depth > at)
         leave(d, ns, EXIT_ABANDONED);
-    d->check_count = d->compile = d->signature = 0;
+    d->now.check_count = d->now.compile = d->now.signature = 0;
     snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
              "%.3f s were not recorded", (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
     d->host.loss(d->host.context, d->now.thread_id, ns, lost, cause);
@@ -389,7 +401,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     else if (words[1] >= d->now.clock)
         d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
     else
-        d->backwards += what != CONTROL_THREAD;
+        d->now.backwards += what != CONTROL_THREAD;
     switch (what) {
     case CONTROL_THREAD:
         change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
@@ -408,8 +420,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         check(d, RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_COMPILED:
-        d->compile = (uint32_t)RING_WORD_LOW(word);
-        d->signature = (uint32_t)words[1];
+        d->now.compile = (uint32_t)RING_WORD_LOW(word);
+        d->now.signature = (uint32_t)words[1];
         break;
     case CONTROL_DECISION:
         decision(d, RING_WORD_LOW(word), words[1], words[2]);
@@ -431,6 +443,8 @@ void decode_open(struct decoder *d, struct decode_session *session, struct decod
 {
     *d = (struct decoder){.session = session, .host = host, .place = place, .last_page = DECODE_NO_PAGE};
     d->now = place->at[place->which & 1];
+    if (d->now.check_count > DECODE_CHECKS_MAX)
+        d->now.check_count = 0;
     if (!d->now.thread_id && !d->now.tail)
         d->now.page = DECODE_NO_PAGE;
     else
@@ -474,10 +488,11 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
     return (size_t)(p - words);
 }
 
-static void report(struct decoder *d, uint64_t events, const char *cause)
+static void report(struct decoder *d, uint64_t *events, const char *cause)
 {
-    if (events)
-        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), events, cause);
+    if (*events)
+        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), *events, cause);
+    *events = 0; /* said once, by whoever closes it */
 }
 
 void decode_close(struct decoder *d)
@@ -488,10 +503,10 @@ void decode_close(struct decoder *d)
     d->session->open_frames += d->depth;
     d->depth = 0;
     d->now.current = 0;
+    report(d, &d->now.unmatched, "order: exits of frames that were not open (greenlets?) were left out");
+    report(d, &d->now.overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
+    report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
     commit(d);
-    report(d, d->unmatched, "order: exits of frames that were not open (greenlets?) were left out");
-    report(d, d->overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
-    report(d, d->backwards, "clock: it went backwards on this thread; the time before was kept");
     free(d->stack);
     free(d->active);
     d->stack = NULL;

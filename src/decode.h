@@ -10,7 +10,7 @@
  *
  * Decoding only appends rows at positions that at[which] implies and sets ends
  * by frame id. Doing it twice gives the same rows, so a commit is one store:
- * `which`. The stack of open frames is private, a copy of what the rows' parent
+ * `which`. Rows of other tables go to a log first, whose end is committed too. The stack of open frames is private, a copy of what the rows' parent
  * ids say. */
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
@@ -33,7 +33,15 @@ struct decode_at {
     uint32_t thread_id;  /* 0 = before the first CONTROL_THREAD */
     uint32_t page, rows; /* the page being filled, or DECODE_NO_PAGE */
     uint32_t used;       /* bytes of that page its rows need */
-    uint32_t reserved;
+    uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
+    uint64_t unmatched, overtaken, backwards; /* reported at the end */
+    uint64_t logged;     /* where the log of rows ended (row_log.h): those after it come from words not yet taken */
+};
+
+struct decode_check {
+    uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
+    uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
+    uint8_t result;                     /* enum ring_result */
 };
 
 struct decode_place {
@@ -42,6 +50,7 @@ struct decode_place {
     uint32_t which;      /* at[which] is in force */
     struct decode_at at[2];
     struct frame_row rows[FRAME_PAGE_ROWS];
+    struct decode_check checks[DECODE_CHECKS_MAX]; /* those below at.check_count are certain */
 };
 
 /* Totals of one code object, over all threads. */
@@ -54,12 +63,6 @@ struct decode_total {
 struct decode_codes {
     uint32_t *id;
     uint32_t count;
-};
-
-struct decode_check {
-    uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
-    uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
-    uint8_t result;                     /* enum ring_result */
 };
 
 struct decode_decision {
@@ -101,6 +104,7 @@ struct decode_session {
     uint64_t min_duration_ns;
     uint64_t last_ns;                /* the latest event seen */
     uint64_t open_frames;            /* that never ended, of the decoders closed so far */
+    const uint64_t *logged;          /* borrowed: where the log of rows ends now; NULL: there is none */
 };
 
 struct decode_frame {
@@ -121,9 +125,6 @@ struct decoder {
     uint32_t active_count;
     uint32_t last_page;              /* the page stored last, for --min-duration */
     uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
-    uint64_t unmatched, overtaken, backwards; /* reported at the end */
-    struct decode_check checks[DECODE_CHECKS_MAX]; /* of the lookup whose end has not come yet */
-    uint32_t check_count, compile, signature;
     bool commit_due;
     bool broken;                     /* the words make no sense: nothing more is taken */
 };
@@ -139,6 +140,9 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 /* The thread writes no more: frames that are open stay open for ever. Frees what
  * the decoder owns. */
 void decode_close(struct decoder *d);
+
+/* What an earlier session counted. */
+void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total);
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
 

@@ -15,8 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "schema.h"
+#include "ring.h"
 #include "say.h"
+#include "schema.h"
+#include "totals.h"
 
 enum statement {
     PROCESS, THREAD, CODE, TOTAL, LOSS, META,
@@ -30,10 +32,12 @@ static const char *const statement_sql[STATEMENTS] = {
                 " python_version, mode, start_ns, end_ns, exit_code, exit_signal, local_rank, torch_version, torch_mode, torch_note)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(process_id) DO UPDATE SET parent_process_id = excluded.parent_process_id,"
-                " rank = excluded.rank, argv = excluded.argv, executable = excluded.executable,"
-                " python_version = excluded.python_version, mode = excluded.mode, local_rank = excluded.local_rank,"
-                " torch_version = excluded.torch_version, torch_mode = excluded.torch_mode, torch_note = excluded.torch_note,"
-                /* a recovery must not forget how a process ended */
+                " rank = excluded.rank, local_rank = excluded.local_rank,"
+                /* a recovery must not forget what was known of it, nor how it ended */
+                " argv = COALESCE(excluded.argv, argv), executable = COALESCE(excluded.executable, executable),"
+                " python_version = COALESCE(excluded.python_version, python_version), mode = COALESCE(excluded.mode, mode),"
+                " torch_version = COALESCE(excluded.torch_version, torch_version),"
+                " torch_mode = COALESCE(excluded.torch_mode, torch_mode), torch_note = COALESCE(excluded.torch_note, torch_note),"
                 " end_ns = COALESCE(end_ns, excluded.end_ns), exit_code = COALESCE(excluded.exit_code, exit_code),"
                 " exit_signal = COALESCE(excluded.exit_signal, exit_signal)",
     [THREAD] = "INSERT OR REPLACE INTO thread(thread_id, process_id, os_tid, name) VALUES (?, ?, ?, ?)",
@@ -44,7 +48,7 @@ static const char *const statement_sql[STATEMENTS] = {
              " qualname = excluded.qualname, first_line = excluded.first_line, kind = COALESCE(kind, excluded.kind),"
              " fingerprint = excluded.fingerprint",
     [TOTAL] = "INSERT OR REPLACE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
-    [LOSS] = "INSERT INTO loss(process_id, thread_id, at_ns, events, cause) VALUES (?, ?, ?, ?, ?)",
+    [LOSS] = "INSERT OR REPLACE INTO loss(process_id, thread_id, at_ns, events, cause, rowid) VALUES (?, ?, ?, ?, ?, ?)",
     [META] = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
     [ENTRY] = "INSERT INTO cache_entry(cache_entry_id, code_id, label, backend, guard_count, born_ns, region_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
               " ON CONFLICT(cache_entry_id) DO NOTHING",
@@ -97,6 +101,8 @@ struct recorder {
     sqlite3 *db;
     sqlite3_stmt *statement[STATEMENTS];
     bool begun, failed;
+    struct row_log *log;    /* borrowed; NULL: none */
+    int log_fd;             /* borrowed */
     char error[256];
 };
 
@@ -248,11 +254,24 @@ const char *recorder_error(const struct recorder *r)
     return r->error[0] ? r->error : NULL;
 }
 
+volatile sig_atomic_t recorder_in_sqlite;
+
+/* SQL without rows. */
+static bool execute(struct recorder *r, const char *sql)
+{
+    bool done;
+
+    recorder_in_sqlite = 1;
+    done = sqlite3_exec(r->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    recorder_in_sqlite = 0;
+    return done;
+}
+
 /* A statement ready to be bound, inside a transaction. */
 static sqlite3_stmt *begin(struct recorder *r, enum statement which)
 {
     if (!r->begun) {
-        if (sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK)
+        if (execute(r, "BEGIN"))
             r->begun = true;
         else
             remember_error(r);
@@ -262,10 +281,12 @@ static sqlite3_stmt *begin(struct recorder *r, enum statement which)
 
 static void run(struct recorder *r, sqlite3_stmt *statement)
 {
+    recorder_in_sqlite = 1;
     if (sqlite3_step(statement) != SQLITE_DONE)
         remember_error(r);
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
+    recorder_in_sqlite = 0;
 }
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
@@ -280,10 +301,121 @@ static void bind_id(sqlite3_stmt *statement, int at, uint64_t id)
         sqlite3_bind_int64(statement, at, (sqlite3_int64)id);
 }
 
+/* ---- the log ---- */
+
+enum row_kind { ROW_PROCESS = 1, ROW_LOSS, ROW_LOOKUP, ROW_CHECK, ROW_COMPILE_FRAME, ROW_LATE_ENTRY };
+
+struct row_compile_frame {
+    uint64_t frame_id;
+    uint32_t compile_id, thread_id;
+};
+
+struct row_late_entry {
+    uint64_t frame_id;
+    uint32_t entry_id;
+};
+
+void recorder_log(struct recorder *r, struct row_log *log, int fd)
+{
+    r->log = log;
+    r->log_fd = fd;
+}
+
+static inline void keep(struct recorder *r, enum row_kind kind, const void *row, size_t bytes)
+{
+    if (r->log)
+        row_log_append(r->log, r->log_fd, kind, row, bytes, NULL, 0);
+}
+
+/* A row of the log, which may have been scribbled over. */
+static void say_again(struct recorder *r, const struct row_head *head)
+{
+    const char *row = (const char *)(head + 1);
+    size_t bytes = head->bytes - sizeof *head;
+    struct recorder_process process;
+    struct row_compile_frame frame;
+    struct row_late_entry entry;
+    char cause[ROW_CAUSE_MAX + 8];
+
+    switch (head->kind) {
+    case ROW_PROCESS:
+        if (bytes < sizeof process)
+            break;
+        memcpy(&process, row, sizeof process);
+        process.argv = process.executable = process.python_version = process.mode = NULL;
+        process.torch_version = process.torch_mode = process.torch_note = NULL;
+        recorder_process(r, &process);
+        break;
+    case ROW_LOSS:
+        if (bytes < sizeof(struct recorder_loss))
+            break;
+        bytes -= sizeof(struct recorder_loss);
+        snprintf(cause, sizeof cause, "%.*s", (int)(bytes < sizeof cause ? bytes : sizeof cause - 1),
+                 row + sizeof(struct recorder_loss));
+        recorder_loss(r, (const struct recorder_loss *)row, cause);
+        break;
+    case ROW_LOOKUP:
+        if (bytes >= sizeof(struct recorder_lookup))
+            recorder_lookup(r, (const struct recorder_lookup *)row);
+        break;
+    case ROW_CHECK:
+        if (bytes >= sizeof(struct recorder_check))
+            recorder_check(r, (const struct recorder_check *)row);
+        break;
+    case ROW_COMPILE_FRAME:
+        if (bytes < sizeof frame)
+            break;
+        memcpy(&frame, row, sizeof frame);
+        recorder_compile_frame(r, frame.compile_id, frame.frame_id, frame.thread_id);
+        break;
+    case ROW_LATE_ENTRY:
+        if (bytes < sizeof entry)
+            break;
+        memcpy(&entry, row, sizeof entry);
+        recorder_late_entry(r, entry.frame_id, entry.entry_id);
+        break;
+    default:
+        break;
+    }
+}
+
+bool recorder_replay(struct recorder *r, uint64_t end)
+{
+    struct row_log *log = r->log;
+    const char *at = log->data, *stop = log->data;
+    bool done;
+
+    if (log->start <= log->end && log->end - log->start <= ROW_LOG_BYTES)
+        stop += (end < log->start ? log->start : end > log->end ? log->end : end) - log->start;
+    else
+        log->end = log->start;
+    r->log = NULL; /* they are in it */
+    while ((size_t)(stop - at) >= sizeof(struct row_head)) {
+        const struct row_head *head = (const struct row_head *)at;
+        if (head->bytes < sizeof *head || head->bytes % 8 || head->bytes > (size_t)(stop - at))
+            break;
+        say_again(r, head);
+        at += head->bytes;
+    }
+    log->end = log->sure = log->start + (uint64_t)(stop - log->data);
+    r->log = log;
+    done = recorder_commit(r);
+    return done;
+}
+
+bool recorder_log_full(const struct recorder *r)
+{
+    return r->log && r->log->end - r->log->start > ROW_LOG_ENOUGH;
+}
+
+/* ---- processes, code ---- */
+
 void recorder_process(struct recorder *r, const struct recorder_process *p)
 {
     sqlite3_stmt *s = begin(r, PROCESS);
 
+    if (p->ended)
+        keep(r, ROW_PROCESS, p, sizeof *p);
     sqlite3_bind_int64(s, 1, p->process_id);
     sqlite3_bind_int64(s, 2, p->pid);
     bind_id(s, 3, p->parent_process_id);
@@ -375,16 +507,18 @@ void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64
     run(r, s);
 }
 
-void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                   uint64_t events, const char *cause)
+void recorder_loss(struct recorder *r, const struct recorder_loss *loss, const char *cause)
 {
     sqlite3_stmt *s = begin(r, LOSS);
 
-    bind_id(s, 1, process_id);
-    bind_id(s, 2, thread_id);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)at_ns);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)events);
+    if (r->log)
+        row_log_append(r->log, r->log_fd, ROW_LOSS, loss, sizeof *loss, cause, strnlen(cause, ROW_CAUSE_MAX));
+    bind_id(s, 1, loss->process_id);
+    bind_id(s, 2, loss->thread_id);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)loss->at_ns);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)loss->events);
     sqlite3_bind_text(s, 5, cause, -1, SQLITE_STATIC);
+    bind_id(s, 6, loss->loss_id);
     run(r, s);
 }
 
@@ -477,6 +611,7 @@ void recorder_compile_frame(struct recorder *r, uint32_t compile_id, uint64_t fr
 {
     sqlite3_stmt *s = begin(r, COMPILE_FRAME);
 
+    keep(r, ROW_COMPILE_FRAME, &(struct row_compile_frame){frame_id, compile_id, thread_id}, sizeof(struct row_compile_frame));
     sqlite3_bind_int64(s, 1, compile_id);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)frame_id);
     sqlite3_bind_int64(s, 3, thread_id);
@@ -635,6 +770,7 @@ void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup)
 {
     sqlite3_stmt *s = begin(r, LOOKUP);
 
+    keep(r, ROW_LOOKUP, lookup, sizeof *lookup);
     sqlite3_bind_int64(s, 1, (sqlite3_int64)lookup->lookup_id);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)lookup->frame_id);
     sqlite3_bind_int64(s, 3, lookup->thread_id);
@@ -649,21 +785,25 @@ void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup)
     run(r, s);
 }
 
-void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
-                    const char *result, uint32_t failed_guard_id, int64_t guards_run, int64_t duration_ns)
+void recorder_check(struct recorder *r, const struct recorder_check *check)
 {
+    static const char *const results[] = {
+        [RESULT_FAIL] = "fail", [RESULT_PASS] = "pass", [RESULT_ERROR] = "error", [RESULT_BACKEND_MISMATCH] = "backend_mismatch",
+    };
     sqlite3_stmt *s = begin(r, CHECK);
 
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)check_id);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)lookup_id);
-    sqlite3_bind_int64(s, 3, position);
-    bind_id(s, 4, entry_id);
-    bind_text(s, 5, result);
-    bind_id(s, 6, failed_guard_id);
-    if (guards_run >= 0)
-        sqlite3_bind_int64(s, 7, guards_run);
-    if (duration_ns >= 0)
-        sqlite3_bind_int64(s, 8, duration_ns);
+    keep(r, ROW_CHECK, check, sizeof *check);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)check->check_id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)check->lookup_id);
+    sqlite3_bind_int64(s, 3, check->position);
+    bind_id(s, 4, check->entry_id);
+    if (check->result < sizeof results / sizeof *results)
+        bind_text(s, 5, results[check->result]);
+    bind_id(s, 6, check->failed_guard_id);
+    if (check->guards_run >= 0)
+        sqlite3_bind_int64(s, 7, check->guards_run);
+    if (check->duration_ns >= 0)
+        sqlite3_bind_int64(s, 8, check->duration_ns);
     run(r, s);
 }
 
@@ -671,6 +811,7 @@ void recorder_late_entry(struct recorder *r, uint64_t frame_id, uint32_t entry_i
 {
     sqlite3_stmt *s = begin(r, LATE_ENTRY);
 
+    keep(r, ROW_LATE_ENTRY, &(struct row_late_entry){frame_id, entry_id}, sizeof(struct row_late_entry));
     sqlite3_bind_int64(s, 1, (sqlite3_int64)frame_id);
     sqlite3_bind_int64(s, 2, entry_id);
     run(r, s);
@@ -694,13 +835,46 @@ void recorder_meta_integer(struct recorder *r, const char *key, int64_t value)
     run(r, s);
 }
 
+void recorder_totals_read(struct recorder *r, void (*take)(void *context, uint32_t code_id, const uint64_t totals[4]),
+                          void *context)
+{
+    sqlite3_stmt *s = NULL;
+    uint64_t totals[4];
+
+    if (sqlite3_prepare_v2(r->db, "SELECT code_id, calls, total_ns, self_ns, raised FROM code_total", -1, &s, NULL) == SQLITE_OK)
+        while (sqlite3_step(s) == SQLITE_ROW) {
+            for (int i = 0; i < 4; i++)
+                totals[i] = (uint64_t)sqlite3_column_int64(s, 1 + i);
+            take(context, (uint32_t)sqlite3_column_int64(s, 0), totals);
+        }
+    sqlite3_finalize(s);
+}
+
+uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
+{
+    sqlite3_stmt *s = NULL;
+    uint64_t rows = 0;
+
+    if (sqlite3_prepare_v2(r->db, "SELECT count(*) OVER (), cause || IIF(events > 0, ' (' || events || ')', '') FROM loss"
+                                  " WHERE cause NOT LIKE 'stall:%' AND cause NOT LIKE 'interpreter:%'"
+                                  " AND cause NOT LIKE 'collector: it was killed%' ORDER BY events DESC, rowid LIMIT 1",
+                           -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW) {
+        rows = (uint64_t)sqlite3_column_int64(s, 0);
+        snprintf(worst, room, "%s", (const char *)sqlite3_column_text(s, 1));
+    }
+    sqlite3_finalize(s);
+    return rows;
+}
+
 bool recorder_commit(struct recorder *r)
 {
     bool failed;
 
     if (r->begun) {
-        if (sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK) {
+        if (execute(r, "COMMIT")) {
             r->begun = false;
+            if (r->log)
+                r->log->start = r->log->end;
         } else {
             remember_error(r);
             if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back by itself */
@@ -712,33 +886,28 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-int recorder_mend(const char *path, uint64_t *frames)
+int recorder_mend(const char *path, bool totals, uint64_t *frames, uint32_t *processes)
 {
-    /* Time in the callees of each frame, then per code object. A call whose caller
-     * is the same function is left out of total_ns; deeper recursion through
-     * others is not seen here, only by a live collector. */
-    static const char sql[] =
+    static const char begin[] =
         "BEGIN;"
         "INSERT OR IGNORE INTO thread(thread_id, process_id)"
         " SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM process) FROM frame;"
         "INSERT OR IGNORE INTO code(code_id, process_id, filename, qualname, first_line, kind)"
         " SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function'"
         " FROM frame f JOIN thread t USING(thread_id);"
-        "DELETE FROM code_total;"
-        "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised)"
-        " SELECT f.code_id, SUM(f.kind = 0),"
-        " COALESCE(SUM(CASE WHEN p.code_id IS NOT f.code_id THEN f.end_ns - f.start_ns END), 0),"
-        " COALESCE(SUM(f.end_ns - f.start_ns - COALESCE(c.ns, 0)), 0), COALESCE(SUM(f.exit = 2), 0)"
-        " FROM frame f LEFT JOIN frame p ON p.frame_id = f.parent_id"
-        " LEFT JOIN (SELECT parent_id, SUM(end_ns - start_ns) AS ns FROM frame GROUP BY parent_id) c"
-        " ON c.parent_id = f.frame_id GROUP BY f.code_id; COMMIT;";
+        "INSERT OR REPLACE INTO meta(key, value) VALUES ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL))";
     sqlite3 *db = NULL;
     uint32_t count = 0;
-    int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-                         sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+    int result = -1;
 
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_exec(db, begin, NULL, NULL, NULL) == SQLITE_OK &&
+        (!totals || (sqlite3_exec(db, "DELETE FROM code_total", NULL, NULL, NULL) == SQLITE_OK && totals_from_frames(db) == 0)) &&
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+        result = 0;
     if (query_number(db, "SELECT value FROM meta WHERE key = 'frame_count'", &count) == 0)
         *frames = count;
+    query_number(db, "SELECT count(executable) FROM process", processes);
     sqlite3_close(db);
     return result;
 }

@@ -10,13 +10,18 @@
  *     recorder_join(path)                    one plain file, under PATH
  *
  * Rows are keyed by ids that the collector gives, and written over when said
- * again, so that a recovered session may repeat itself. A row that cannot be
- * written (disk full) is tried again at the next recorder_commit. */
+ * again, so that a recovered session may repeat itself. Those that could not be
+ * said again after a kill go through the session's log (row_log.h) until they are
+ * committed. A row that cannot be written (disk full) is tried again at the next
+ * recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "row_log.h"
 
 struct recorder;
 
@@ -51,14 +56,25 @@ int recorder_create(const char *path, const char *frames, bool force, uint32_t *
 struct recorder *recorder_open(const char *path, const char **error);
 void recorder_close(struct recorder *r);
 
+/* From now on rows go through LOG (borrowed), whose file is FD. */
+void recorder_log(struct recorder *r, struct row_log *log, int fd);
+/* Say again what the log holds below END, and commit. */
+bool recorder_replay(struct recorder *r, uint64_t end);
+/* Has the log so many rows that it is time to commit? */
+bool recorder_log_full(const struct recorder *r);
+
+/* A text that is NULL keeps what was said before. */
 void recorder_process(struct recorder *r, const struct recorder_process *process);
 void recorder_thread(struct recorder *r, uint32_t thread_id, uint32_t process_id, uint32_t os_tid,
                      const char *name, uint32_t name_bytes);
 void recorder_code(struct recorder *r, const struct recorder_code *code);
 void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64_t total_ns,
                     uint64_t self_ns, uint64_t raised);
-void recorder_loss(struct recorder *r, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                   uint64_t events, const char *cause);
+struct recorder_loss {
+    uint64_t loss_id, at_ns, events;
+    uint32_t process_id, thread_id; /* 0: none */
+};
+void recorder_loss(struct recorder *r, const struct recorder_loss *loss, const char *cause);
 /* The shim's tables. Texts are owned by the caller; BYTES -1: up to its NUL. NOTE_ID: of a row
  * that has no key of its own, so that a recovery can say it again. */
 struct recorder_text {
@@ -105,14 +121,27 @@ struct recorder_lookup {
     uint32_t thread_id, code_id, outcome, entry_id, checked, signature_id; /* ids 0: none */
 };
 void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup);
-/* GUARDS_RUN, DURATION_NS -1: not known. */
-void recorder_check(struct recorder *r, uint64_t check_id, uint64_t lookup_id, uint32_t position, uint32_t entry_id,
-                    const char *result, uint32_t failed_guard_id, int64_t guards_run, int64_t duration_ns);
+struct recorder_check {
+    uint64_t check_id, lookup_id;
+    uint32_t position, entry_id, failed_guard_id;
+    uint32_t result;                   /* enum ring_result */
+    int64_t guards_run, duration_ns;   /* -1: not known */
+};
+void recorder_check(struct recorder *r, const struct recorder_check *check);
 /* frame.cache_entry_id of a row that could not take it: set when the files are joined. */
 void recorder_late_entry(struct recorder *r, uint64_t frame_id, uint32_t entry_id);
 
 void recorder_meta(struct recorder *r, const char *key, const char *text);
 void recorder_meta_integer(struct recorder *r, const char *key, int64_t value);
+
+/* What an earlier collector said of code objects: each is given to TAKE. */
+void recorder_totals_read(struct recorder *r, void (*take)(void *context, uint32_t code_id, const uint64_t totals[4]),
+                          void *context);
+/* Rows of `loss` that tell of something which is missing and is not told otherwise; WORST: what the largest of them says. */
+uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
+
+/* True while SQLite is at work, whose memory must not be left in the middle. */
+extern volatile sig_atomic_t recorder_in_sqlite;
 
 /* True while everything said so far is in the file. */
 bool recorder_commit(struct recorder *r);
@@ -120,8 +149,9 @@ bool recorder_commit(struct recorder *r);
 const char *recorder_error(const struct recorder *r);
 
 /* What a killed collector had only in its memory, made from the finished trace
- * PATH: totals, and rows for the code and threads that it had no time to name. */
-int recorder_mend(const char *path, uint64_t *frames);
+ * PATH: rows for the code and threads that it had no time to name and, if the frames
+ * tell all of them, TOTALS. */
+int recorder_mend(const char *path, bool totals, uint64_t *frames, uint32_t *processes);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
  * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR

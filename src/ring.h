@@ -63,7 +63,7 @@
 #include <stdint.h>
 
 enum {
-    RING_FORMAT = 2,
+    RING_FORMAT = 3,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -131,6 +131,7 @@ struct ring {
     /* written by the collector, except that a waiting producer sets `waiting` */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
+    uint64_t lost_row;                         /* the row of `loss` that tells `lost`; 0 = none yet */
 };
 
 /* Facts: records that must never be lost or overwritten, in the order they were
@@ -172,7 +173,8 @@ struct fact {
     uint16_t reserved;
     uint32_t id;
     uint32_t text_bytes[2];
-    uint32_t row_id;        /* written by the collector: the code_id or thread_id it gave */
+    uint32_t row_id, row_more; /* written by the collector: the code_id or thread_id it gave; of FACT_ENTRY also its first guard's */
+    uint32_t reserved2;
     uint64_t number[3];
     char text[];
 };
@@ -212,6 +214,9 @@ struct process_file {
     _Atomic uint32_t lost_error; /* errno: why they found none */
     _Atomic uint64_t lost_threads, lost_frames; /* threads that found no ring */
     uint64_t process_id;         /* written by the collector: the row it gave */
+    uint64_t loss_rows[2];       /* likewise, of `loss`: for lost_threads and orphans; 0 = none yet */
+    _Atomic uint32_t finished;   /* written by the collector; 1: the process has ended, and all of it is in the trace */
+    _Atomic uint32_t left;       /* 1: it lives, and has ended its recording */
     uint64_t ring_off[RING_MAX];
 };
 

@@ -217,7 +217,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
 
 /* Hold the lock of a session that is left. A traced process that asks whether
  * its collector lives holds it for a moment, hence the patience. */
-static int session_lock(struct session *s)
+int session_take(struct session *s)
 {
     int fd = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
 
@@ -278,7 +278,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
     text += strlen(text) + 1;
     snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-    if (session_lock(s)) {
+    if (session_take(s)) {
         *busy = true;
         goto err;
     }

@@ -50,6 +50,8 @@ int session_create(struct session *s, const char *trace, const struct session_op
 /* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
  * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
+/* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
+int session_take(struct session *s);
 /* Delete everything but the trace. */
 void session_remove(struct session *s);
 void session_close(struct session *s);

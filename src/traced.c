@@ -103,7 +103,7 @@ uint32_t traced_row_id(struct fact *fact, uint32_t *next, bool resumed)
     return id;
 }
 
-/* FACT is a copy of the head of SHARED, which has the text. */
+/* FACT is a copy of SHARED, which may change or go away at any moment; row ids are written there. */
 static void fact_take(struct traced *t, const struct fact *fact, struct fact *shared)
 {
     struct collector *c = t->collector;
@@ -113,17 +113,17 @@ static void fact_take(struct traced *t, const struct fact *fact, struct fact *sh
     switch (fact->kind) {
     case FACT_ARGV:
         free(t->argv);
-        t->argv = json_array(shared->text, bytes);
+        t->argv = json_array(fact->text, bytes);
         t->changed = true;
         break;
     case FACT_EXECUTABLE:
         free(t->executable);
-        t->executable = strndup(shared->text, bytes);
+        t->executable = strndup(fact->text, bytes);
         t->changed = true;
         break;
     case FACT_PYTHON:
         free(t->version);
-        t->version = strndup(shared->text, bytes);
+        t->version = strndup(fact->text, bytes);
         t->changed = true;
         break;
     case FACT_RANK:
@@ -132,22 +132,23 @@ static void fact_take(struct traced *t, const struct fact *fact, struct fact *sh
         t->changed = true;
         break;
     case FACT_LOSS:
-        collector_loss(c, t->row.process_id, 0, decode_ns(&c->decode, fact->number[0]), fact->number[1],
-                       strndupa(shared->text, bytes < 1000 ? bytes : 1000));
+        collector_loss_row(c, traced_row_id(shared, &next->next_loss, c->resumed), t->row.process_id, 0,
+                           decode_ns(&c->decode, fact->number[0]), fact->number[1],
+                           strndupa(fact->text, bytes < ROW_CAUSE_MAX ? bytes : ROW_CAUSE_MAX));
         break;
     case FACT_THREAD:
         if (!traced_room_for(&t->threads, &t->thread_count, fact->id))
             break;
         id = t->threads[fact->id] = traced_row_id(shared, &next->next_thread, c->resumed);
-        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], shared->text, bytes);
+        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], fact->text, bytes);
         break;
     case FACT_CODE:
         if (!traced_room_for(&t->codes.id, &t->codes.count, fact->id))
             break;
         id = t->codes.id[fact->id] = traced_row_id(shared, &next->next_code, c->resumed);
         recorder_code(c->recorder, &(struct recorder_code){
-            .code_id = id, .process_id = t->row.process_id, .name = shared->text, .name_bytes = bytes,
-            .file = shared->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
+            .code_id = id, .process_id = t->row.process_id, .name = fact->text, .name_bytes = bytes,
+            .file = fact->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
             .flags = (uint32_t)fact->number[1], .fingerprint = fact->number[2]});
         break;
     default:
@@ -180,6 +181,21 @@ static bool facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
+/* SQLite must not meet memory that can go away: texts are copied first. */
+static bool copy_room(struct collector *c, size_t bytes)
+{
+    struct fact *more;
+
+    if (bytes <= c->fact_room)
+        return true;
+    more = realloc(c->fact, bytes * 2);
+    if (!more)
+        return false;
+    c->fact = more;
+    c->fact_room = bytes * 2;
+    return true;
+}
+
 void traced_facts(struct traced *t)
 {
     while (!t->broken && t->facts) {
@@ -197,7 +213,13 @@ void traced_facts(struct traced *t)
                 file_broken(t, "a name's length makes no sense");
                 return;
             }
-            fact_take(t, &head, fact);
+            if (!copy_room(t->collector, head.bytes)) {
+                file_broken(t, "no memory for a name of it");
+                return;
+            }
+            memcpy(t->collector->fact, fact, head.bytes);
+            *t->collector->fact = head;
+            fact_take(t, t->collector->fact, fact);
             t->facts_read += head.bytes;
         }
         next = t->facts->next_off;
@@ -319,7 +341,10 @@ static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *full
         *fullest = (unsigned)(there * 256 / r->count);
     while (tail != head) {
         uint64_t span = head - tail < CHUNK_WORDS ? head - tail : CHUNK_WORDS;
-        uint64_t taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), span);
+        uint64_t taken;
+        t->collector->in_words = true;
+        taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), span);
+        t->collector->in_words = false;
         if (!taken) {
             file_broken(t, "a thread's ring ends within a record");
             break;
@@ -328,6 +353,8 @@ static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *full
         /* C: the words are no longer needed; matches the producer's D. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
+        if (recorder_log_full(t->collector->recorder))
+            recorder_commit(t->collector->recorder);
     }
     return there;
 }
@@ -337,7 +364,7 @@ size_t traced_drain(struct traced *t, unsigned *fullest)
     size_t words = 0;
     uint32_t rings;
 
-    if (t->broken || !t->file)
+    if (t->broken || t->drained || !t->file)
         return 0;
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
@@ -441,9 +468,7 @@ struct traced *traced_open(struct collector *c, enum session_place place, const 
         goto err;
     }
     started = t->file->start_time;
-    id = t->file->process_id;
-    if (!(c->resumed && id && id < c->state.header->next_process))
-        id = t->file->process_id = collector_process_id(c, t->file->pid);
+    id = t->file->process_id = collector_process_id(c, t->file->pid, t->file->process_id);
     t->started = started;
     t->row = (struct recorder_process){
         .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .local_rank = -1,
@@ -479,17 +504,25 @@ void traced_say(struct traced *t)
     t->changed = false;
 }
 
+/* The row of `loss` whose id is kept in the file, so that it is said once. */
+static uint64_t row_of(struct collector *c, uint64_t *kept)
+{
+    if (!*kept || *kept >= c->state.header->next_loss)
+        *kept = c->state.header->next_loss++;
+    return *kept;
+}
+
 /* What only the end tells. */
 static void report_losses(struct traced *t)
 {
     struct collector *c = t->collector;
-    uint64_t now = collector_now_ns(c), threads, orphans;
+    uint64_t now = collector_now_ns(c), threads, orphans, *row = t->file->loss_rows;
     char cause[200];
 
     if (t->broken)
         return;
     for (uint32_t i = 0; i < t->ring_count; i++) {
-        const struct ring *ring = t->rings[i].ring;
+        struct ring *ring = t->rings[i].ring;
         c->waits += ring->waits;
         c->wait_ns += ring->wait_ns;
         if (!ring->lost)
@@ -500,20 +533,20 @@ static void report_losses(struct traced *t)
         else
             snprintf(cause, sizeof cause, "collector: it %s while the program ran on; frames from here on were not recorded",
                      c->resumed ? "was gone" : "took nothing");
-        collector_loss(c, t->row.process_id, t->rings[i].decoder.now.thread_id, decode_ns(&c->decode, ring->lost_since), ring->lost,
-                       cause);
+        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id, t->rings[i].decoder.now.thread_id,
+                           decode_ns(&c->decode, ring->lost_since), ring->lost, cause);
     }
     threads = atomic_load(&t->file->lost_threads);
     if (threads) {
         snprintf(cause, sizeof cause, "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
                  (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
-        collector_loss(c, t->row.process_id, 0, now, atomic_load(&t->file->lost_frames), cause);
+        collector_loss_row(c, row_of(c, &row[0]), t->row.process_id, 0, now, atomic_load(&t->file->lost_frames), cause);
     }
     orphans = atomic_load(&t->file->orphans);
     if (orphans) {
         snprintf(cause, sizeof cause, "children: no ring could be made for %llu forked process%s (%s); their frames were not recorded",
                  (unsigned long long)orphans, orphans == 1 ? "" : "es", strerror((int)atomic_load(&t->file->orphan_error)));
-        collector_loss(c, t->row.process_id, 0, now, atomic_load(&t->file->orphan_frames), cause);
+        collector_loss_row(c, row_of(c, &row[1]), t->row.process_id, 0, now, atomic_load(&t->file->orphan_frames), cause);
     }
 }
 
@@ -540,7 +573,7 @@ void traced_finish(struct traced *t)
         munmap(r->words, r->count * 16);
         munmap(r->ring, RING_HEADER);
         /* The memory goes back; the file keeps its names, which a recovery needs. */
-        if (t->fd >= 0 && !t->collector->resumed && !t->broken)
+        if (t->fd >= 0 && !t->broken)
             fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)t->file->ring_off[i] + RING_HEADER,
                       (off_t)(r->count * 8));
     }
@@ -550,6 +583,14 @@ void traced_finish(struct traced *t)
     if (t->facts)
         munmap(t->facts, t->facts_bytes);
     t->facts = NULL;
+}
+
+void traced_committed(struct traced *t)
+{
+    if (!t->drained || !t->file)
+        return;
+    if (!t->broken)
+        atomic_store(&t->file->finished, 1);
     headers_unmap(t);
     if (t->fd >= 0)
         close(t->fd);

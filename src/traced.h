@@ -54,7 +54,7 @@ struct traced {
     uint64_t started;             /* /proc start time: tells pids apart */
     int pidfd;                    /* owned; kept until it has told the exit status; -1: gone, or not known */
     bool changed;                 /* the row must be said again */
-    bool drained;                 /* ended, and everything was taken */
+    bool drained;                 /* ended, and everything was taken; `finished` in its file once the trace has that */
     bool broken;
     uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */
 };
@@ -86,6 +86,8 @@ size_t traced_drain(struct traced *t, unsigned *fullest);
 void traced_abandon(struct traced *t);
 /* Nothing more will come: close its decoders, give back its memory. */
 void traced_finish(struct traced *t);
+/* What traced_finish said is committed: a next collector need not say it again. */
+void traced_committed(struct traced *t);
 void traced_free(struct traced *t);
 /* Say its row to the recorder. */
 void traced_say(struct traced *t);

@@ -86,18 +86,21 @@ static void take_entry(struct traced *t, const struct fact *fact, struct fact *s
     entry = &t->entries[fact->id];
     entry->entry_id = traced_row_id(shared, &next->next_entry, t->collector->resumed);
     entry->guards = (uint32_t)fact->number[2] < TRACED_IDS_MAX ? (uint32_t)fact->number[2] : 0;
-    entry->guard_id = next->next_guard;
-    next->next_guard += entry->guards;
+    if (!t->collector->resumed || !fact->row_more || fact->row_more + (uint64_t)entry->guards > next->next_guard) {
+        shared->row_more = next->next_guard;
+        next->next_guard += entry->guards;
+    }
+    entry->guard_id = shared->row_more;
     recorder_entry(t->collector->recorder, entry->entry_id,
-                   code_id(t, fact->number[0]), (struct recorder_text){shared->text, (int)bytes},
-                   (struct recorder_text){shared->text + bytes, (int)fact->text_bytes[1]},
+                   code_id(t, fact->number[0]), (struct recorder_text){fact->text, (int)bytes},
+                   (struct recorder_text){fact->text + bytes, (int)fact->text_bytes[1]},
                    (int64_t)(fact->number[2] >> 32) - 1, entry->guards,
                    decode_ns(&t->collector->decode, fact->number[1]));
 }
 
 static void take_cause(struct traced *t, const struct fact *fact, struct fact *shared)
 {
-    const char *text = shared->text;
+    const char *text = fact->text;
     struct traced_entry *entry = entry_at(t, fact->number[0]);
     uint32_t compile = compile_id(t, fact->id), bytes = fact->text_bytes[0], more = fact->text_bytes[1];
     int64_t guard = (int64_t)fact->number[1];
@@ -112,7 +115,7 @@ static void take_cause(struct traced *t, const struct fact *fact, struct fact *s
 static void take_graph(struct traced *t, const struct fact *fact, struct fact *shared)
 {
     uint32_t compile = compile_id(t, fact->id), id, bytes = fact->text_bytes[0], nodes = 0;
-    const char *at = shared->text + bytes, *end = at + fact->text_bytes[1];
+    const char *at = fact->text + bytes, *end = at + fact->text_bytes[1];
 
     if (!compile)
         return;
@@ -131,7 +134,7 @@ static void take_graph(struct traced *t, const struct fact *fact, struct fact *s
             break; /* cut off */
         recorder_graph_node(t->collector->recorder, id, nodes++, fields);
     }
-    recorder_graph(t->collector->recorder, id, compile, (struct recorder_text){shared->text, (int)bytes}, nodes);
+    recorder_graph(t->collector->recorder, id, compile, (struct recorder_text){fact->text, (int)bytes}, nodes);
 }
 
 static void take_mark(struct traced *t, const struct fact *fact, struct fact *shared)
@@ -142,19 +145,19 @@ static void take_mark(struct traced *t, const struct fact *fact, struct fact *sh
     if (code_id(t, fact->id) && own < 3 && callees < 3)
         recorder_mark(t->collector->recorder, note_id(t, shared), code_id(t, fact->id),
                       decode_ns(&t->collector->decode, fact->number[0]), actions[own], actions[callees],
-                      (int64_t)fact->number[2] - 1, (struct recorder_text){shared->text, (int)fact->text_bytes[0]});
+                      (int64_t)fact->number[2] - 1, (struct recorder_text){fact->text, (int)fact->text_bytes[0]});
 }
 
 /* Torch's version, and how it is watched. */
-static void take_torch(struct traced *t, const struct fact *fact, const struct fact *shared)
+static void take_torch(struct traced *t, const struct fact *fact)
 {
     uint32_t bytes = fact->text_bytes[0], more = fact->text_bytes[1];
-    struct recorder_text mode = part_of(shared->text + bytes, more, 0), why = part_of(shared->text + bytes, more, 1);
+    struct recorder_text mode = part_of(fact->text + bytes, more, 0), why = part_of(fact->text + bytes, more, 1);
 
     free(t->torch[0]);
     free(t->torch[1]);
     free(t->torch[2]);
-    t->torch[0] = strndup(shared->text, bytes);
+    t->torch[0] = strndup(fact->text, bytes);
     t->torch[1] = strndup(mode.text, (size_t)mode.bytes);
     t->torch[2] = why.bytes ? strndup(why.text, (size_t)why.bytes) : NULL;
     if (t->torch[2] && !t->collector->torch_note[0])
@@ -167,12 +170,12 @@ static void traced_note(struct traced *t, const struct fact *fact, struct fact *
 {
     struct recorder *r = t->collector->recorder;
     uint32_t bytes = fact->text_bytes[0], compile = compile_id(t, fact->id);
-    struct recorder_text first = {shared->text, (int)bytes}, second = {shared->text + bytes, (int)fact->text_bytes[1]};
+    struct recorder_text first = {fact->text, (int)bytes}, second = {fact->text + bytes, (int)fact->text_bytes[1]};
 
     switch (fact->kind) {
     case FACT_NOTE:
         if (compile)
-            recorder_note(r, compile, part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
+            recorder_note(r, compile, part_of(fact->text, bytes, 0), part_of(fact->text, bytes, 1), second,
                           fact->number[0] < 2 ? (int)fact->number[0] : 2);
         break;
     case FACT_GRAPH:
@@ -200,7 +203,7 @@ static void traced_note(struct traced *t, const struct fact *fact, struct fact *
         take_mark(t, fact, shared);
         break;
     case FACT_TORCH:
-        take_torch(t, fact, shared);
+        take_torch(t, fact);
         break;
     default:
         break; /* of a newer dyntrace: not ours to judge */
@@ -211,7 +214,7 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
 {
     struct collector *c = t->collector;
     uint32_t bytes = fact->text_bytes[0];
-    struct recorder_text first = {shared->text, (int)bytes}, second = {shared->text + bytes, (int)fact->text_bytes[1]};
+    struct recorder_text first = {fact->text, (int)bytes}, second = {fact->text + bytes, (int)fact->text_bytes[1]};
     struct traced_entry *entry;
 
     switch (fact->kind) {
@@ -222,8 +225,8 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
         entry = entry_at(t, fact->id);
         if (entry && fact->number[0] < entry->guards)
             recorder_guard(c->recorder, entry->guard_id + (uint32_t)fact->number[0], entry->entry_id,
-                           (uint32_t)fact->number[0], part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
-                           part_of(shared->text, bytes, 2));
+                           (uint32_t)fact->number[0], part_of(fact->text, bytes, 0), part_of(fact->text, bytes, 1), second,
+                           part_of(fact->text, bytes, 2));
         break;
     case FACT_ASKED:
         if (traced_room_for(&t->compiles, &t->compile_count, fact->id)) {
@@ -235,7 +238,7 @@ void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *sh
     case FACT_COMPILE:
         if (compile_id(t, fact->id))
             recorder_compile(c->recorder, compile_id(t, fact->id), code_id(t, fact->number[0]),
-                             part_of(shared->text, bytes, 0), part_of(shared->text, bytes, 1), second,
+                             part_of(fact->text, bytes, 0), part_of(fact->text, bytes, 1), second,
                              decode_ns(&c->decode, fact->number[1]), decode_ns(&c->decode, fact->number[2]));
         break;
     case FACT_COMPILED:
@@ -295,9 +298,6 @@ static bool tries_unknown(struct traced *t, const struct decode_decision *d)
 
 void traced_shim_decision(void *context, const struct decode_decision *d)
 {
-    static const char *const results[] = {
-        [RESULT_FAIL] = "fail", [RESULT_PASS] = "pass", [RESULT_ERROR] = "error", [RESULT_BACKEND_MISMATCH] = "backend_mismatch",
-    };
     struct traced *t = context;
     struct recorder *r = t->collector->recorder;
     struct state_header *next = t->collector->state.header;
@@ -312,14 +312,16 @@ void traced_shim_decision(void *context, const struct decode_decision *d)
     for (uint32_t i = 0, position = 0; i < d->count; i++) {
         const struct decode_check *c = &d->checks[i];
         struct traced_entry *entry = entry_at(t, c->entry);
-        if (!entry || c->result >= sizeof results / sizeof *results)
+        if (!entry || c->result > RESULT_BACKEND_MISMATCH)
             continue;
         lookup.checked += c->result != RESULT_BACKEND_MISMATCH;
-        recorder_check(r, next->next_check++, lookup.lookup_id, position++, entry->entry_id, results[c->result],
-                       c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0,
-                       c->guards_run || c->result != RESULT_FAIL ? (int64_t)c->guards_run : -1,
-                       c->ticks == RING_TICKS_UNKNOWN ? -1
-                           : (int64_t)decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks));
+        recorder_check(r, &(struct recorder_check){
+            .check_id = next->next_check++, .lookup_id = lookup.lookup_id, .position = position++, .entry_id = entry->entry_id,
+            .result = c->result,
+            .failed_guard_id = c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0,
+            .guards_run = c->guards_run || c->result != RESULT_FAIL ? (int64_t)c->guards_run : -1,
+            .duration_ns = c->ticks == RING_TICKS_UNKNOWN ? -1
+                : (int64_t)decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks)});
     }
     if (d->observed)
         lookup.checked = RECORDER_UNKNOWN;

@@ -1,0 +1,49 @@
+/* process.c -- what the kernel says of a process. See process.h.
+ *
+ * Runs in: the command line and the collector. */
+#include "process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
+{
+    char path[64], buffer[1024], *field;
+    ssize_t got;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    got = fd < 0 ? -1 : read(fd, buffer, sizeof buffer - 1);
+    if (fd >= 0)
+        close(fd);
+    buffer[got > 0 ? got : 0] = 0;
+    field = strrchr(buffer, ')');
+    return field && sscanf(field + 1, " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
+                           parent, started) == 2;
+}
+
+int process_watch(uint32_t pid, uint64_t started)
+{
+    int fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    uint64_t now;
+    uint32_t parent;
+
+    /* A pid that is somebody else's by now: ours has ended. */
+    if (fd >= 0 && started && process_stat(pid, &parent, &now) && now != started) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+bool process_lives(int watch)
+{
+    struct pollfd fd = {watch, POLLIN, 0};
+
+    return watch >= 0 && poll(&fd, 1, 0) == 0;
+}
