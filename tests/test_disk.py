@@ -3,6 +3,7 @@ what is missing is said."""
 import contextlib
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from crash_help import Work, collector_of, fsck, gone, rows, until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
@@ -21,6 +23,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
     reason="mounts a filesystem")
 
 pytestmark = pytest.mark.one_python
+
+RING_FORMAT = int(re.search(r"RING_FORMAT = (\d+)", (ROOT / "src" / "ring.h").read_text())[1])
 
 CALLS = """
 import sys
@@ -291,7 +295,7 @@ def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
         (session / "4-2-3.ring").mkdir()
         os.mkfifo(session / "5-2-3.ring")
         (session / ("x" * 200 + ".ring")).write_bytes(b"x")
-        (session / "6-2-3.ring").write_bytes(struct.pack("<8s4I", b"DYNPROC", 2, 8, 1, 1) + b"\xff" * 60000)
+        (session / "6-2-3.ring").write_bytes(struct.pack("<8s4I", b"DYNPROC", RING_FORMAT, 8, 1, 1) + b"\xff" * 60000)
         (session / "strange").write_bytes(b"x")
         time.sleep(0.1)
         os.kill(work.pid, signal.SIGKILL)
