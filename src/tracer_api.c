@@ -190,9 +190,12 @@ static void thread_cleared(PyObject *capsule)
 static int watch_thread(struct tracer *t)
 {
     PyObject *dict = PyThreadState_GetDict(), *capsule = NULL; /* borrowed; owned */
-    struct shim_thread *shim = dict ? PyMem_RawCalloc(1, sizeof *shim) : NULL;
+    struct shim_thread *shim;
     int status = -1;
 
+    if (t->shim) /* a finaliser has done it: that dict was new */
+        return 0;
+    shim = dict ? PyMem_RawCalloc(1, sizeof *shim) : NULL;
     if (shim && !(capsule = PyCapsule_New(shim, NULL, thread_cleared)))
         PyMem_RawFree(shim);
     if (capsule && !PyDict_SetItemString(dict, "dyntrace", capsule)) {
@@ -334,16 +337,16 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 
 static PyObject *cache_entry_list(PyObject *module, PyObject *object)
 {
-    PyCodeObject *code = a_code(object);
+    PyObject *list = PyList_New(0); /* first: the garbage collector may run */
+    PyCodeObject *code = list ? a_code(object) : NULL;
     struct code_state *state = code ? code_state_of(code, false) : NULL;
-    PyObject *list;
 
     (void)module;
-    if (!code)
-        return NULL;
-    list = PyList_New(state ? state->count : 0);
-    for (Py_ssize_t i = 0; list && state && i < state->count; i++)
-        PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)state->entries[i]));
+    for (Py_ssize_t i = 0; state && i < state->entries.count; i++)
+        if (PyList_Append(list, (PyObject *)state->entries.at[i]))
+            break;
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
     return list;
 }
 

@@ -9,28 +9,33 @@
 #include <string.h>
 
 static struct code_state *all_states;
-static unsigned long states_compiled; /* code objects that got a number */
+static unsigned long states_made, states_compiled; /* states; code objects that got a number */
 
 /* ---- states ---- */
 
 struct code_state *code_state_make(PyCodeObject *code)
 {
+    PyObject *frame_state = PyDict_New();
     uintptr_t slot = compat_extra(code, tracer_process.extra);
-    struct code_state *state = calloc(1, sizeof *state);
+    struct code_state *state;
 
-    if (!state)
+    if (frame_state && unlikely(tracer_is_state(slot))) { /* what the garbage collector ran has made it */
+        Py_DECREF(frame_state);
+        return code_state_of(code, false);
+    }
+    state = frame_state ? calloc(1, sizeof *state) : NULL;
+    if (!state || compat_set_extra(code, tracer_process.extra, state)) {
+        free(state);
+        Py_XDECREF(frame_state);
+        PyErr_Clear();
         return NULL;
-    state->frame_state = PyDict_New();
+    }
+    state->frame_state = frame_state;
     state->references = 1;
     state->code = code;
     state->mark = slot;
     state->is_init = code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
-    if (!state->frame_state || compat_set_extra(code, tracer_process.extra, state)) {
-        PyErr_Clear();
-        Py_XDECREF(state->frame_state);
-        free(state);
-        return NULL;
-    }
+    state->serial = ++states_made;
     state->next = all_states;
     if (all_states)
         all_states->previous = state;
@@ -44,36 +49,65 @@ struct code_state *code_state_hold(struct code_state *state)
     return state;
 }
 
-/* Entries may be held by the program; they outlive their state as invalid ones. */
-static void drop_entries(struct code_state *state, const char *why)
+/* ENTRY never matches from here on. Runs nothing: entry_let_go() does what is left. */
+static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
-    struct cache_entry **entries = state->entries;
-    Py_ssize_t count = state->count;
+    if (!entry->valid)
+        return;
+    entry->valid = false;
+    entry->instead = Py_XNewRef(instead);
+    entry->invalid_reason = PyUnicode_FromString(reason);
+    decision_entry_died(entry, reason);
+}
 
-    state->entries = NULL;
-    state->count = state->room = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        entries[i]->state = NULL;
-    for (Py_ssize_t i = 0; i < count; i++) { /* may run code that looks at this state: it is empty by now */
-        cache_entry_invalidate(entries[i], why, NULL);
-        Py_DECREF(entries[i]);
+/* ENTRY, which has ended, gives up what it had of the program's. */
+static void entry_let_go(struct cache_entry *entry)
+{
+    struct cache_parts *parts = entry->parts;
+    PyObject *flat = entry->flat, *function = entry->function;
+
+    entry->parts = NULL;
+    entry->flat = entry->function = NULL;
+    if (parts && entry->torch)
+        torch_entry_unbind(entry, parts->guard);
+    Py_XDECREF(flat);
+    Py_XDECREF(function);
+    if (parts)
+        cache_parts_unpin(parts);
+}
+
+/* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds the list empty. */
+static void drop_entries(struct entry_list *list, const char *why)
+{
+    const struct entry_list dropped = *list;
+
+    *list = (struct entry_list){NULL, 0, 0};
+    for (Py_ssize_t i = 0; i < dropped.count; i++) {
+        dropped.at[i]->state = NULL;
+        if (why)
+            entry_end(dropped.at[i], why, NULL);
     }
-    free(entries);
+    for (Py_ssize_t i = 0; i < dropped.count; i++) {
+        if (why)
+            entry_let_go(dropped.at[i]);
+        Py_DECREF(dropped.at[i]);
+    }
+    free(dropped.at);
 }
 
 void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    drop_entries(state, "its code object was freed");
+    if (state->extra)
+        torch_state_gone(state->extra); /* from here on nobody finds the state */
+    drop_entries(&state->entries, "its code object was freed");
+    drop_entries(&state->precompiled, NULL);
     if (state->compiled) {
         decision_entry_died(state->compiled, "dropped: a reset, or its function was freed");
         Py_DECREF(state->compiled);
     }
-    if (state->extra)
-        torch_state_gone(state->extra);
     Py_XDECREF(state->extra);
-    Py_XDECREF(state->precompiled);
     Py_XDECREF(state->frame_state);
     free(state->regions);
     free(state);
@@ -112,14 +146,32 @@ void code_state_reset(PyCodeObject *code)
     compat_set_extra(code, tracer_process.extra, (void *)state->mark); /* there is room */
     code_state_hold(state);
     detach(state);
-    drop_entries(state, "reset");
+    drop_entries(&state->entries, "reset");
     code_state_release(state);
+}
+
+void code_state_drop_precompiled(struct code_state *state)
+{
+    drop_entries(&state->precompiled, NULL);
+}
+
+/* A state that is not newer than NEWEST. That of a code object that is being freed goes with it. */
+static struct code_state *to_reset(unsigned long newest)
+{
+    struct code_state *state = all_states;
+
+    while (state && (state->serial > newest || !Py_REFCNT(state->code)))
+        state = state->next;
+    return state;
 }
 
 void code_state_reset_all(void)
 {
-    while (all_states && all_states->code) {
-        PyCodeObject *code = (PyCodeObject *)Py_NewRef(all_states->code);
+    const unsigned long newest = states_made; /* finalisers may make others: those stay */
+    struct code_state *state;
+
+    while ((state = to_reset(newest))) {
+        PyCodeObject *code = (PyCodeObject *)Py_NewRef(state->code);
         code_state_reset(code);
         Py_DECREF(code);
     }
@@ -129,8 +181,8 @@ Py_ssize_t code_state_valid(const struct code_state *state)
 {
     Py_ssize_t valid = 0;
 
-    for (Py_ssize_t i = 0; i < state->count; i++)
-        valid += state->entries[i]->check != NULL;
+    for (Py_ssize_t i = 0; i < state->entries.count; i++)
+        valid += state->entries.at[i]->valid;
     return valid;
 }
 
@@ -223,117 +275,188 @@ static PyObject *check_of(PyObject *guard, bool torch)
     return check || PyErr_Occurred() ? check : Py_NewRef(guard);
 }
 
-struct cache_entry *cache_entry_loaded(struct code_state *state, PyObject *guard, PyObject *code, int64_t region)
+/* Room for one more. False: no memory. */
+static bool make_room(struct entry_list *list)
 {
-    struct cache_entry *entry = NULL;
-    PyObject *check;
+    const Py_ssize_t room = list->room ? list->room * 2 : 4;
+    struct cache_entry **more;
 
-    if (!PyCode_Check(code)) {
-        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
-        return NULL;
+    if (list->count < list->room)
+        return true;
+    more = realloc(list->at, (size_t)room * sizeof *more);
+    if (!more) {
+        PyErr_NoMemory();
+        return false;
     }
-    check = check_of(guard, true);
-    if (check)
-        entry = PyObject_New(struct cache_entry, &cache_entry_type);
+    list->at = more;
+    list->room = room;
+    return true;
+}
+
+/* ENTRY, owned by LIST from here on, to place AT of it. There is room. */
+static void put_in(struct entry_list *list, Py_ssize_t at, struct cache_entry *entry)
+{
+    memmove(list->at + at + 1, list->at + at, (size_t)(list->count - at) * sizeof *list->at);
+    list->at[at] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+    list->count++;
+}
+
+struct cache_entry *cache_entry_new(void)
+{
+    struct cache_parts *parts = calloc(1, sizeof *parts);
+    struct cache_entry *entry = parts ? PyObject_New(struct cache_entry, &cache_entry_type) : NULL;
+
     if (!entry) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
-        Py_XDECREF(check);
+        free(parts);
+        PyErr_NoMemory();
         return NULL;
     }
     memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
-    entry->code = Py_NewRef(code);
-    entry->guard = Py_NewRef(guard);
-    entry->check = check;
+    parts->pins = 1;
+    entry->parts = parts;
+    entry->valid = true;
+    entry->region = -1;
+    return entry;
+}
+
+void cache_parts_free(struct cache_parts *parts)
+{
+    Py_XDECREF(parts->guard);
+    Py_XDECREF(parts->check);
+    Py_XDECREF(parts->code);
+    Py_XDECREF(parts->difference);
+    Py_XDECREF(parts->view);
+    free(parts);
+}
+
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region)
+{
+    struct cache_entry *entry = NULL;
+    struct decision_birth birth = {0};
+    struct code_state *state;
+    PyObject *check;
+    int status = -1;
+
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
+        return -1;
+    }
+    check = check_of(guard, true);
+    if (!check && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
+    if (!check || !(entry = cache_entry_new())) {
+        Py_XDECREF(check);
+        return -1;
+    }
+    entry->parts->code = Py_NewRef(code);
+    entry->parts->guard = Py_NewRef(guard);
+    entry->parts->check = check;
     entry->backend = Py_NewRef(Py_None);
     entry->compile_id = PyUnicode_FromString("precompiled");
     entry->region = region;
     entry->torch = true;
-    decision_entry_born(entry, state);
-    return entry;
+    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), guard, Py_None);
+    state = code_state_of(original, true); /* nothing of the program's runs until the entry is in */
+    if (!state)
+        PyErr_NoMemory();
+    else if (make_room(&state->precompiled)) {
+        put_in(&state->precompiled, state->precompiled.count, entry);
+        decision_entry_born(&birth, entry, state);
+        status = 0;
+    }
+    decision_birth_end(&birth);
+    Py_DECREF(entry);
+    return status;
 }
 
-struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded, PyObject *backend,
-                                    PyCodeObject *original, bool torch)
+/* What GUARDED says, as an entry that is in no list. New reference; NULL with an exception. */
+static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch)
 {
-    PyObject *code = optional(guarded, "code"), *guard = NULL, *check = NULL;
-    struct cache_entry *entry = NULL;
+    struct cache_entry *entry = cache_entry_new();
+    struct cache_parts *parts = entry ? entry->parts : NULL;
 
+    if (!entry)
+        return NULL;
+    entry->torch = torch;
+    entry->backend = Py_NewRef(backend);
+    parts->code = optional(guarded, "code");
     if (!PyErr_Occurred() && !torch)
-        guard = optional(guarded, "check_fn");
-    if (!guard && !PyErr_Occurred())
-        guard = optional(guarded, "guard_manager");
+        parts->guard = optional(guarded, "check_fn");
+    if (!parts->guard && !PyErr_Occurred())
+        parts->guard = optional(guarded, "guard_manager");
     if (PyErr_Occurred())
         goto err;
-    if (!code || !PyCode_Check(code)) {
+    if (!parts->code || !PyCode_Check(parts->code)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a %s, which has no code object: "
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
         goto err;
     }
-    check = guard ? check_of(guard, torch) : NULL;
+    parts->check = parts->guard ? check_of(parts->guard, torch) : NULL;
     if (PyErr_Occurred())
         goto err;
-    if (!check || !PyCallable_Check(check)) {
+    if (!parts->check || !PyCallable_Check(parts->check)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
         goto err;
     }
-    if (!fits((PyCodeObject *)code, original))
+    if (!fits((PyCodeObject *)parts->code, original))
         goto err;
-    if (state->count == state->room) {
-        Py_ssize_t room = state->room ? state->room * 2 : 4;
-        struct cache_entry **more = realloc(state->entries, (size_t)room * sizeof *more);
-        if (!more) {
-            PyErr_NoMemory();
-            goto err;
-        }
-        state->entries = more;
-        state->room = room;
-    }
-    entry = PyObject_New(struct cache_entry, &cache_entry_type);
-    if (!entry)
-        goto err;
-    memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
-    entry->state = state;
-    entry->code = Py_NewRef(code);
-    entry->guard = Py_NewRef(guard);
-    entry->check = Py_NewRef(check);
-    entry->backend = Py_NewRef(backend);
-    entry->tree = PyObject_TypeCheck(guard, &guard_tree_type);
-    entry->torch = torch;
-    entry->region = torch ? torch_region() : -1;
+    entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
     entry->annotation = optional(guarded, "trace_annotation");
     if (!PyErr_Occurred())
         entry->compile_id = optional(guarded, "compile_id");
-    if (PyErr_Occurred()) {
-        Py_CLEAR(entry);
-        goto err;
+    if (!PyErr_Occurred())
+        return entry;
+err:
+    Py_DECREF(entry);
+    return NULL;
+}
+
+/* ENTRY joins ORIGINAL's list, and nothing runs from when that is found until it has. -1: no memory, with an exception. */
+static int join(struct cache_entry *entry, PyCodeObject *original, struct decision_birth *birth)
+{
+    struct code_state *state = code_state_of(original, true);
+
+    if (!state) {
+        PyErr_NoMemory();
+        return -1;
     }
+    if (!make_room(&state->entries))
+        return -1;
+    if (!entry->compile_id && !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1
+                                                                         : states_compiled, state->compiles)))
+        return -1;
     if (!state->number)
         state->number = ++states_compiled;
-    if (!entry->compile_id)
-        entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number - 1, state->compiles);
-    if (!entry->compile_id) {
-        Py_CLEAR(entry);
-        goto err;
-    }
     state->compiles++;
-    if (torch && torch_settings.insertion_order) {
-        state->entries[state->count] = entry;
-    } else {
-        memmove(state->entries + 1, state->entries, (size_t)state->count * sizeof *state->entries);
-        state->entries[0] = entry;
-    }
-    state->count++;
-    decision_entry_born(entry, state);
-    if ((entry->tree && guard_tree_bind(guard, entry)) || (torch && torch_entry_bind(entry))) {
+    entry->state = state;
+    entry->region = entry->torch ? torch_region() : -1;
+    put_in(&state->entries, entry->torch && torch_settings.insertion_order ? state->entries.count : 0, entry);
+    decision_entry_born(birth, entry, state);
+    return 0;
+}
+
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch)
+{
+    struct cache_entry *entry = read_guarded(original, guarded, backend, torch);
+    struct decision_birth birth;
+    struct cache_parts *parts;
+    int status;
+
+    if (!entry)
+        return NULL;
+    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), entry->parts->guard, backend);
+    status = join(entry, original, &birth);
+    parts = cache_entry_pin(entry); /* what follows may invalidate it */
+    if (!status && parts && ((entry->tree && guard_tree_bind(parts->guard, entry)) || (torch && torch_entry_bind(entry, parts)))) {
         cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
-        entry = NULL;
+        status = -1;
     }
-err:
-    Py_XDECREF(code);
-    Py_XDECREF(guard);
-    Py_XDECREF(check);
+    if (parts)
+        cache_parts_unpin(parts);
+    decision_birth_end(&birth);
+    if (status)
+        Py_CLEAR(entry);
     return entry;
 }
 
@@ -341,17 +464,17 @@ static Py_ssize_t position(const struct cache_entry *entry)
 {
     const struct code_state *state = entry->state;
 
-    for (Py_ssize_t i = 0; state && i < state->count; i++)
-        if (state->entries[i] == entry)
+    for (Py_ssize_t i = 0; state && i < state->entries.count; i++)
+        if (state->entries.at[i] == entry)
             return i;
     return -1;
 }
 
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region)
 {
-    for (Py_ssize_t i = 0; i < state->count; i++)
-        if (state->entries[i]->region == region)
-            return state->entries[i];
+    for (Py_ssize_t i = 0; i < state->entries.count; i++)
+        if (state->entries.at[i]->region == region)
+            return state->entries.at[i];
     return region >= 0 ? cache_entry_first(state, -1) : NULL;
 }
 
@@ -359,48 +482,41 @@ struct cache_entry *cache_entry_after(const struct cache_entry *entry)
 {
     const struct code_state *state = entry->state;
 
-    for (Py_ssize_t i = position(entry) + 1; i > 0 && i < state->count; i++)
-        if (state->entries[i]->region == entry->region)
-            return state->entries[i];
+    for (Py_ssize_t i = position(entry) + 1; i > 0 && i < state->entries.count; i++)
+        if (state->entries.at[i]->region == entry->region)
+            return state->entries.at[i];
     return NULL;
+}
+
+/* ENTRY, if it is in its list, from its place there TO another. */
+static void move_to(struct cache_entry *entry, Py_ssize_t to)
+{
+    const Py_ssize_t from = position(entry);
+    struct cache_entry **at = from < 0 ? NULL : entry->state->entries.at;
+
+    if (from < 0 || from == to)
+        return;
+    if (from < to)
+        memmove(at + from, at + from + 1, (size_t)(to - from) * sizeof *at);
+    else
+        memmove(at + to + 1, at + to, (size_t)(from - to) * sizeof *at);
+    at[to] = entry;
 }
 
 void cache_entry_touch(struct cache_entry *entry)
 {
-    Py_ssize_t at = entry->torch && torch_settings.insertion_order ? -1 : position(entry);
-
-    if (at > 0) {
-        memmove(entry->state->entries + 1, entry->state->entries, (size_t)at * sizeof *entry->state->entries);
-        entry->state->entries[0] = entry;
-    }
+    if (!entry->torch || !torch_settings.insertion_order)
+        move_to(entry, 0);
 }
 
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
-    Py_ssize_t at = position(entry);
-    PyObject *guard = entry->guard, *check = entry->check, *code = entry->code;
-
-    if (!check)
+    if (!entry->valid)
         return;
-    if (at >= 0) {
-        struct cache_entry **entries = entry->state->entries;
-        memmove(entries + at, entries + at + 1, (size_t)(entry->state->count - at - 1) * sizeof *entries);
-        entries[entry->state->count - 1] = entry;
-    }
-    entry->check = NULL;
-    entry->guard = Py_NewRef(instead ? instead : Py_None);
-    entry->code = Py_NewRef(Py_None);
-    entry->invalid_reason = PyUnicode_FromString(reason);
-    decision_entry_died(entry, reason);
-    if (entry->torch)
-        torch_entry_unbind(entry, guard);
-    Py_XDECREF(guard);
-    Py_XDECREF(check);
-    Py_XDECREF(code);
-    Py_CLEAR(entry->difference);
-    Py_CLEAR(entry->view);
-    Py_CLEAR(entry->flat);
-    Py_CLEAR(entry->function);
+    if (entry->state)
+        move_to(entry, entry->state->entries.count - 1);
+    entry_end(entry, reason, instead);
+    entry_let_go(entry);
 }
 
 /* ---- the entry as Python sees it ---- */
@@ -409,13 +525,11 @@ static void entry_free(PyObject *self)
 {
     struct cache_entry *e = (struct cache_entry *)self;
 
-    Py_XDECREF(e->guard);
-    Py_XDECREF(e->check);
-    Py_XDECREF(e->code);
+    if (e->parts)
+        cache_parts_unpin(e->parts);
+    Py_XDECREF(e->instead);
     Py_XDECREF(e->flat);
     Py_XDECREF(e->function);
-    Py_XDECREF(e->difference);
-    Py_XDECREF(e->view);
     Py_XDECREF(e->backend);
     Py_XDECREF(e->compile_id);
     Py_XDECREF(e->annotation);
@@ -424,19 +538,20 @@ static void entry_free(PyObject *self)
     PyObject_Free(self);
 }
 
-#define FIELD(name, field)                                                          \
+#define FIELD(name, value)                                                           \
     static PyObject *entry_##name(PyObject *self, void *context)                    \
     {                                                                               \
+        const struct cache_entry *e = (struct cache_entry *)self;                   \
+        PyObject *found = value;                                                    \
         (void)context;                                                              \
-        PyObject *value = ((struct cache_entry *)self)->field;                      \
-        return Py_NewRef(value ? value : Py_None);                                  \
+        return Py_NewRef(found ? found : Py_None);                                  \
     }
-FIELD(code, code)
-FIELD(guard, guard)
-FIELD(backend, backend)
-FIELD(compile_id, compile_id)
-FIELD(annotation, annotation)
-FIELD(invalid_reason, invalid_reason)
+FIELD(code, e->valid ? e->parts->code : NULL)
+FIELD(guard, e->valid ? e->parts->guard : e->instead)
+FIELD(backend, e->backend)
+FIELD(compile_id, e->compile_id)
+FIELD(annotation, e->annotation)
+FIELD(invalid_reason, e->invalid_reason)
 #undef FIELD
 
 static PyObject *entry_next(PyObject *self, void *context)
@@ -450,7 +565,7 @@ static PyObject *entry_next(PyObject *self, void *context)
 static PyObject *entry_valid(PyObject *self, void *context)
 {
     (void)context;
-    return PyBool_FromLong(((struct cache_entry *)self)->check != NULL);
+    return PyBool_FromLong(((struct cache_entry *)self)->valid);
 }
 
 static PyObject *entry_hits(PyObject *self, void *context)
@@ -477,21 +592,22 @@ static PyObject *entry_region(PyObject *self, void *context)
 
 static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
 {
-    struct cache_entry *e = (struct cache_entry *)self;
-    PyObject *check = e->torch && e->check ? torch_check_of(e->guard, "diff_guard_root") : NULL;
+    struct cache_parts *parts = ((struct cache_entry *)self)->torch ? cache_entry_pin((struct cache_entry *)self) : NULL;
+    PyObject *check = parts ? torch_check_of(parts->guard, "diff_guard_root") : NULL;
 
     (void)ignored;
-    if (PyErr_Occurred())
-        return NULL;
-    Py_XSETREF(e->difference, check);
-    Py_RETURN_NONE;
+    if (parts && !PyErr_Occurred())
+        Py_XSETREF(parts->difference, check);
+    if (parts)
+        cache_parts_unpin(parts);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *entry_repr(PyObject *self)
 {
     struct cache_entry *e = (struct cache_entry *)self;
 
-    return PyUnicode_FromFormat("<CacheEntry %S%s, %lu hits>", e->compile_id, e->check ? "" : " (invalid)", e->hits);
+    return PyUnicode_FromFormat("<CacheEntry %S%s, %lu hits>", e->compile_id, e->valid ? "" : " (invalid)", e->hits);
 }
 
 static PyGetSetDef entry_fields[] = {

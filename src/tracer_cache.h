@@ -8,9 +8,36 @@
  *     slot -> code_state { mark, action, frame_state,
  *                          entries: [0] most recent hit, ... , invalid ones last }
  *
- * A state is referenced by the slot and by every decision that is under way, so
- * that reset_code() or the death of the code object from within a guard or a
- * callback leaves them something to finish with. */
+ * THE RULE of every file that includes this one:
+ *
+ *     After code of the program may have run, nothing read before is believed.
+ *
+ * What may run the program's code:
+ *
+ *     guards, callbacks, hooks; __eq__, __hash__, __bool__, __index__, __str__, __repr__, buffers; attributes of an
+ *       answer, a backend, a value; audit hooks
+ *     Py_DECREF and Py_CLEAR of anything, PyErr_Clear, an exception that takes another's place: finalisers and
+ *       callbacks of weak references
+ *     whatever the garbage collector tracks being made (dict, list, tuple, function, bound method, exception, frame
+ *       object): on 3.11 the collector runs there and then; on 3.12 and later wherever signals are looked at
+ *     PyErr_CheckSignals, which PyObject_Repr and PyObject_Str begin with: signal handlers
+ *     a lookup in a dict whose keys need not all be exact strings
+ *     letting the GIL go, as a wait for room in the ring may (record_enter, record_exit): other threads
+ *
+ * It may reset this state or all, invalidate or add entries, replace callbacks and hooks, drop the last reference to
+ * whatever is not held, and give the code object other code's place. What does not run any: strings, bytes, ints and
+ * objects that the collector does not track being made, memory, tracer_fact().
+ *
+ * So it is kept:
+ *
+ *     An answer is read to its end into values that are owned; then the cache changes in one stretch that calls nothing
+ *       of the above, which begins with finding the state and making room (cache_entry_add).
+ *     What an entry checks and runs is its `parts`. Who uses them pins them (cache_entry_pin): they are then whole until
+ *       they are unpinned, whatever becomes of the entry. Whether it may still run is asked anew (`valid`).
+ *     What goes is unlinked first, all of it, and dropped when everything is as it will stay.
+ *     A state is referenced by the slot and by every decision that is under way, so that reset_code() or the death of
+ *       the code object leaves them something to finish with; `code` is NULL from then on, and what comes after belongs
+ *       to the state that the code has then (state_now() in tracer_decide.c). */
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
@@ -27,14 +54,27 @@ enum outcome {
 
 struct code_state;
 
+/* What an entry checks and runs: whole for as long as somebody has it pinned, as the entry has while it is valid. */
+struct cache_parts {
+    unsigned pins;
+    PyObject *guard;            /* owned: check(f_locals) -> bool */
+    PyObject *check;            /* owned: what is called, `guard` or its bound check method */
+    PyObject *code;             /* owned */
+    PyObject *difference;       /* owned: torch's check of only what tells its entries apart, or NULL */
+    PyObject *view;             /* owned: what the bridge knows of torch's guards, or NULL */
+};
+
 /* dyntrace.types.CacheEntry: compiled code and the guards under which it fits. */
 struct cache_entry {
     PyObject_HEAD
     struct code_state *state;   /* borrowed; NULL once dropped from its code's list */
-    PyObject *guard;            /* owned: check(f_locals) -> bool; None once invalid */
-    PyObject *check;            /* owned: what is called, `guard` or its bound check method; NULL once invalid */
-    PyObject *code;             /* owned; None once invalid */
-    PyObject *flat;             /* owned: `code` with every argument positional; NULL: not made yet */
+    struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
+    bool valid;                 /* may match; once false, false for good */
+    bool tree;                  /* its guard is a GuardTree: checked without a call */
+    bool torch;                 /* its guard is torch's, which knows its entry and its state */
+    bool dead;                  /* its death is told */
+    PyObject *instead;          /* owned: what an invalid one shows as its guard, or NULL */
+    PyObject *flat;             /* owned: the code with every argument positional; NULL: not made yet */
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
     unsigned running;           /* calls of `function` under way */
     PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
@@ -47,11 +87,6 @@ struct cache_entry {
     uint32_t guards;            /* leaves of the tree; 1 for any other callable */
     uint32_t moves;             /* changes of its guards' order that are told */
     int64_t region;             /* torch: entries of different regions do not see each other; -1: the common one */
-    PyObject *difference;       /* owned: torch's check of only what tells its entries apart, or NULL */
-    PyObject *view;             /* owned: what the bridge knows of torch's guards, or NULL */
-    bool tree;                  /* `guard` is a GuardTree: checked without a call */
-    bool torch;                 /* `guard` is torch's, which knows its entry and its state */
-    bool dead;                  /* its death is told */
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
@@ -66,15 +101,20 @@ struct region_actions {
     struct code_actions actions;
 };
 
+/* Entries in the order tried. */
+struct entry_list {
+    struct cache_entry **at;    /* owned, and so is each */
+    Py_ssize_t count, room;
+};
+
 struct code_state {
     uintptr_t mark;             /* first: tracer_mark_in(). As in tracer.h; 0: the recorder has not seen the code */
     unsigned references;
     PyCodeObject *code;         /* borrowed; NULL once the code object is gone or was reset */
-    struct cache_entry **entries; /* owned references */
-    Py_ssize_t count, room;
+    unsigned long serial;       /* each state has a higher one than those before it */
+    struct entry_list entries, precompiled; /* precompiled: torch's that were loaded, tried before the others */
     PyObject *frame_state;      /* owned dict: the callback's own notes */
     struct code_actions actions;
-    PyObject *precompiled;      /* owned list: torch's entries that were loaded, tried before the others; or NULL */
     PyObject *extra;            /* owned: this state as torch's Python code sees it, or NULL */
     struct region_actions *regions; /* owned: torch's regions that have actions of their own */
     unsigned region_count;
@@ -88,7 +128,7 @@ struct code_state {
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
 struct code_state *code_state_make(PyCodeObject *code);
-/* The state of CODE; MAKE it if there is none. Borrowed. NULL: none, or no memory. */
+/* The state of CODE; MAKE it if there is none, which may run anything. Borrowed. NULL: none, or no memory. */
 static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 {
     uintptr_t slot = compat_extra(code, tracer_process.extra);
@@ -100,18 +140,35 @@ void code_state_release(struct code_state *state);
 /* Forget what is known of CODE; its entries die. */
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
+/* torch: what was loaded for STATE's code goes. */
+void code_state_drop_precompiled(struct code_state *state);
 /* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */
 void code_state_free(void *slot);
 
-/* A new entry in front of STATE's list, from a GuardedCode. Borrowed. NULL: an
- * exception is set, which says what is wrong with it. TORCH: its guard is torch's. */
-struct cache_entry *cache_entry_add(struct code_state *state, PyObject *guarded, PyObject *backend,
-                                    PyCodeObject *original, bool torch);
-/* torch: an entry that was compiled elsewhere, for its owner's list. New reference; NULL with an exception. */
-struct cache_entry *cache_entry_loaded(struct code_state *state, PyObject *guard, PyObject *code, int64_t region);
-/* The guarded object died, or somebody asked: the entry never matches again.
- * INSTEAD is what it then shows as its guard. */
+/* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL: an exception is set, which says
+ * what is wrong with it. TORCH: its guard is torch's. */
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch);
+/* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an exception. */
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region);
+/* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory. */
+struct cache_entry *cache_entry_new(void);
+/* The guarded object died, or somebody asked: the entry never matches again. INSTEAD is what it then shows as its guard.
+ * Only what follows once it is invalid runs anything; the caller holds the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
+void cache_parts_free(struct cache_parts *parts);
+/* What ENTRY checks and runs, until it is unpinned; NULL: the entry is invalid. */
+static inline struct cache_parts *cache_entry_pin(const struct cache_entry *entry)
+{
+    if (unlikely(!entry->valid))
+        return NULL;
+    entry->parts->pins++;
+    return entry->parts;
+}
+static inline void cache_parts_unpin(struct cache_parts *parts)
+{
+    if (unlikely(!--parts->pins))
+        cache_parts_free(parts);
+}
 /* A hit: to the front of the list. */
 void cache_entry_touch(struct cache_entry *entry);
 /* Entries that can still match. */
@@ -163,18 +220,31 @@ void decision_observed(struct decision *d, struct tracer *t, enum outcome outcom
 /* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_observed() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* A check of torch's guards has just failed: which one. */
-struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_frame *frame, PyObject *locals);
+/* A check of torch's guards, those of PARTS, has just failed: which one. */
+struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                           PyObject *locals);
 /* What is done with calls of STATE's code has changed, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason);
-void decision_entry_born(struct cache_entry *entry, struct code_state *state);
-/* ENTRY's guards are tried in another order from now on. */
-void decision_entry_order(struct cache_entry *entry, uint64_t clock);
+/* What the trace will say of an entry, as far as the program's code may run while it is found out. */
+struct decision_birth {
+    bool on;                    /* it is recorded */
+    PyObject *leaves;           /* owned tuple of (kind, source, expression[, user's code]); or NULL, no memory */
+    char label[64], backend[256];
+    size_t label_bytes, backend_bytes;
+};
+/* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
+ * made from; fills its parts' view. */
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
+/* ENTRY is there now, in STATE's list: tell it. Runs nothing. decision_birth_end lets go of B. */
+void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state);
+void decision_birth_end(struct decision_birth *b);
+/* The guards of ENTRY, those of TREE, are tried in another order from now on. Runs nothing, nor does the next. */
+void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
-/* tracer_replace.c: run ENTRY's code in place of FRAME, which has not started,
- * and dispose of FRAME. */
-PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry);
+/* tracer_replace.c: run CODE, ENTRY's, in place of FRAME, which has not started,
+ * and dispose of FRAME. The caller holds both. */
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code);
 /* FRAME is the one that runs in its place: about to start. */
 void replace_begin(struct tracer *t, compat_frame *frame);
 

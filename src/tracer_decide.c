@@ -66,13 +66,12 @@ err:
 
 PyObject *shim_backend_of(PyObject *callback)
 {
-    static PyObject *names[3];
+    static PyObject *names[2];
     PyObject *at = Py_NewRef(callback);
 
     if (!names[0]) {
         names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
         names[1] = PyUnicode_InternFromString("_torchdynamo_orig_callable");
-        names[2] = PyUnicode_InternFromString("backend");
     }
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
@@ -106,87 +105,88 @@ static PyObject *locals_of(compat_frame *frame, PyObject **locals)
     return *locals;
 }
 
-/* Do ENTRY's guards hold? A tree is checked on the frame itself. */
-static struct guard_outcome check_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals)
+/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. */
+static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                        PyObject **locals)
 {
     struct guard_outcome outcome = {GUARD_ERROR, 1, 0};
     PyObject *check, *result = NULL;
 
-    if (entry->tree) {
-        PyObject *guard = Py_NewRef(entry->guard);
-        outcome = guard_tree_check(guard, &(struct guard_values){.frame = frame});
-        Py_DECREF(guard);
-        return outcome;
-    }
-    check = entry->torch && torch_settings.skip_guards_unsafe ? entry->difference : entry->check;
+    if (entry->tree)
+        return guard_tree_check(parts->guard, &(struct guard_values){.frame = frame});
+    check = entry->torch && torch_settings.skip_guards_unsafe ? parts->difference : parts->check;
     if (!check) /* no guards that tell entries apart yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
     Py_INCREF(check);
     if (locals_of(frame, locals))
         result = PyObject_CallOneArg(check, *locals);
     Py_DECREF(check);
-    if (result && !PyBool_Check(result))
+    if (result && !PyBool_Check(result)) {
+        PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
-                     compat_code(frame)->co_qualname, Py_TYPE(result)->tp_name);
-    else if (result)
+                     compat_code(frame)->co_qualname, ((PyTypeObject *)type)->tp_name);
+        Py_DECREF(type);
+    } else if (result) {
         outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
                                          result == Py_True ? UINT32_MAX : 0};
+    }
     Py_XDECREF(result);
     return outcome;
 }
 
 /* HOOK(guard, code, f_locals, index, last), with the pending exception kept. */
-static void tell_hook(PyObject *hook, struct cache_entry *entry, PyObject *code, compat_frame *frame, PyObject **locals,
+static void tell_hook(PyObject *hook, PyObject *guard, PyObject *code, compat_frame *frame, PyObject **locals,
                       Py_ssize_t index, bool last)
 {
     PyObject *type, *value, *traceback, *result;
 
     if (!hook)
         return;
+    Py_INCREF(hook); /* it may put another in its place */
     PyErr_Fetch(&type, &value, &traceback);
-    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", entry->guard, code, *locals, index, last ? Py_True : Py_False) : NULL;
+    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", guard, code, *locals, index, last ? Py_True : Py_False) : NULL;
     if (!result)
         PyErr_WriteUnraisable(hook);
     Py_XDECREF(result);
     PyErr_Restore(type, value, traceback);
+    Py_DECREF(hook);
 }
 
-/* One entry: does it fit? 1: yes, and *FOUND is a new reference to it. 0: no. -1: its
+/* One entry, which the caller holds: does it fit? 1: yes, and *FOUND is a new reference to it. 0: no. -1: its
  * guard raised, or gave something that is not a bool. */
 static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals, struct decision *d, Py_ssize_t index,
                      bool last, struct cache_entry **found)
 {
-    struct guard_outcome outcome;
+    struct cache_parts *parts = cache_entry_pin(entry);
     uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0, ticks;
-    PyObject *code = Py_NewRef(entry->torch ? entry->code : (PyObject *)compat_code(frame));
+    struct guard_outcome outcome;
     int result = 0;
 
-    /* Guards are the program's code: they may reset the cache under us. */
-    Py_INCREF(entry);
-    outcome = check_entry(entry, frame, locals);
+    if (!parts) /* by what was looked at before it */
+        return 0;
+    outcome = check_entry(entry, parts, frame, locals);
     ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
     if (entry->torch && d->on && outcome.result == GUARD_FAIL) {
         began = tracer_now(tracer_process.monotonic);
-        outcome = decision_torch_failed(entry, frame, *locals);
+        outcome = decision_torch_failed(entry, parts, frame, *locals);
         d->ours += tracer_now(tracer_process.monotonic) - began;
     }
     decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
                  outcome.guards_run, outcome.failed, ticks);
-    if (d->on && entry->tree && guard_tree_moves(entry->guard) != entry->moves)
-        decision_entry_order(entry, tracer_now(tracer_process.monotonic));
-    if (outcome.result == GUARD_PASS && entry->check) {
+    if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
+        decision_entry_order(entry, parts->guard, tracer_now(tracer_process.monotonic));
+    if (outcome.result == GUARD_PASS && entry->valid) {
         cache_entry_touch(entry);
-        *found = entry;
+        *found = (struct cache_entry *)Py_NewRef((PyObject *)entry);
         result = 1;
         goto done;
     }
     if (outcome.result == GUARD_ERROR || !entry->torch)
-        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, entry, code,
-                  frame, locals, index, last);
-    Py_DECREF(entry);
+        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, parts->guard,
+                  entry->torch ? parts->code : (PyObject *)compat_code(frame), frame, locals, index, last);
     result = outcome.result == GUARD_ERROR ? -1 : 0;
 done:
-    Py_DECREF(code);
+    cache_parts_unpin(parts);
     return result;
 }
 
@@ -196,30 +196,29 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
                    struct decision *d, struct cache_entry **found)
 {
     struct cache_entry *small[ENTRIES_ON_STACK], **entries = small;
-    Py_ssize_t count = state->count;
+    const Py_ssize_t loaded = state->precompiled.count, count = loaded + state->entries.count;
     int status = 0;
 
     *found = NULL;
-    for (Py_ssize_t i = 0; state->precompiled && i < PyList_GET_SIZE(state->precompiled) && !status; i++) {
-        struct cache_entry *entry = (struct cache_entry *)PyList_GET_ITEM(state->precompiled, i);
-        if (entry->region < 0 || entry->region == region)
-            status = try_entry(entry, frame, locals, d, i, false, found);
-    }
-    /* Guards may let other threads run, which move entries about: each is asked once, in the order of now. */
+    /* Guards may change the lists: each entry is asked once, in the order of now. */
     if (count > ENTRIES_ON_STACK && !(entries = PyMem_Malloc((size_t)count * sizeof *entries))) {
         PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
-        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->entries[i]);
+        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)(i < loaded ? state->precompiled.at[i]
+                                                                             : state->entries.at[i - loaded]));
+    for (Py_ssize_t i = 0; i < loaded && !status; i++)
+        if (entries[i]->region < 0 || entries[i]->region == region)
+            status = try_entry(entries[i], frame, locals, d, i, false, found);
     /* A region's own entries come before the common ones. */
     for (int common = region < 0; common < 2 && !status; common++)
-        for (Py_ssize_t i = 0; i < count && !status; i++) {
+        for (Py_ssize_t i = loaded; i < count && !status; i++) {
             struct cache_entry *entry = entries[i];
-            if (!entry->check || entry->region != (common ? -1 : region))
+            if (!entry->valid || entry->region != (common ? -1 : region))
                 continue;
             if (shim_same_backend(entry->backend, backend))
-                status = try_entry(entry, frame, locals, d, i, i + 1 == count, found);
+                status = try_entry(entry, frame, locals, d, i - loaded, i + 1 == count, found);
             else
                 decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
         }
@@ -301,12 +300,13 @@ static int ask(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObj
                bool torch, int64_t region, const struct decision *d, struct answer *answer)
 {
     PyObject *view = shim_frame_open(frame, locals, torch), *result = NULL;
-    PyObject *first = (PyObject *)cache_entry_first(state, region);
     struct torch_asking asking;
+    PyObject *first;
     int status = -1;
 
     if (!view)
         return -1;
+    first = (PyObject *)cache_entry_first(state, region);
     first = Py_NewRef(first ? first : Py_None);
     if (!torch || torch_ask_begin(&asking, ts, d->on ? d->compile : 0, (PyObject *)compat_code(frame)) == 0)
         result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
@@ -354,14 +354,15 @@ static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame 
     return result;
 }
 
-static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+/* Run CODE, that of ENTRY; the caller holds both. */
+static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code,
                            PyObject *callback, PyObject *under)
 {
     const bool torch = t->torch;
     struct torch_run run;
     PyObject *result;
 
-    if (torch && torch_run_begin(&run, entry, &under)) {
+    if (torch && torch_run_begin(&run, entry, code, &under)) {
         torch_run_end(&run);
         compat_dispose(ts, frame);
         return NULL;
@@ -369,8 +370,8 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
     entry->hits++;
     if (t->callback != under)
         set_callback(t, under);
-    result = entry->code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
-                                                           : replace_frame(t, ts, frame, entry);
+    result = code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
+                                                    : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
         set_callback(t, callback);
     if (torch)
@@ -378,9 +379,29 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
     return result;
 }
 
-/* Tell the trace, once, that calls of STATE's code are not compiled any more. */
-static void tell_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
+/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset if it has no code, and
+ * then what the caller holds becomes the other. NULL: no memory. */
+static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
+    struct code_state *now;
+
+    while (unlikely(!state->code)) {
+        now = code_state_of(code, true);
+        if (now)
+            code_state_hold(now);
+        code_state_release(state);
+        if (!now)
+            return NULL;
+        state = now;
+    }
+    return state;
+}
+
+/* Tell the trace, once, that calls of STATE's code are not compiled any more. */
+static void tell_actions(struct code_state *state, int64_t region, PyObject *reason)
+{
+    struct code_actions actions = code_state_actions(state, region);
+
     if (!tracer_process.recording || (state->mark & (CODE_SEEN | CODE_SKIP)) != CODE_SEEN) /* the trace has not this code */
         return;
     if (actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
@@ -393,6 +414,8 @@ static void tell_actions(struct code_state *state, int64_t region, struct code_a
 /* What happens when no entry fits and nobody may be asked; OUTCOME_COMPILED: somebody may. */
 static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback, bool torch)
 {
+    if (actions->own == ACTION_SKIP) /* a guard has said so */
+        return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
     if (!torch && ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
@@ -407,7 +430,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     const int64_t region = torch ? t->region : -1;
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
-    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL, *range = NULL;
+    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL, *range = NULL, *compiled = NULL;
     struct cache_entry *entry = NULL;
     struct code_actions actions;
     struct answer answer = {0};
@@ -425,7 +448,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (actions.own == ACTION_SKIP) {
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
-        tell_actions(state, region, actions, NULL);
+        tell_actions(state, region, NULL);
         result = run_original(t, ts, frame, callback, under);
         code_state_release(state);
         return result;
@@ -461,6 +484,10 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
+    if (callback != Py_False && !(state = state_now(state, code)))
+        goto no_memory;
+    actions = code_state_actions(state, region);
+    under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, torch);
     if (outcome != OUTCOME_COMPILED)
         goto run;
@@ -470,30 +497,22 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_answer(&decision, state, NULL, outcome);
         goto err;
     }
-    if (!state->code) { /* reset by a guard or the callback: the answer is for a new state */
-        code_state_release(state);
-        state = code_state_of(code, true);
-        if (!state) {
-            PyErr_NoMemory();
-            goto err;
-        }
-        code_state_hold(state);
-    }
     if (actions.callees == ACTION_DEFAULT)
         under = callback_under(callback, answer.recursive_action);
-    entry = answer.guarded ? cache_entry_add(state, answer.guarded, backend, code, torch) : NULL;
-    Py_XINCREF(entry);
+    entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, torch) : NULL;
+    if (!(state = state_now(state, code)))
+        goto no_memory;
     outcome = entry ? OUTCOME_COMPILED : answer.guarded ? OUTCOME_CALLBACK_ERROR : OUTCOME_DECLINED;
     if (torch && outcome == OUTCOME_DECLINED && answer.action == ACTION_RUN_ONLY)
         outcome = OUTCOME_LIMIT;
     decision_answer(&decision, state, entry, outcome);
     if (answer.for_code) {
-        actions = (struct code_actions){.own = answer.action, .callees = answer.recursive_action, .limited = outcome == OUTCOME_LIMIT};
-        if (!code_state_act(state, region, actions)) {
-            PyErr_NoMemory();
-            goto err;
-        }
-        tell_actions(state, region, actions, answer.reason);
+        if (!(state = state_now(state, code)))
+            goto no_memory;
+        if (!code_state_act(state, region, (struct code_actions){.own = answer.action, .callees = answer.recursive_action,
+                                                                 .limited = outcome == OUTCOME_LIMIT}))
+            goto no_memory;
+        tell_actions(state, region, answer.reason);
     }
     if (outcome == OUTCOME_CALLBACK_ERROR)
         goto err;
@@ -502,10 +521,12 @@ run:
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);
     Py_CLEAR(locals); /* what the frame drops must die when it does */
-    if (entry && !PyCode_Check(entry->code)) /* a finaliser has just invalidated it */
-        Py_CLEAR(entry);
-    result = entry ? run_entry(t, ts, frame, entry, callback, under) : run_original(t, ts, frame, callback, under);
+    if (entry && entry->valid) /* nothing has just invalidated it */
+        compiled = Py_NewRef(entry->parts->code);
+    result = compiled ? run_entry(t, ts, frame, entry, compiled, callback, under) : run_original(t, ts, frame, callback, under);
     goto done;
+no_memory:
+    PyErr_NoMemory();
 err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
@@ -513,6 +534,7 @@ err:
         shim_set_active(t, false);
     compat_dispose(ts, frame);
 done:
+    Py_XDECREF(compiled);
     Py_XDECREF(entry);
     Py_XDECREF(backend);
     Py_XDECREF(answer.guarded);
@@ -528,7 +550,7 @@ static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
 
-    return state && state->count;
+    return state && state->entries.count;
 }
 
 /* Will a call of CODE be looked up, with the callback that the thread has? */
@@ -576,8 +598,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    callback = t->callback;
-    asks = callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
+    asks = t->callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
     if (tracer_process.recording) {
         mark = record_mark(frame);
         if (!(mark & CODE_SKIP) && (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame)))))
@@ -585,7 +606,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
                                    throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
                                    tracer_process.session->max_depth != 0);
     }
-    if (!asks) {
+    callback = t->callback;
+    if (!asks || !callback) {
         if (entered && !callback && has_entries(compat_code(frame)))
             decision_outcome(t, OUTCOME_DISABLED);
         result = record_evaluate(t, ts, frame, throwflag);

@@ -79,13 +79,17 @@ static void text_value(struct text *t, PyObject *value)
     PyObject *repr = NULL;
 
     if (torch_settings.describe && torch_settings.tensor && PyType_Check(torch_settings.tensor) &&
-        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor) &&
-        (repr = PyObject_CallOneArg(torch_settings.describe, value))) {
-        text_unicode(t, repr, 200);
-        Py_DECREF(repr);
-        return;
+        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor)) {
+        PyObject *describe = Py_NewRef(torch_settings.describe);
+        repr = PyObject_CallOneArg(describe, value);
+        Py_DECREF(describe);
+        if (repr) {
+            text_unicode(t, repr, 200);
+            Py_DECREF(repr);
+            return;
+        }
+        PyErr_Clear();
     }
-    PyErr_Clear();
     text_type(t, value);
     if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
                   (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
@@ -116,9 +120,9 @@ static void text_value(struct text *t, PyObject *value)
 
 /* ---- facts ---- */
 
-static bool recorded(const struct code_state *state)
+static bool recorded(uintptr_t mark)
 {
-    return P.recording && !(tracer_thread && tracer_thread->quiet) && (state->mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
+    return P.recording && !(tracer_thread && tracer_thread->quiet) && (mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
 }
 
 /* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str, and so is STACK, the user's code that it is for, or NULL. */
@@ -136,29 +140,42 @@ static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyOb
     tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
 }
 
-/* The leaves of a guard manager of torch's, as the bridge tells them: a new list of
- * (kind, source, expression, stack), or NULL. */
-static PyObject *torch_leaves(struct cache_entry *entry)
+/* The leaves of torch's guard manager GUARD, as the bridge tells them: a new tuple of
+ * (kind, source, expression, stack), or NULL. What the bridge then knows of it goes to *VIEW. */
+static PyObject *torch_leaves(PyObject *guard, PyObject **view)
 {
+    PyObject *guards = Py_XNewRef(torch_settings.guards), *rows = NULL;
     struct torch_quiet quiet;
-    PyObject *rows = NULL;
 
-    if (!torch_settings.guards)
+    if (!guards)
         return NULL;
     torch_quiet_begin(&quiet);
-    entry->view = PyObject_CallOneArg(torch_settings.guards, entry->guard);
-    if (entry->view)
-        rows = tracer_attribute(entry->view, "rows");
-    for (Py_ssize_t i = 0; rows && i < (PyList_Check(rows) ? PyList_GET_SIZE(rows) : 1); i++)
-        if (!PyList_Check(rows) || !PyTuple_Check(PyList_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyList_GET_ITEM(rows, i)) < 4)
+    *view = PyObject_CallOneArg(guards, guard);
+    if (*view)
+        rows = tracer_attribute(*view, "rows");
+    if (rows)
+        Py_SETREF(rows, PyList_AsTuple(rows));
+    for (Py_ssize_t i = 0; rows && i < PyTuple_GET_SIZE(rows); i++)
+        if (!PyTuple_Check(PyTuple_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) < 4) {
             Py_CLEAR(rows);
+            break;
+        }
     if (!rows)
         torch_bridge_failed("an entry's guards");
     torch_quiet_end(&quiet);
+    Py_DECREF(guards);
     return rows;
 }
 
-struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_frame *frame, PyObject *locals)
+/* The order that is told: a list of ordinals, in JSON. Nothing if it is too long. */
+static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
+{
+    if (words->used < TEXT_MAX)
+        tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, words->bytes, words->used, "", 0);
+}
+
+struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                           PyObject *locals)
 {
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
     struct torch_quiet quiet;
@@ -166,18 +183,18 @@ struct guard_outcome decision_torch_failed(struct cache_entry *entry, compat_fra
     struct text text = {.used = 0};
     long failed, run;
 
-    if (!entry->view || !locals || entry->id == ENTRY_UNRECORDED)
+    if (!parts->view || !locals || entry->id == ENTRY_UNRECORDED)
         return outcome;
     torch_quiet_begin(&quiet);
-    told = tracer_call(entry->view, "failing", locals, frame->f_globals, NULL);
+    told = tracer_call(parts->view, "failing", locals, frame->f_globals, NULL);
     if (told && PyArg_ParseTuple(told, "llO", &failed, &run, &order)) {
         if (failed >= 0 && failed < (long)entry->guards)
             outcome.failed = (uint32_t)failed;
         outcome.guards_run = run > 0 ? (uint32_t)run : 0;
         words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
-        if (words && PyUnicode_GET_LENGTH(words) < TEXT_MAX) {
+        if (words) {
             text_unicode(&text, words, TEXT_MAX);
-            tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){tracer_now(P.monotonic)}, text.bytes, text.used, "", 0);
+            order_fact(entry, &text, tracer_now(P.monotonic));
         }
         Py_XDECREF(words);
     } else {
@@ -192,7 +209,7 @@ void decision_actions(struct code_state *state, int64_t region, struct code_acti
 {
     struct text words = {.used = 0};
 
-    if (!recorded(state))
+    if (!recorded(state->mark))
         return;
     if (values_kept() == SESSION_VALUES_ALL)
         text_unicode(&words, reason, 1000);
@@ -214,112 +231,137 @@ static void text_label(struct text *t, const struct cache_entry *entry, const st
     PyErr_Clear();
 }
 
-/* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
-static void text_backend(struct text *t, const struct cache_entry *entry)
+/* OBJECT's attribute NAME, if it is a str; or NULL. */
+static PyObject *name_in(PyObject *object, const char *name)
 {
-    const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *name = NULL, *function;
+    PyObject *value = tracer_attribute(object, name);
 
-    if (whole) {
-        name = tracer_attribute(entry->backend, entry->torch ? "compiler_name" : "__qualname__");
-        if (!name || !PyUnicode_Check(name))
-            Py_XSETREF(name, tracer_attribute(entry->backend, "__qualname__"));
-    }
-    if (entry->torch && (!name || !PyUnicode_Check(name))) {
-        function = tracer_attribute(entry->backend, "compiler_fn");
-        Py_XSETREF(name, !function ? NULL : whole ? tracer_attribute(function, "__qualname__") : values_name(function));
-        Py_XDECREF(function);
-    }
-    if (!whole && !name)
-        name = values_name(entry->backend);
+    if (value && !PyUnicode_Check(value))
+        Py_CLEAR(value);
     PyErr_Clear();
-    if (name && PyUnicode_Check(name))
-        text_unicode(t, name, 256);
-    else
-        text_type(t, entry->backend);
-    Py_XDECREF(name);
+    return value;
 }
 
-void decision_entry_born(struct cache_entry *entry, struct code_state *state)
+/* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
+static PyObject *backend_name(PyObject *backend, bool torch)
 {
-    struct text label = {.used = 0}, backend = {.used = 0};
-    PyObject *leaves = NULL;
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
+    PyObject *name = torch && whole ? name_in(backend, "compiler_name") : NULL, *function;
 
-    entry->id = ENTRY_UNRECORDED;
-    entry->guards = 1;
-    if (entry->torch && recorded(state))
-        leaves = torch_leaves(entry);
-    else if (entry->tree)
-        leaves = guard_tree_list(entry->guard, values_kept());
+    if (!name && whole)
+        name = name_in(backend, "__qualname__");
+    if (!name && torch && (function = tracer_attribute(backend, "compiler_fn"))) {
+        name = whole ? name_in(function, "__qualname__") : values_name(function);
+        Py_DECREF(function);
+    }
+    if (!name && !whole)
+        name = values_name(backend);
     PyErr_Clear();
-    if (leaves)
-        entry->guards = (uint32_t)PyList_GET_SIZE(leaves);
-    if (!recorded(state))
-        goto done;
+    return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
+}
+
+/* VALUE's text, at most ROOM bytes of it, to BYTES; how many. */
+static size_t take_text(PyObject *value, char *bytes, size_t room)
+{
+    struct text text = {.used = 0};
+
+    text_unicode(&text, value, room);
+    memcpy(bytes, text.bytes, text.used);
+    return text.used;
+}
+
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
+{
+    PyObject *text;
+
+    *b = (struct decision_birth){.on = recorded(mark)};
+    entry->id = ENTRY_UNRECORDED;
+    entry->guards = entry->tree ? guard_tree_count(guard) : 1;
+    if (!b->on)
+        return;
+    b->leaves = entry->torch ? torch_leaves(guard, &entry->parts->view) : entry->tree ? guard_tree_list(guard, values_kept()) : NULL;
+    PyErr_Clear();
+    if (b->leaves && PyList_Check(b->leaves))
+        Py_SETREF(b->leaves, PyList_AsTuple(b->leaves));
+    if (b->leaves)
+        entry->guards = (uint32_t)PyTuple_GET_SIZE(b->leaves);
+    else if ((text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name)))
+        b->leaves = Py_BuildValue("((ssN))", "LAMBDA", "", text);
+    if (entry->compile_id && (entry->torch || values_kept() == SESSION_VALUES_ALL) && (text = PyObject_Str(entry->compile_id))) {
+        b->label_bytes = take_text(text, b->label, sizeof b->label);
+        Py_DECREF(text);
+    }
+    PyErr_Clear();
+    text = backend_name(backend, entry->torch);
+    b->backend_bytes = take_text(text, b->backend, sizeof b->backend);
+    Py_XDECREF(text);
+    PyErr_Clear();
+}
+
+void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state)
+{
+    if (!b->on || !recorded(state->mark))
+        return;
     entry->id = P.entries++;
-    text_label(&label, entry, state);
-    text_backend(&backend, entry);
+    if (!b->label_bytes) /* ours, or the program's is not to be told */
+        b->label_bytes = (size_t)snprintf(b->label, sizeof b->label, "%lu/%lu", state->number ? state->number - 1 : 0,
+                                          state->compiles ? state->compiles - 1 : 0);
     tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
                                                   entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
-                label.bytes, label.used, backend.bytes, backend.used);
-    for (Py_ssize_t i = 0; leaves && i < PyList_GET_SIZE(leaves); i++) {
-        PyObject *leaf = PyList_GET_ITEM(leaves, i);
+                b->label, b->label_bytes, b->backend, b->backend_bytes);
+    for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
+        PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
                    PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL);
     }
-    if (leaves && entry->tree)
-        decision_entry_order(entry, 0);
-    if (!leaves) {
-        PyObject *kind = PyUnicode_FromString("LAMBDA"), *none = PyUnicode_FromString("");
-        PyObject *words = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(entry->guard)->tp_name);
-        if (kind && none && words)
-            guard_fact(entry, 0, kind, none, words, NULL);
-        Py_XDECREF(kind);
-        Py_XDECREF(none);
-        Py_XDECREF(words);
-    }
-done:
-    Py_XDECREF(leaves);
-    PyErr_Clear();
+    if (entry->tree)
+        decision_entry_order(entry, entry->parts->guard, 0);
 }
 
-void decision_entry_order(struct cache_entry *entry, uint64_t clock)
+void decision_birth_end(struct decision_birth *b)
 {
-    PyObject *order, *words = NULL;
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_XDECREF(b->leaves);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* A list of numbers, in JSON. */
+static void add_number(void *context, uint32_t number)
+{
+    struct text *text = context;
+    char word[16];
+
+    snprintf(word, sizeof word, text->used > 1 ? ", %u" : "%u", number);
+    text_string(text, word);
+}
+
+void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock)
+{
     struct text text = {.used = 0};
 
-    entry->moves = guard_tree_moves(entry->guard);
+    entry->moves = guard_tree_moves(tree);
     if (entry->id == ENTRY_UNRECORDED)
         return;
-    order = guard_tree_order(entry->guard);
-    if (order)
-        words = PyObject_Repr(order); /* a list of ints: JSON */
-    if (words && PyUnicode_GET_LENGTH(words) < TEXT_MAX) {
-        text_unicode(&text, words, TEXT_MAX);
-        tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, text.bytes, text.used, "", 0);
-    }
-    Py_XDECREF(order);
-    Py_XDECREF(words);
-    PyErr_Clear();
+    text_string(&text, "[");
+    guard_tree_each(tree, add_number, &text);
+    text_string(&text, "]");
+    order_fact(entry, &text, clock);
 }
 
 /* Is the program over? weakref.finalize() calls at exit what it would have called at
  * the death of objects that live. */
 static bool at_exit(void)
 {
-    PyFrameObject *frame = PyEval_GetFrame(), *outer; /* borrowed; owned from the second on */
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
     bool found = compat_is_finalizing();
 
-    Py_XINCREF(frame);
-    for (int depth = 0; frame && !found && depth < 8; depth++) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-        found = !PyUnicode_CompareWithASCIIString(code->co_qualname, "finalize._exitfunc");
-        Py_DECREF(code);
-        outer = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = outer;
-    }
-    Py_XDECREF(frame);
+    for (int depth = 0; frame && !found && depth < 16; frame = frame->previous)
+        if (PyCode_Check((PyObject *)compat_code(frame))) { /* not one that C code stands for in the stack */
+            found = !PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "finalize._exitfunc");
+            depth++;
+        }
     return found;
 }
 
@@ -337,25 +379,34 @@ static uint32_t signature_of(PyObject *locals)
 {
     static PyObject *known; /* text -> id */
     struct text text = {.used = 0};
-    PyObject *key, *name, *value, *found;
+    PyObject *key, *name, *value, *number;
     Py_ssize_t at = 0;
     uint32_t id = 0;
 
-    while (PyDict_Next(locals, &at, &name, &value)) {
+    while (PyDict_Next(locals, &at, &name, &value)) { /* whoever has them may change them */
+        Py_INCREF(name);
+        Py_INCREF(value);
         if (text.used)
             text_string(&text, ", ");
         text_unicode(&text, name, VALUE_MAX);
         text_string(&text, ": ");
         text_value(&text, value);
+        Py_DECREF(name);
+        Py_DECREF(value);
     }
-    if (!known && !(known = PyDict_New()))
-        goto done;
-    key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
-    found = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
-    if (found) {
-        id = (uint32_t)PyLong_AsUnsignedLong(found) + 1;
+    if (!known && (key = PyDict_New())) {
+        if (known)
+            Py_DECREF(key);
+        else
+            known = key;
+    }
+    /* From here on nothing runs: the keys are bytes. */
+    key = known ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used) : NULL;
+    number = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
+    if (number) {
+        id = (uint32_t)PyLong_AsUnsignedLong(number) + 1;
     } else if (key && PyDict_GET_SIZE(known) < SIGNATURES_MAX) {
-        PyObject *number = PyLong_FromUnsignedLong(P.signatures);
+        number = PyLong_FromUnsignedLong(P.signatures);
         if (number && PyDict_SetItem(known, key, number) == 0) {
             tracer_fact(FACT_SIGNATURE, P.signatures, NULL, text.bytes, text.used, "", 0);
             id = ++P.signatures;
@@ -363,7 +414,6 @@ static uint32_t signature_of(PyObject *locals)
         Py_XDECREF(number);
     }
     Py_XDECREF(key);
-done:
     PyErr_Clear();
     return id;
 }
@@ -412,14 +462,14 @@ void decision_add(struct decision *d, struct cache_entry *entry, enum ring_resul
                                                    (struct cache_entry *)Py_NewRef((PyObject *)entry)};
 }
 
-/* What the bridge says of why ENTRY does not fit: a new list, or NULL. */
-static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, PyObject *locals)
+/* What the bridge says of why the entry of VIEW does not fit: a new list, or NULL. */
+static PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 {
     struct torch_quiet quiet;
     PyObject *found;
 
     torch_quiet_begin(&quiet);
-    found = tracer_call(entry->view, "explain", locals, frame->f_globals, NULL);
+    found = tracer_call(view, "explain", locals, frame->f_globals, NULL);
     if (!found || !PyList_Check(found)) {
         torch_bridge_failed("why an entry does not fit");
         Py_CLEAR(found);
@@ -428,9 +478,25 @@ static PyObject *torch_explain(struct cache_entry *entry, compat_frame *frame, P
     return found;
 }
 
-void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
+/* Why the entry of a check does not fit now: a new list, or NULL. */
+static PyObject *explain(const struct decision_check *check, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
+    struct cache_parts *parts = check->result == RESULT_FAIL ? cache_entry_pin(check->object) : NULL;
+    PyObject *found = NULL;
+
+    if (parts && check->object->tree)
+        found = guard_tree_explain_values(parts->guard, &values, values_kept());
+    else if (parts && parts->view)
+        found = torch_explain(parts->view, frame, locals);
+    if (parts)
+        cache_parts_unpin(parts);
+    PyErr_Clear();
+    return found;
+}
+
+void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
+{
     struct torch_quiet quiet;
     uint64_t began;
 
@@ -443,12 +509,7 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
     torch_quiet_end(&quiet);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
-        struct cache_entry *entry = d->check[i].object;
-        PyObject *found = NULL;
-        if (d->check[i].result == RESULT_FAIL && (entry->check || d->observed))
-            found = entry->tree   ? guard_tree_explain_values(entry->guard, &values, values_kept())
-                    : entry->view ? torch_explain(entry, frame, locals) : NULL;
-        PyErr_Clear();
+        PyObject *found = explain(&d->check[i], frame, locals);
         if (PyList_Append(d->causes, found ? found : Py_None))
             PyErr_Clear();
         Py_XDECREF(found);
@@ -520,7 +581,9 @@ static void causes_of(const struct decision *d, uint32_t i)
             first_told |= torch_cause(d, check, one, k == 0);
             continue;
         }
-        long ordinal = PyLong_AsLong(PyTuple_GET_ITEM(one, 0));
+        long ordinal = PyTuple_Check(one) && PyTuple_GET_SIZE(one) == 3 ? PyLong_AsLong(PyTuple_GET_ITEM(one, 0)) : -1;
+        if (ordinal < 0)
+            continue;
         bool again = (uint32_t)ordinal != check->failed;
         first_told |= !again;
         cause_fact(d, check, ordinal, again, "", NULL, PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
@@ -644,9 +707,10 @@ void decision_observed(struct decision *d, struct tracer *t, enum outcome outcom
 HOT void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
 {
     const uint64_t outcome = OUTCOME_HIT | DECISION_OBSERVED, ticks = tracer_now(P.monotonic) - began;
+    const uint32_t id = entry->id, guards = entry->guards; /* making room may let other threads run */
     uint64_t head, mask, *words;
 
-    if (unlikely(entry->id == ENTRY_UNRECORDED)) {
+    if (unlikely(id == ENTRY_UNRECORDED)) {
         put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, outcome), began, ticks, 3);
         return;
     }
@@ -655,9 +719,9 @@ HOT void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry
     head = t->head;
     mask = t->mask;
     words = t->words;
-    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)entry->id << 8 | RESULT_PASS);
-    words[head++ & mask] = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
-    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)entry->id + 1) << 8 | outcome);
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)id << 8 | RESULT_PASS);
+    words[head++ & mask] = (uint64_t)(guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)id + 1) << 8 | outcome);
     words[head++ & mask] = began;
     words[head++ & mask] = ticks;
     t->head = head;

@@ -2,10 +2,10 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Guards may run the program's code, which may check the same tree again, let
- * another thread check it, or drop the last reference to it. So a check holds
- * the tree, every value it has read, and moves nothing while another check of
- * the tree is under way. */
+ * Guards may run the program's code (tracer_cache.h has the rule), which may
+ * check the same tree again or let another thread check it. So whoever has a
+ * tree checked holds it, a check holds every value it has read, and moves
+ * nothing while another check of the tree is under way. */
 #include "tracer_guard_build.h"
 #include "tracer_values.h"
 #include "tracer_cache.h"
@@ -157,7 +157,6 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
         room = KEPT_ON_STACK;
     }
     r.kept = kept;
-    Py_INCREF(tree);
     tree->checking++;
     for (uint32_t i = 0; i < tree->root_count; i++) {
         result = check_node(&r, tree->roots[i], NULL);
@@ -174,7 +173,6 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
         Py_XDECREF(kept[i]);
     if (kept != on_stack)
         PyMem_Free(kept);
-    Py_DECREF(tree);
     return (struct guard_outcome){result > 0 ? GUARD_PASS : result == 0 ? GUARD_FAIL : GUARD_ERROR, r.run, r.failed};
 }
 
@@ -306,12 +304,11 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
 PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    struct explanation x = {tree, values, keep, PyList_New(0), NULL};
+    struct explanation x = {tree, values, keep, PyList_New(0), NULL}; /* the caller holds the tree */
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     int status = -1;
 
     x.kept = PyMem_Calloc(tree->slots + 1, sizeof *x.kept);
-    Py_INCREF(tree);
     tree->checking++; /* so that nothing moves under our feet */
     if (x.list && x.kept && arguments) {
         status = 0;
@@ -327,7 +324,6 @@ PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values 
         Py_XDECREF(x.kept[i]);
     PyMem_Free(x.kept);
     PyMem_Free(arguments);
-    Py_DECREF(tree);
     if (status)
         Py_CLEAR(x.list);
     return x.list;
@@ -345,38 +341,44 @@ PyObject *guard_tree_explain(PyObject *tree, PyObject *locals)
 /* What weak references call: the tree's, for as long as it lives. */
 struct guard_watch {
     PyObject_HEAD
-    struct guard_tree *tree;    /* borrowed; NULL once it is gone */
+    struct guard_tree *tree;    /* borrowed; NULL once it is gone; being freed: no references */
 };
 
 int guard_identify(PyObject *object_tree, struct guard_leaf *leaf, int index, PyObject *object)
 {
     struct guard_tree *tree = (struct guard_tree *)object_tree;
     struct guard_identity *identity = &leaf->is[index];
+    int status = -1;
 
+    Py_INCREF(object);
     identity->text = guard_object_text(object);
     if (!identity->text)
-        return -1;
+        goto done;
     /* Static types live forever: no need to burden them. */
     if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) &&
         !(PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE))) {
         if (!tree->watch) {
             tree->watch = PyObject_New(struct guard_watch, &guard_watch_type);
             if (!tree->watch)
-                return -1;
+                goto done;
             tree->watch->tree = tree;
         }
         identity->ref = PyWeakref_NewRef(object, (PyObject *)tree->watch);
         if (identity->ref) {
             identity->at = &((PyWeakReference *)identity->ref)->wr_object;
-            return 0;
+            status = 0;
+            goto done;
         }
         if (!PyErr_ExceptionMatches(PyExc_TypeError))
-            return -1;
+            goto done;
         PyErr_Clear();
     }
     identity->object = Py_NewRef(object);
     identity->at = &identity->object;
-    return 0;
+    status = 0;
+done:
+    Py_DECREF(object);
+    return status;
 }
 
 /* The leaf of TREE that holds REF, or with REF NULL one whose object is dead. */
@@ -414,7 +416,7 @@ static PyObject *watch_call(PyObject *self, PyObject *args, PyObject *keywords)
     struct guard_leaf *leaf;
 
     (void)keywords;
-    if (!tree || PyTuple_GET_SIZE(args) != 1)
+    if (!tree || !Py_REFCNT(tree) || PyTuple_GET_SIZE(args) != 1) /* a tree being freed has no entries */
         Py_RETURN_NONE;
     Py_INCREF(tree); /* an entry may hold the last reference */
     leaf = leaf_of(tree, PyTuple_GET_ITEM(args, 0), &identity);
@@ -449,7 +451,7 @@ int guard_tree_bind(PyObject *object, struct cache_entry *entry)
     struct guard_leaf *leaf;
 
     for (uint32_t i = 0; i < tree->entry_count;) /* the dead ones of an earlier life */
-        if (tree->entries[i]->check) {
+        if (tree->entries[i]->valid) {
             i++;
         } else {
             struct cache_entry *dead = tree->entries[i];

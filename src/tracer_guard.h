@@ -27,8 +27,11 @@ struct guard_outcome {
     uint32_t failed;     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
 };
 
+/* The caller holds the tree, here and below. */
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values);
 
+/* How many leaves the tree has. */
+uint32_t guard_tree_count(PyObject *tree);
 /* Leaves of the tree, as (kind, source, expression) tuples in a new list, by ordinal. KEEP: what of values
  * may be in them, see tracer_values.h. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
@@ -42,6 +45,8 @@ PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *v
 /* Guards are tried in this order now: a new list of ordinals. It changes when a
  * guard fails, and guard_tree_moves says how often it has. */
 PyObject *guard_tree_order(PyObject *tree);
+/* The same, each given to ADD; runs nothing else. */
+void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
 /* ENTRY has come to life with this tree: objects guarded by identity now

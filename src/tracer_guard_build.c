@@ -266,6 +266,9 @@ static int tree_clear(PyObject *self)
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
 
+    if (tree->checking) /* a finaliser has brought it back, and another thread checks it */
+        return 0;
+
     /* What is freed may run code that sees the tree: it is empty by then. */
     tree->cleared = true;
     tree->leaves = NULL;
@@ -345,6 +348,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
     if (!tree)
         goto done;
+    PyObject_GC_UnTrack(tree); /* nobody finds it before it is whole */
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
     if (!tree->leaves) {
@@ -358,6 +362,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
             goto done;
         }
     settle_roots(tree);
+    PyObject_GC_Track(tree);
 done:
     Py_XDECREF(list);
     return (PyObject *)tree;
@@ -428,38 +433,48 @@ PyObject *guard_tree_list(PyObject *self, enum session_values keep)
     return list;
 }
 
-static int add_ordinals(PyObject *list, const struct guard_leaves *leaves)
+static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t), void *context)
 {
-    for (uint32_t i = 0; i < leaves->count; i++) {
-        PyObject *number = PyLong_FromUnsignedLong(leaves->at[i]->ordinal);
-        int status = number ? PyList_Append(list, number) : -1;
-        Py_XDECREF(number);
-        if (status)
-            return -1;
-    }
-    return 0;
+    for (uint32_t i = 0; i < leaves->count; i++)
+        add(context, leaves->at[i]->ordinal);
 }
 
-static int add_order(PyObject *list, const struct guard_node *node)
+static void each_below(const struct guard_node *node, void (*add)(void *, uint32_t), void *context)
 {
-    int status = add_ordinals(list, &node->leaves);
+    each_leaf(&node->leaves, add, context);
+    for (uint32_t i = 0; i < node->child_count; i++)
+        each_below(node->children[i], add, context);
+}
 
-    for (uint32_t i = 0; !status && i < node->child_count; i++)
-        status = add_order(list, node->children[i]);
-    return status;
+void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *context)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+
+    for (uint32_t i = 0; i < tree->root_count; i++)
+        each_below(tree->roots[i], add, context);
+    each_leaf(&tree->relations, add, context);
+}
+
+static void append_ordinal(void *context, uint32_t ordinal)
+{
+    PyObject **list = context, *number = *list ? PyLong_FromUnsignedLong(ordinal) : NULL;
+
+    if (*list && (!number || PyList_Append(*list, number)))
+        Py_CLEAR(*list);
+    Py_XDECREF(number);
 }
 
 PyObject *guard_tree_order(PyObject *self)
 {
-    struct guard_tree *tree = (struct guard_tree *)self;
     PyObject *list = PyList_New(0);
 
-    for (uint32_t i = 0; list && i < tree->root_count; i++)
-        if (add_order(list, tree->roots[i]))
-            Py_CLEAR(list);
-    if (list && add_ordinals(list, &tree->relations))
-        Py_CLEAR(list);
+    guard_tree_each(self, append_ordinal, &list);
     return list;
+}
+
+uint32_t guard_tree_count(PyObject *tree)
+{
+    return ((struct guard_tree *)tree)->count;
 }
 
 uint32_t guard_tree_moves(PyObject *tree)

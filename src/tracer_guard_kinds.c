@@ -180,6 +180,8 @@ static int prepare_weakref(struct guard_leaf *leaf, PyObject *tree, PyObject *ar
         return -1;
     if (PyWeakref_Check(object))
         object = ((PyWeakReference *)object)->wr_object; /* borrowed */
+    if (!Py_REFCNT(object)) /* it is being freed */
+        object = Py_None;
     return object == Py_None ? 0 : guard_identify(tree, leaf, 0, object);
 }
 
@@ -227,18 +229,23 @@ static int check_false(const struct guard_leaf *leaf, PyObject *const *values)
 /* ---- equality ---- */
 
 /* Of types whose comparison runs no code of the program. */
-static bool is_simple(PyObject *value)
+static bool is_simple_to(PyObject *value, int depth)
 {
     PyTypeObject *type = Py_TYPE(value);
 
     if (PyTuple_CheckExact(value)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!is_simple(PyTuple_GET_ITEM(value, i)))
+            if (!depth || !is_simple_to(PyTuple_GET_ITEM(value, i), depth - 1))
                 return false;
         return true;
     }
     return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type ||
            type == &PyBytes_Type || type == &PyComplex_Type || value == Py_None;
+}
+
+static bool is_simple(PyObject *value)
+{
+    return is_simple_to(value, 100);
 }
 
 /* Equal and of the same type, down through tuples and lists: 1, True and 1.0
@@ -264,14 +271,16 @@ static int same(PyObject *wanted, PyObject *value)
     if (Py_EnterRecursiveCall(" in a guard"))
         return -1;
     for (Py_ssize_t i = 0; result == 1 && i < Py_SIZE(wanted); i++) {
-        PyObject *item;
+        PyObject *first, *second;
         if (i >= Py_SIZE(value)) { /* an __eq__ made it shorter */
             result = 0;
             break;
         }
-        item = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
-        result = same(PySequence_Fast_GET_ITEM(wanted, i), item);
-        Py_DECREF(item);
+        first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
+        second = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
+        result = same(first, second);
+        Py_DECREF(first);
+        Py_DECREF(second);
     }
     Py_LeaveRecursiveCall();
     return result;

@@ -31,14 +31,14 @@ static bool is_plain(PyTypeObject *type)
 
 static void remember(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    PyTypeObject *type = Py_TYPE(object);
+    PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object)); /* a lookup may give the object another */
     PyObject *descriptor;
 
     cache->type = type;
     cache->where = WHERE_UNKNOWN;
     cache->version = 0;
     if (!is_plain(type))
-        return;
+        goto done;
     descriptor = _PyType_Lookup(type, name); /* borrowed; gives the type a version */
     cache->version = type->tp_version_tag;
     if (!descriptor) {
@@ -54,24 +54,31 @@ static void remember(struct attribute_cache *cache, PyObject *object, PyObject *
             cache->index = member->offset;
         }
     }
+done:
+    Py_DECREF(type);
 }
 
-/* The attribute where it was last time; borrowed, or NULL: look for it. */
+/* The attribute where it was last time; a new reference, or NULL: look for it. */
 static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    PyObject **values, *dict;
+    PyObject **values, *dict, *value;
 
     switch (cache->where) {
     case WHERE_INLINE:
         values = compat_inline_values(object);
         if (values)
-            return values[cache->index];
+            return Py_XNewRef(values[cache->index]);
         /* fall through */
     case WHERE_DICT:
         dict = compat_made_dict(object);
-        return dict ? _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash) : NULL;
+        if (!dict)
+            return NULL;
+        Py_INCREF(dict); /* the object may be given another */
+        value = Py_XNewRef(_PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash));
+        Py_DECREF(dict);
+        return value;
     case WHERE_SLOT:
-        return *(PyObject **)((char *)object + cache->index);
+        return Py_XNewRef(*(PyObject **)((char *)object + cache->index));
     default:
         return NULL;
     }
@@ -83,10 +90,8 @@ int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *n
 
     if (cache->type == type && cache->version && cache->version == type->tp_version_tag) {
         *value = remembered(cache, object, name);
-        if (*value) {
-            Py_INCREF(*value);
+        if (*value)
             return 1;
-        }
         if (PyErr_Occurred())
             return -1;
         if (cache->where == WHERE_UNKNOWN)

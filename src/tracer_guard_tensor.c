@@ -103,9 +103,13 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value, struct d
     const struct numpy_array *array = (const struct numpy_array *)value;
 
     if (array->descr != t->dtype) { /* byte orders and structures are objects of their own */
-        int same = PyObject_RichCompareBool(t->dtype, array->descr, Py_EQ);
+        PyObject *descr = Py_NewRef(array->descr);
+        int same = PyObject_RichCompareBool(t->dtype, descr, Py_EQ);
+        if (same == 0)
+            differ(out, "dtype", t->dtype, descr);
+        Py_DECREF(descr);
         if (same <= 0)
-            return same < 0 ? -1 : differ(out, "dtype", t->dtype, array->descr);
+            return same;
     }
     if (array->nd != t->ndim)
         return differ_number(out, "ndim", -1, t->ndim, array->nd);

@@ -27,19 +27,23 @@ static PyObject *cut(PyObject *text)
 
 PyObject *guard_type_text(PyTypeObject *type)
 {
-    PyObject *module = NULL, *name;
+    PyObject *module = NULL, *name, *text;
 
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return PyUnicode_FromString(type->tp_name);
-    name = ((PyHeapTypeObject *)type)->ht_qualname;
+    Py_INCREF(type);
     if (type->tp_dict)
-        module = PyDict_GetItemString(type->tp_dict, "__module__"); /* borrowed */
+        module = PyDict_GetItemString(type->tp_dict, "__module__"); /* borrowed: nothing runs while it is used */
+    name = ((PyHeapTypeObject *)type)->ht_qualname;
     if (!module || !PyUnicode_Check(module) || PyUnicode_CompareWithASCIIString(module, "builtins") == 0)
-        return cut(Py_NewRef(name));
-    return cut(PyUnicode_FromFormat("%U.%U", module, name));
+        text = Py_NewRef(name);
+    else
+        text = PyUnicode_FromFormat("%U.%U", module, name);
+    Py_DECREF(type);
+    return cut(text);
 }
 
-/* The name that functions, classes, modules and code objects carry; borrowed, or NULL. */
+/* The name that functions, classes, modules and code objects carry; a new reference, or NULL. */
 static PyObject *own_name(PyObject *object)
 {
     PyObject *name = NULL;
@@ -50,12 +54,12 @@ static PyObject *own_name(PyObject *object)
         name = ((PyCodeObject *)object)->co_qualname;
     else if (PyModule_Check(object) && PyModule_GetDict(object))
         name = PyDict_GetItemString(PyModule_GetDict(object), "__name__");
-    return name && PyUnicode_Check(name) ? name : NULL;
+    return name && PyUnicode_Check(name) ? Py_NewRef(name) : NULL;
 }
 
 PyObject *guard_object_text(PyObject *object)
 {
-    PyObject *name = own_name(object), *type, *text;
+    PyObject *name, *type, *text = NULL;
 
     if (object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object))
         return guard_repr(object);
@@ -67,12 +71,13 @@ PyObject *guard_object_text(PyObject *object)
     }
     if (PyCFunction_Check(object))
         return PyUnicode_FromFormat("builtin %s at %p", ((PyCFunctionObject *)object)->m_ml->ml_name, object);
+    name = own_name(object);
     type = guard_type_text(Py_TYPE(object));
-    if (!type)
-        return NULL;
-    text = name ? PyUnicode_FromFormat("%U %.100U at %p", type, name, object)
-                : PyUnicode_FromFormat("%U object at %p", type, object);
-    Py_DECREF(type);
+    if (type)
+        text = name ? PyUnicode_FromFormat("%U %.100U at %p", type, name, object)
+                    : PyUnicode_FromFormat("%U object at %p", type, object);
+    Py_XDECREF(name);
+    Py_XDECREF(type);
     return text;
 }
 
@@ -160,8 +165,9 @@ static PyObject *array_text(PyObject *value)
 
 static PyObject *text_of(PyObject *value, int depth)
 {
-    PyTypeObject *type = Py_TYPE(value);
+    PyTypeObject *type = Py_TYPE(value); /* up to where something may give the value another */
     PyObject *text, *part, *name;
+    bool is_array;
 
     if (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > GUARD_TEXT) {
         part = PyUnicode_Substring(value, 0, GUARD_TEXT);
@@ -177,9 +183,14 @@ static PyObject *text_of(PyObject *value, int depth)
         return container_text(value, depth);
     if ((PyAnySet_CheckExact(value)) && PySet_GET_SIZE(value) > ITEMS)
         return PyUnicode_FromFormat("%s of length %zd", type->tp_name, PySet_GET_SIZE(value));
-    if (type->tp_repr == PyBaseObject_Type.tp_repr || PyType_Check(value) || own_name(value) || PyCFunction_Check(value))
+    name = own_name(value);
+    Py_XDECREF(name);
+    if (name || Py_TYPE(value)->tp_repr == PyBaseObject_Type.tp_repr || PyType_Check(value) || PyCFunction_Check(value))
         return guard_object_text(value);
-    if (PyObject_CheckBuffer(value) || tracer_has((PyObject *)type, "requires_grad")) {
+    part = Py_NewRef((PyObject *)Py_TYPE(value));
+    is_array = PyObject_CheckBuffer(value) || tracer_has(part, "requires_grad");
+    Py_DECREF(part);
+    if (is_array) {
         text = array_text(value);
         if (text || !PyErr_ExceptionMatches(PyExc_Exception))
             return text;
@@ -189,7 +200,7 @@ static PyObject *text_of(PyObject *value, int depth)
     if (text || !PyErr_ExceptionMatches(PyExc_Exception))
         return cut(text);
     part = guard_exception_text(true);
-    name = guard_type_text(type);
+    name = guard_type_text(Py_TYPE(value));
     text = part && name ? PyUnicode_FromFormat("%U object whose repr raised %U", name, part) : NULL;
     Py_XDECREF(part);
     Py_XDECREF(name);

@@ -272,6 +272,7 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
     PyObject *before = PyTuple_GET_ITEM(three, 0), *token, *result, *more, *done;
 
+    Py_INCREF(three); /* theirs may be what holds the function */
     token = before == Py_None ? NULL : call_quietly(before, args, kwargs);
     result = PyObject_Call(PyTuple_GET_ITEM(three, 1), args, kwargs);
     if (result && (more = PyTuple_New(PyTuple_GET_SIZE(args) + 1))) {
@@ -285,6 +286,7 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
     if (result)
         PyErr_Clear();
     Py_XDECREF(token);
+    Py_DECREF(three);
     return result;
 }
 

@@ -65,23 +65,28 @@ static struct cache_entry *entry_of(PyCodeObject *code)
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
     PyObject *code = tracer_attribute(guarded, "code"), *guard = tracer_attribute(guarded, "guard_manager");
-    struct code_state *compiled = code && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
-    struct cache_entry *entry = NULL;
+    struct cache_entry *entry = code && PyCode_Check(code) && guard ? cache_entry_new() : NULL;
+    struct decision_birth birth;
+    struct code_state *compiled;
 
-    if (compiled && guard && !compiled->compiled && (entry = PyObject_New(struct cache_entry, &cache_entry_type))) {
-        memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
+    PyErr_Clear();
+    if (entry) {
         entry->torch = true;
         entry->region = region;
         entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
         PyErr_Clear();
         entry->compile_id = tracer_attribute(guarded, "compile_id");
-        entry->guard = guard; /* borrowed, for decision_entry_born() */
-        entry->backend = backend;
-        decision_entry_born(entry, state);
-        entry->guard = entry->backend = NULL;
-        compiled->compiled = entry;
-        state->compiles++;
-        Py_INCREF(entry);
+        PyErr_Clear();
+        decision_birth_begin(&birth, entry, state->mark, guard, backend);
+        compiled = code_state_of((PyCodeObject *)code, true); /* nothing of the program's runs until it has the entry */
+        if (compiled && !compiled->compiled) {
+            decision_entry_born(&birth, entry, state);
+            compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+            state->compiles++;
+        } else {
+            Py_CLEAR(entry);
+        }
+        decision_birth_end(&birth);
     }
     PyErr_Clear();
     Py_XDECREF(code);
@@ -150,12 +155,19 @@ static int64_t region_now(void)
     return region;
 }
 
-/* What torch does with calls of STATE's code now. Which region it looks into is asked only where that matters. */
-static struct code_actions actions_of(const struct code_state *state)
+/* What torch does with calls of CODE now. Which region it looks into is asked only where that matters, and may run anything. */
+static struct code_actions actions_of(PyCodeObject *code)
 {
+    const struct code_state *state = code_state_of(code, false);
+    int64_t region;
+
     if (!state)
         return (struct code_actions){0};
-    return likely(!state->region_count) ? state->actions : code_state_actions(state, region_now());
+    if (likely(!state->region_count))
+        return state->actions;
+    region = region_now();
+    state = code_state_of(code, false);
+    return state ? code_state_actions(state, region) : (struct code_actions){0};
 }
 
 /* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
@@ -184,13 +196,17 @@ static void missed(struct pending *p, PyObject *backend)
     list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
     p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
-        PyObject *code = tracer_attribute(PyList_GET_ITEM(list, i), "code");
+        PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         if (entry && (entry->region < 0 || entry->region == p->region)) { /* others are not looked at */
-            bool same = is_for(entry, PyList_GET_ITEM(list, i), backend);
+            bool same;
+            Py_INCREF(entry);
+            same = is_for(entry, item, backend);
             decision_add(&p->decision, entry, same ? RESULT_FAIL : RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+            Py_DECREF(entry);
         }
         Py_XDECREF(code);
+        Py_DECREF(item);
         PyErr_Clear();
     }
     Py_XDECREF(list);
@@ -278,8 +294,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    PyObject *result, *code = (PyObject *)compat_code(p->frame), *token = NULL, *done;
-    PyObject *type, *value, *traceback, *backend;
+    PyObject *result, *code = (PyObject *)compat_code(p->frame), *token, *backend;
     struct torch_quiet quiet;
 
     if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
@@ -293,28 +308,11 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     decision_of(p);
     missed(p, backend);
     decision_ask(&p->decision, p->state);
-    if (torch_settings.begin) {
-        torch_quiet_begin(&quiet);
-        token = PyObject_CallFunction(torch_settings.begin, "kO", (unsigned long)p->decision.compile - 1, code);
-        if (!token)
-            torch_bridge_failed("a compile's beginning");
-        torch_quiet_end(&quiet);
-    }
+    token = torch_compile_begins(p->decision.compile, code);
     p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
     p->asking = false;
-    if (token && torch_settings.end) {
-        PyErr_Fetch(&type, &value, &traceback);
-        PyErr_NormalizeException(&type, &value, &traceback);
-        torch_quiet_begin(&quiet);
-        done = PyObject_CallFunctionObjArgs(torch_settings.end, token, result ? result : Py_None, value ? value : Py_None, NULL);
-        if (!done)
-            torch_bridge_failed("a compile's end");
-        Py_XDECREF(done);
-        torch_quiet_end(&quiet);
-        PyErr_Restore(type, value, traceback);
-    }
-    Py_XDECREF(token);
+    torch_compile_ends(token, result);
     answered(p, result, backend);
     Py_DECREF(backend);
     return result;
@@ -330,8 +328,10 @@ static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
 }
 
 /* The frame runs as it is: why, if that is known. */
-static enum outcome plain_outcome(const struct pending *p, const struct code_state *state, struct code_actions actions)
+static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
 {
+    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+
     if (p->asked)
         return p->decision.outcome;
     if (p->callback == ACTION_RUN_ONLY && state && state->compiles)
@@ -344,19 +344,23 @@ static enum outcome plain_outcome(const struct pending *p, const struct code_sta
 }
 
 /* The program asked that FRAME's code be skipped, before the trace knew the code. */
-static __attribute__((noinline)) void tell_skip(compat_frame *frame, struct code_state *state)
+static __attribute__((noinline)) void tell_skip(compat_frame *frame)
 {
+    struct code_state *state;
+
     record_mark(frame);
-    state->actions.told = true;
-    decision_actions(state, -1, state->actions, NULL);
+    state = code_state_of(compat_code(frame), false);
+    if (state) {
+        state->actions.told = true;
+        decision_actions(state, -1, state->actions, NULL);
+    }
 }
 
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
 static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
 {
-    const struct code_state *state = code_state_of(compat_code(p->frame), false);
-    const struct code_actions actions = actions_of(state);
-    enum outcome outcome = plain_outcome(p, state, actions);
+    const struct code_actions actions = actions_of(compat_code(p->frame));
+    enum outcome outcome = plain_outcome(p, actions);
 
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
@@ -375,8 +379,10 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
 static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
                                                    struct cache_entry *entry)
 {
-    const enum frame_action callees = actions_of(code_state_of(compat_code(p->frame), false)).callees;
+    enum frame_action callees;
 
+    Py_XINCREF(entry);
+    callees = actions_of(compat_code(p->frame)).callees;
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
     t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
@@ -384,6 +390,7 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
         decision_hit(t, p->entered, entry);
     else
         passed_on(t, p, frame, entry);
+    Py_XDECREF(entry);
     return record_evaluate(t, ts, frame, 0);
 }
 
@@ -510,15 +517,14 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     return result;
 }
 
-/* torch looks at a call of STATE's code, or of code that we have no state for. */
-static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                                                     struct code_state *state)
+/* torch looks at a call. */
+static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    const struct code_actions actions = actions_of(state);
+    const struct code_actions actions = actions_of(compat_code(frame));
 
     if (actions.own == ACTION_SKIP && !actions.told)
-        tell_skip(frame, state);
-    if (P.decided_only && (state ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        tell_skip(frame);
+    if (P.decided_only && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
         return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees) : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
 }
@@ -526,12 +532,10 @@ static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThr
 static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
-    struct code_state *state;
 
     if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
-    state = code_state_of(compat_code(frame), false);
-    return is_passed(t, state) ? torch_evaluate(ts, frame, 0) : looked_at(t, ts, frame, state);
+    return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0) : looked_at(t, ts, frame);
 }
 
 bool observe_is(_PyFrameEvalFunction evaluate)

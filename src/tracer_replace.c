@@ -62,8 +62,12 @@ static PyObject *nothing;
 
 static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
 {
-    Py_SETREF(function->func_globals, Py_NewRef(globals));
-    Py_SETREF(function->func_builtins, Py_NewRef(builtins));
+    PyObject *old[2] = {function->func_globals, function->func_builtins};
+
+    function->func_globals = Py_NewRef(globals);
+    function->func_builtins = Py_NewRef(builtins);
+    Py_DECREF(old[0]);
+    Py_DECREF(old[1]);
 }
 
 static void name_like(PyFunctionObject *function, PyFunctionObject *original)
@@ -74,36 +78,50 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
+/* The flat code of CODE, ENTRY's. New reference; NULL with an exception. */
+static PyObject *flat_of(struct cache_entry *entry, PyObject *code)
+{
+    PyObject *flat = entry->flat ? Py_NewRef(entry->flat) : flatten((PyCodeObject *)code);
+
+    if (flat && !entry->flat && entry->valid)
+        entry->flat = Py_NewRef(flat);
+    return flat;
+}
+
 /* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
  * given back with function_done. One is kept in the entry; never with a closure, nor for
  * generators, which keep theirs. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
+    PyObject *flat;
 
     if (made && !original->func_closure) {
+        Py_INCREF(made); /* a name that goes may be the program's code */
         if (!entry->running) {
             bind(made, frame->f_globals, frame->f_builtins);
             name_like(made, original);
         }
-        if (made->func_globals == frame->f_globals && made->func_builtins == frame->f_builtins &&
-            made->func_qualname == original->func_qualname && made->func_name == original->func_name) {
+        if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
+            made->func_builtins == frame->f_builtins && made->func_qualname == original->func_qualname &&
+            made->func_name == original->func_name) {
             entry->running++;
-            return Py_NewRef((PyObject *)made);
+            return (PyObject *)made;
         }
+        Py_DECREF(made);
     }
     if (!nothing && !(nothing = PyDict_New()))
         return NULL;
-    if (!entry->flat && !(entry->flat = flatten((PyCodeObject *)code)))
-        return NULL;
-    made = (PyFunctionObject *)PyFunction_New(entry->flat, frame->f_globals);
+    flat = flat_of(entry, code);
+    made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
+    Py_XDECREF(flat);
     if (!made)
         return NULL;
-    Py_SETREF(made->func_builtins, Py_NewRef(frame->f_builtins));
+    bind(made, frame->f_globals, frame->f_builtins);
     name_like(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
-    } else if (!entry->function && !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
+    } else if (!entry->function && entry->valid && !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
         entry->function = Py_NewRef((PyObject *)made);
         entry->running = 1;
     }
@@ -136,7 +154,6 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
     result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-    t->replacement = NULL;
     if (arguments != small)
         PyMem_Free(arguments);
     return result;
@@ -148,9 +165,9 @@ static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObje
 
     t->replacement = t->replacement_for = (PyCodeObject *)code;
     t->replaced = NULL;
+    /* It makes a function first: what the garbage collector runs then, replace_frame() leaves as it found this. */
     result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0, NULL,
                                0, NULL, 0, NULL, closure);
-    t->replacement = NULL;
     return result;
 }
 
@@ -170,19 +187,23 @@ void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry)
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code)
 {
-    PyObject *code = Py_NewRef(entry->code); /* a finaliser may invalidate the entry any time */
+    PyCodeObject *const awaited = t->replacement, *const awaited_for = t->replacement_for;
+    compat_frame *const replaced = t->replaced;
     PyObject *function = NULL, *result = NULL;
 
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         result = call_in_namespace(t, frame, code);
     } else if ((function = function_for(entry, code, frame))) {
         result = call_flat(t, frame, code, function);
-        function_done(entry, function);
     }
+    t->replacement = awaited;
+    t->replacement_for = awaited_for;
+    t->replaced = replaced;
+    if (function)
+        function_done(entry, function);
     compat_dispose(ts, frame);
-    Py_DECREF(code);
     return result;
 }
 

@@ -138,17 +138,15 @@ static PyObject *extra_invalidate(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
         return NULL;
-    if (!extra->state || ((struct cache_entry *)entry)->state != extra->state)
-        Py_RETURN_NONE;
     reason = tracer_attribute(instead, "invalidation_reason");
     if (reason && PyUnicode_Check(reason))
         words = PyUnicode_AsUTF8(reason);
     PyErr_Clear();
-    Py_INCREF(entry);
-    Py_INCREF(self);
-    cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
-    Py_DECREF(self);
-    Py_DECREF(entry);
+    if (extra->state && ((struct cache_entry *)entry)->state == extra->state) {
+        Py_INCREF(entry);
+        cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
+        Py_DECREF(entry);
+    }
     Py_XDECREF(reason);
     Py_RETURN_NONE;
 }
@@ -168,30 +166,48 @@ static PyTypeObject extra_state_type = {
     .tp_methods = extra_methods,
 };
 
-int torch_entry_bind(struct cache_entry *entry)
+/* GUARD's idea of its entry and of that one's state. -1 with an exception. */
+static int tell_guard(PyObject *guard, PyObject *entry, PyObject *extra)
 {
-    PyObject *extra = extra_of(entry->state);
+    return PyObject_SetAttrString(guard, "cache_entry", entry) || PyObject_SetAttrString(guard, "extra_state", extra) ? -1 : 0;
+}
 
-    if (!extra || PyObject_SetAttrString(entry->guard, "cache_entry", (PyObject *)entry) ||
-        PyObject_SetAttrString(entry->guard, "extra_state", extra))
+static void forget_entry(PyObject *guard)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (tell_guard(guard, Py_None, Py_None))
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts)
+{
+    PyObject *extra = entry->state ? Py_XNewRef(extra_of(entry->state)) : NULL, *check;
+    int status = extra ? tell_guard(parts->guard, (PyObject *)entry, extra) : -1;
+
+    Py_XDECREF(extra);
+    if (status) {
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
         return -1;
-    entry->difference = torch_check_of(entry->guard, "diff_guard_root");
+    }
+    check = torch_check_of(parts->guard, "diff_guard_root");
     PyErr_Clear();
+    Py_XSETREF(parts->difference, check);
+    if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+        forget_entry(parts->guard);
     return 0;
 }
 
 void torch_entry_unbind(struct cache_entry *entry, PyObject *guard)
 {
-    static const char *const names[] = {"cache_entry", "extra_state"};
-    PyObject *type, *value, *traceback;
+    PyObject *words = PyUnicode_FromString("Invalidated");
 
-    PyErr_Fetch(&type, &value, &traceback);
-    for (int i = 0; i < 2; i++)
-        if (PyObject_SetAttrString(guard, names[i], Py_None))
-            PyErr_Clear();
-    Py_XSETREF(entry->annotation, PyUnicode_FromString("Invalidated"));
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    forget_entry(guard);
+    if (words)
+        Py_XSETREF(entry->annotation, words);
 }
 
 /* ---- ranges in torch's profiler ---- */
@@ -216,11 +232,15 @@ static int find_profiled(struct dl_phdr_info *info, size_t size, void *ignored)
 
 PyObject *torch_range_begin(PyObject *name)
 {
-    PyObject *range, *entered = NULL;
+    PyObject *type, *range, *entered = NULL;
 
-    if (!profiled || !profiled() || !name)
+    if (!profiled || !profiled() || !name || !range_type)
         return NULL;
-    range = PyObject_CallOneArg(range_type, name);
+    type = Py_NewRef(range_type);
+    Py_INCREF(name);
+    range = PyObject_CallOneArg(type, name);
+    Py_DECREF(name);
+    Py_DECREF(type);
     if (range && !(entered = tracer_call(range, "__enter__", NULL, NULL, NULL)))
         Py_CLEAR(range);
     Py_XDECREF(entered);
@@ -249,7 +269,7 @@ int torch_guards_complete(const struct code_state *state, bool *hit)
     PyObject *hook, *result;
     int truth;
 
-    if (!S.guard_complete_hook || !state->count)
+    if (!S.guard_complete_hook || !state->entries.count)
         return 0;
     hook = Py_NewRef(S.guard_complete_hook);
     result = PyObject_CallOneArg(hook, *hit ? Py_True : Py_False);
@@ -272,17 +292,47 @@ static PyObject *random_call(const char *name, PyObject *argument)
     return tracer_call(module, name, argument, NULL, NULL);
 }
 
+PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
+{
+    PyObject *begin = Py_XNewRef(S.begin), *token;
+    struct torch_quiet quiet;
+
+    if (!begin)
+        return NULL;
+    torch_quiet_begin(&quiet);
+    token = PyObject_CallFunction(begin, "kO", (unsigned long)compile - 1, code);
+    if (!token)
+        torch_bridge_failed("a compile's beginning");
+    torch_quiet_end(&quiet);
+    Py_DECREF(begin);
+    return token;
+}
+
+void torch_compile_ends(PyObject *token, PyObject *result)
+{
+    PyObject *end = token ? Py_XNewRef(S.end) : NULL, *type, *value, *traceback, *done;
+    struct torch_quiet quiet;
+
+    if (end) {
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        torch_quiet_begin(&quiet);
+        done = PyObject_CallFunctionObjArgs(end, token, result ? result : Py_None, value ? value : Py_None, NULL);
+        if (!done)
+            torch_bridge_failed("a compile's end");
+        Py_XDECREF(done);
+        torch_quiet_end(&quiet);
+        Py_DECREF(end);
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(token);
+}
+
 int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile, PyObject *code)
 {
     *a = (struct torch_asking){0};
-    if (compile && S.begin) {
-        struct torch_quiet quiet;
-        torch_quiet_begin(&quiet);
-        a->token = PyObject_CallFunction(S.begin, "kO", (unsigned long)compile - 1, code);
-        if (!a->token)
-            torch_bridge_failed("a compile's beginning");
-        torch_quiet_end(&quiet);
-    }
+    if (compile)
+        a->token = torch_compile_begins(compile, code);
     a->c_remaining = compat_c_remaining(ts);
     if (S.c_recursion_limit >= 0 && COMPAT_COUNTS_C_RECURSION) {
         if (S.c_recursion_limit < a->c_remaining &&
@@ -307,19 +357,9 @@ void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result)
         PyErr_Clear();
     }
     compat_set_c_remaining(ts, a->c_remaining);
-    if (a->token && S.end) {
-        struct torch_quiet quiet;
-        PyErr_NormalizeException(&type, &value, &traceback);
-        torch_quiet_begin(&quiet);
-        done = PyObject_CallFunctionObjArgs(S.end, a->token, result ? result : Py_None, value ? value : Py_None, NULL);
-        if (!done)
-            torch_bridge_failed("a compile's end");
-        Py_XDECREF(done);
-        torch_quiet_end(&quiet);
-    }
     Py_CLEAR(a->random);
-    Py_CLEAR(a->token);
     PyErr_Restore(type, value, traceback);
+    torch_compile_ends(a->token, result);
 }
 
 /* What callees of fullgraph code run under: they may not be compiled. New reference. */
@@ -352,7 +392,7 @@ static PyObject *debug_begin(void)
     return context;
 }
 
-int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject **under)
+int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
 {
     PyObject *done;
     int has;
@@ -368,13 +408,13 @@ int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyOb
         }
     }
     if (S.breakpoints && !S.debugger) {
-        has = PySet_Contains(S.breakpoints, entry->code);
+        has = PySet_Contains(S.breakpoints, code);
         if (has < 0 || (has && !(run->debugging = debug_begin())))
             return -1;
     }
     if (S.debugger) {
         PyObject *debugger = Py_NewRef(S.debugger);
-        done = PyObject_CallOneArg(debugger, entry->code);
+        done = PyObject_CallOneArg(debugger, code);
         Py_DECREF(debugger);
         if (!done)
             return -1;
@@ -550,34 +590,36 @@ static int by_region(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* Append the entries of REGION to LIST. */
+/* Append the entries of REGION to LIST. Runs nothing. */
 static int append_region(PyObject *list, const struct code_state *state, int64_t region)
 {
-    for (Py_ssize_t i = 0; i < state->count; i++)
-        if (state->entries[i]->region == region && PyList_Append(list, (PyObject *)state->entries[i]))
+    for (Py_ssize_t i = 0; i < state->entries.count; i++)
+        if (state->entries.at[i]->region == region && PyList_Append(list, (PyObject *)state->entries.at[i]))
             return -1;
     return 0;
 }
 
+/* A new list goes before a look at what is to be in it: the garbage collector may run. */
 static PyObject *entry_list(PyObject *module, PyObject *object)
 {
-    struct code_state *state = state_of(object, false);
-    PyObject *list = PyErr_Occurred() ? NULL : PyList_New(0);
-    Py_ssize_t count = state ? state->count : 0;
-    int64_t *regions = count ? PyMem_New(int64_t, (size_t)count) : NULL;
+    PyObject *list = PyList_New(0);
+    struct code_state *state = list ? state_of(object, false) : NULL;
+    Py_ssize_t count = state ? state->entries.count : 0;
+    int64_t *regions = PyMem_New(int64_t, (size_t)count + 1);
 
     (void)module;
-    if (count && !regions) {
-        Py_XDECREF(list);
-        return PyErr_NoMemory();
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        regions[i] = state->entries[i]->region;
-    qsort(regions, (size_t)count, sizeof *regions, by_region);
-    for (Py_ssize_t i = 0; list && i < count; i++)
+    if (!regions && !PyErr_Occurred())
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; regions && i < count; i++)
+        regions[i] = state->entries.at[i]->region;
+    if (regions)
+        qsort(regions, (size_t)count, sizeof *regions, by_region);
+    for (Py_ssize_t i = 0; regions && i < count; i++)
         if ((!i || regions[i] != regions[i - 1]) && append_region(list, state, regions[i]))
-            Py_CLEAR(list);
+            break;
     PyMem_Free(regions);
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
     return list;
 }
 
@@ -590,9 +632,11 @@ static PyObject *entries_of_region(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OL:_get_cache_entries_for_region", &code, &region))
         return NULL;
-    state = state_of(code, false);
-    list = PyErr_Occurred() ? NULL : PyList_New(0);
-    if (list && state && append_region(list, state, region))
+    list = PyList_New(0);
+    state = list ? state_of(code, false) : NULL;
+    if (state)
+        append_region(list, state, region);
+    if (PyErr_Occurred())
         Py_CLEAR(list);
     return list;
 }
@@ -602,7 +646,7 @@ static PyObject *entry_count(PyObject *module, PyObject *object)
     struct code_state *state = state_of(object, false);
 
     (void)module;
-    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(state ? state->count : 0);
+    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(state ? state->entries.count : 0);
 }
 
 /* Later versions say for which region and owner: an entry for another region than
@@ -610,21 +654,12 @@ static PyObject *entry_count(PyObject *module, PyObject *object)
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code, *owner = NULL;
-    struct code_state *state;
-    struct cache_entry *entry;
     long long region = -1;
-    int status = -1;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region, &owner))
         return NULL;
-    if (!(state = state_of(object, true)))
-        return NULL;
-    entry = cache_entry_loaded(state, guard, code, region);
-    if (entry && (state->precompiled || (state->precompiled = PyList_New(0))))
-        status = PyList_Append(state->precompiled, (PyObject *)entry);
-    Py_XDECREF(entry);
-    if (status)
+    if (!state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -637,18 +672,22 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
     if (PyErr_Occurred())
         return NULL;
     if (state)
-        Py_CLEAR(state->precompiled);
+        code_state_drop_precompiled(state);
     Py_RETURN_NONE;
 }
 
 static PyObject *list_precompiled(PyObject *module, PyObject *object)
 {
-    struct code_state *state = state_of(object, false);
+    PyObject *list = PyList_New(0);
+    struct code_state *state = list ? state_of(object, false) : NULL;
 
     (void)module;
+    for (Py_ssize_t i = 0; state && i < state->precompiled.count; i++)
+        if (PyList_Append(list, (PyObject *)state->precompiled.at[i]))
+            break;
     if (PyErr_Occurred())
-        return NULL;
-    return state && state->precompiled ? PyList_GetSlice(state->precompiled, 0, PY_SSIZE_T_MAX) : PyList_New(0);
+        Py_CLEAR(list);
+    return list;
 }
 
 /* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */

@@ -29,8 +29,8 @@ int64_t torch_region(void);
 /* The bound check of guard manager GUARD's tree NAME ("root", "diff_guard_root"). New
  * reference; NULL: it has none, or, with an exception, it could not be had. */
 PyObject *torch_check_of(PyObject *guard, const char *name);
-/* ENTRY is new: its guard manager learns of it. -1 with an exception. */
-int torch_entry_bind(struct cache_entry *entry);
+/* ENTRY, whose PARTS are pinned, is new: its guard manager learns of it. -1 with an exception. */
+int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts);
 /* ENTRY has let go of GUARD, which forgets it. */
 void torch_entry_unbind(struct cache_entry *entry, PyObject *guard);
 /* The state behind EXTRA (code_state.extra) goes away. */
@@ -44,6 +44,11 @@ extern PyObject *torch_lookup_name; /* "TorchDynamo Cache Lookup" */
 /* Was it a hit for all who take part? *HIT becomes false if not. -1 with an exception. */
 int torch_guards_complete(const struct code_state *state, bool *hit);
 
+/* What the bridge does before and after a compile: a token of its own, or NULL, and what becomes of it, which takes the
+ * reference. RESULT is borrowed, or NULL with an exception, which is kept. */
+PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
+void torch_compile_ends(PyObject *token, PyObject *result);
+
 /* The callback runs between these. */
 struct torch_asking {
     PyObject *random;                /* owned: the state of the module random */
@@ -54,13 +59,13 @@ int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile,
 /* RESULT is borrowed, or NULL with an exception, which is kept. */
 void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result);
 
-/* ENTRY's code runs between these, its callees under *UNDER, which may change. */
+/* CODE, that of ENTRY, runs between these, its callees under *UNDER, which may change. The caller holds them. */
 struct torch_run {
     PyObject *under;                 /* owned: what *UNDER was set to, or NULL */
     PyObject *debugging;             /* owned context, or NULL */
     PyObject *range;
 };
-int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject **under);
+int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under);
 void torch_run_end(struct torch_run *run);
 
 /* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage collection. */
