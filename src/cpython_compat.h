@@ -202,6 +202,15 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     return 0;
 }
 
+/* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL of their own, and
+ * freed by the main one: tracer_code.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
+#define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
+#if COMPAT_SHARES_CODE
+#define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
+#else
+#define compat_is_shared(code) ((void)(code), false)
+#endif
+
 /* Public, if unstable, since 3.12. */
 #if PY_VERSION_HEX >= 0x030c0000
 #define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex

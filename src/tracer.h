@@ -1,9 +1,11 @@
 /* tracer.h -- what the files of the extension share.
  *
- * Runs in: the traced process. The GIL guards everything here, except a
- * thread's own struct tracer, which only that thread touches.
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim
+ * has belongs to one interpreter, the home (tracer_interpreter.c), and its GIL guards it. What all interpreters use,
+ * which may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
  *
  *   tracer_module.c  the module: start, pause, resume
+ *   tracer_interpreter.c  sub-interpreters, and one that is initialised again
  *   tracer_shim.c    the PEP 523 evaluator: an ENTER and an EXIT word per frame
  *   tracer_ring.c    process file, rings, waiting, fork
  *   tracer_code.c    code objects: their ids, names, and whether to record them
@@ -99,32 +101,51 @@ struct tracer_process {
     char *inject_directory;              /* where sitecustomize.py lies: inject.h; owned */
     char file_name[64];                  /* within the directory it lies in */
     const char *file_directory;          /* session_directory or spill_directory */
-    _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us */
-    _PyFrameEvalFunction hook;           /* the one of ours that is in the slot, or NULL */
+    _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us, in `interpreter` */
+    _PyFrameEvalFunction hook;           /* the one of ours that is in its slot, or NULL */
     bool recording;                      /* frames go to a ring */
     bool decided_only;                   /* ... those that a compiler decides */
     bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
     bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
     bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
-    Py_ssize_t extra;                    /* code-extra slot */
+    Py_ssize_t extra;                    /* code-extra slot, the same in all interpreters */
     uint32_t codes;                      /* code ids given */
     uint32_t threads;                    /* FACT_THREAD ids given */
     uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
     char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
-    PyInterpreterState *interpreter;
+    PyInterpreterState *interpreter;     /* the main one; NULL: not seen yet */
 };
 
 extern struct tracer_process tracer_process;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
+/* tracer_interpreter.c */
+enum tracer_place {
+    PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
+    PLACE_AGAIN, /* ... initialised again: recording only */
+    PLACE_SUB,   /* a sub-interpreter: recording only */
+    PLACE_NONE,  /* one in which our code-extra index is somebody else's */
+};
+/* What the interpreter that runs is to us. The first call in it makes it known. */
+enum tracer_place tracer_place(void);
+/* The session that is open records the interpreter that runs as well, from here on. */
+void tracer_join_interpreter(void);
+
 /* tracer_shim.c */
-/* Put into the interpreter's slot what recording and the shim need now. */
+/* Put into the main interpreter's slot what recording and the shim need now. Elsewhere: does nothing. */
 void tracer_rehook(void);
 void tracer_record(bool on);
+/* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
+void tracer_hook_sub(bool on);
 
 /* tracer_ring.c. All are slow paths; they keep the pending exception. */
 const char *tracer_open_session(const char *directory); /* NULL, or why this process is not recorded (static) */
 void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
+/* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in between. */
+void tracer_lock(void);
+void tracer_unlock(void);
+/* The interpreter is initialised again: what threads kept of the shim went with the one before. */
+void tracer_forget_callbacks(void);
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
 struct tracer *tracer_attach(compat_frame *frame);
 static inline struct tracer *tracer_here(void)
@@ -163,7 +184,8 @@ void tracer_fix_all_types(void);
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer_stack.c */
-PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag);
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                                       _PyFrameEvalFunction evaluate);
 char *tracer_stack_low(void);
 void tracer_stack_release(struct tracer *t);
 

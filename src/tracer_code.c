@@ -10,6 +10,7 @@
 #include "tracer_cache.h"
 
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define P tracer_process
@@ -118,11 +119,12 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 }
 
 /* The same function in another run, or after an edit elsewhere in its file, has
- * the same fingerprint: bytecode, names and constants, not line numbers. */
+ * the same fingerprint: bytecode, names and constants, not line numbers. CPython keeps the bytecode that it hands out
+ * in the code object: not for code that interpreters share. */
 static uint64_t fingerprint(PyCodeObject *code)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    PyObject *bytecode = PyCode_GetCode(code); /* without specialisations */
+    PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code); /* without specialisations */
 
     if (bytecode)
         hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
@@ -187,6 +189,79 @@ void tracer_fix_all_types(void)
 }
 #endif
 
+/* ---- code that interpreters share ---- */
+
+#if COMPAT_SHARES_CODE
+/* The marks of static code, by its address: there is memory of the main interpreter's in such a code object, which no
+ * other may make or free, so the others look here. It grows to some hundreds. Under tracer_lock(). */
+static struct shared_mark {
+    PyCodeObject *code;
+    uintptr_t mark;
+} *shared_marks;
+static size_t shared_count, shared_room;
+
+static struct shared_mark *shared_find(struct shared_mark *marks, size_t room, PyCodeObject *code)
+{
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (room - 1);
+
+    while (marks[at].code && marks[at].code != code)
+        at = (at + 1) & (room - 1);
+    return &marks[at];
+}
+
+/* CODE's mark. It is MARK if it has none yet; 0: none, and none given. */
+static uintptr_t shared_mark(PyCodeObject *code, uintptr_t mark)
+{
+    struct shared_mark *more, *found = NULL;
+
+    tracer_lock();
+    if (mark && shared_count * 2 >= shared_room && (more = calloc(shared_room ? shared_room * 2 : 256, sizeof *more))) {
+        size_t room = shared_room ? shared_room * 2 : 256;
+        for (size_t i = 0; i < shared_room; i++)
+            if (shared_marks[i].code)
+                *shared_find(more, room, shared_marks[i].code) = shared_marks[i];
+        free(shared_marks);
+        shared_marks = more;
+        shared_room = room;
+    }
+    if (shared_room)
+        found = shared_find(shared_marks, shared_room, code);
+    if (found && found->code) {
+        mark = found->mark;
+    } else if (found && mark && shared_count + 1 < shared_room) {
+        *found = (struct shared_mark){code, mark};
+        shared_count++;
+    }
+    tracer_unlock();
+    return mark;
+}
+#else
+#define shared_mark(code, mark) (mark)
+#endif
+
+/* Only the main interpreter looks at what static code objects hold. */
+static bool is_elsewhere(PyCodeObject *code)
+{
+    return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
+}
+
+/* Put MARK where the hook will find it. What it is from now on: another interpreter may have been quicker. */
+static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
+{
+    struct code_state *state;
+
+    if (compat_is_shared(code))
+        mark = shared_mark(code, mark);
+    if (is_elsewhere(code))
+        return mark;
+    state = code_state_of(code, false);
+    if (state)
+        state->mark = mark;
+    else if (compat_set_extra(code, P.extra, (void *)mark))
+        PyErr_Clear();
+    return mark;
+}
+
 /* ---- the mark ---- */
 
 /* The file that torch.compile's front end begins with. */
@@ -203,34 +278,32 @@ static const char *name_end(const char *name, size_t bytes, const char *end)
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     PyObject *type, *value, *traceback, *keep[2];
-    struct code_state *state = code_state_of(code, false);
     size_t bytes[2];
     const char *name, *file;
-    uintptr_t mark;
+    uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
-    mark = state ? state->mark : compat_extra(code, P.extra);
+    if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = shared_mark(code, 0)))
+        mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
 
     PyErr_Fetch(&type, &value, &traceback);
     name = name_text(code->co_qualname, &bytes[0], &keep[0]);
     file = name_text(code->co_filename, &bytes[1], &keep[1]);
-    mark = (uintptr_t)P.codes << CODE_SHIFT | CODE_SEEN;
     if (!is_wanted(file, name)) {
         mark = CODE_SEEN | CODE_SKIP;
     } else {
         uint64_t number[3] = {(uint64_t)(int64_t)code->co_firstlineno, (uint64_t)code->co_flags, fingerprint(code)};
-        tracer_fact(FACT_CODE, P.codes++, number, name, bytes[0], file, bytes[1]);
+        uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
+        tracer_fact(FACT_CODE, id, number, name, bytes[0], file, bytes[1]);
+        mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
     }
     if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
-    state = code_state_of(code, false); /* the GIL may have been let go meanwhile */
-    if (state)
-        state->mark = mark;
-    else if (compat_set_extra(code, P.extra, (void *)mark))
-        PyErr_Clear();
-    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO))
+    mark = mark_keep(code, mark);
+    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO) &&
+        tracer_place() == PLACE_HOME)
         torch_attach(false);
     Py_XDECREF(keep[0]);
     Py_XDECREF(keep[1]);

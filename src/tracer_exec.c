@@ -26,11 +26,10 @@ struct followed {
     const char *module, *name;
     int environment;     /* position of its environment argument, -1: inherits C's */
     fast_function entry;
-    PyMethodDef real;    /* what its module's table said before */
-    PyObject *direct;    /* a function object that leads to `real`; owned, for ever */
+    PyMethodDef real;    /* what its module's table said before; the same for all interpreters */
 };
 
-static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t count, PyObject *names);
+static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 #define ENTRY(number)                                                                                        \
     static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
@@ -38,19 +37,18 @@ ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
 
 static struct followed followed[] = {
-    {"_posixsubprocess", "fork_exec", 5, entry_0, {0}, NULL},
-    {"posix", "execve", 2, entry_1, {0}, NULL},
-    {"posix", "posix_spawn", 2, entry_2, {0}, NULL},
-    {"posix", "posix_spawnp", 2, entry_3, {0}, NULL},
-    {"posix", "execv", -1, entry_4, {0}, NULL},
-    {"posix", "system", -1, entry_5, {0}, NULL},
+    {"_posixsubprocess", "fork_exec", 5, entry_0, {0}},
+    {"posix", "execve", 2, entry_1, {0}},
+    {"posix", "posix_spawn", 2, entry_2, {0}},
+    {"posix", "posix_spawnp", 2, entry_3, {0}},
+    {"posix", "execv", -1, entry_4, {0}},
+    {"posix", "system", -1, entry_5, {0}},
 };
 
 #define ENTRY(number)                                                                                        \
     static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)      \
     {                                                                                                        \
-        (void)self;                                                                                          \
-        return follow(&followed[number], args, n, names);                                                    \
+        return follow(&followed[number], self, args, n, names);                                              \
     }
 ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
@@ -164,10 +162,19 @@ done:
     return copy;
 }
 
-static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t count, PyObject *names)
+/* A function object for the original, with SELF, the module of the interpreter that calls. */
+static PyObject *original(struct followed *f, PyObject *self)
+{
+    PyObject *module = PyUnicode_FromString(f->module), *function = module ? PyCFunction_NewEx(&f->real, self, module) : NULL;
+
+    Py_XDECREF(module);
+    return function;
+}
+
+static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
-    PyObject *mended = NULL, **changed = NULL, *result;
+    PyObject *mended = NULL, **changed = NULL, *direct = original(f, self), *result = NULL;
 
     if (!atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (f->environment >= 0 && f->environment < count) {
@@ -188,7 +195,9 @@ static PyObject *follow(struct followed *f, PyObject *const *args, Py_ssize_t co
         memcpy(changed, args, (size_t)given * sizeof *changed);
         changed[at] = mended;
     }
-    result = PyObject_Vectorcall(f->direct, changed ? changed : args, (size_t)count, names);
+    if (direct)
+        result = PyObject_Vectorcall(direct, changed ? changed : args, (size_t)count, names);
+    Py_XDECREF(direct);
     Py_XDECREF(mended);
     PyMem_Free(changed);
     return result;
@@ -211,18 +220,13 @@ static void follow_one(struct followed *f)
         goto done;
     table = target->m_ml;
     f->real = *table;
-    f->direct = PyCFunction_NewEx(&f->real, target->m_self, target->m_module);
-    if (!f->direct)
-        goto done;
     table->ml_meth = (PyCFunction)(void (*)(void))f->entry;
     table->ml_flags = METH_FASTCALL | METH_KEYWORDS;
     ours = PyCFunction_NewEx(table, target->m_self, target->m_module);
-    if (ours) {
+    if (ours)
         target->vectorcall = ((PyCFunctionObject *)ours)->vectorcall;
-    } else {
+    else
         *table = f->real;
-        Py_CLEAR(f->direct);
-    }
 done:
     if (module && !there)
         PyDict_DelItemString(modules, f->module);

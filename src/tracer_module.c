@@ -18,7 +18,8 @@ PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str |
              "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
              "With INJECT, the directory of sitecustomize.py, the programs that this one starts join too.\n"
              "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this\n"
-             "user's), 'over', 'denied' (another user's, by the look of it), 'room' (the session was told), 'memory'.");
+             "user's), 'over', 'denied' (another user's, by the look of it), 'room' (the session was told), 'memory',\n"
+             "'elsewhere' (a session is joined in the main interpreter, the others then are recorded with it).");
 
 static PyObject *start(PyObject *module, PyObject *args)
 {
@@ -29,8 +30,14 @@ static PyObject *start(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
                           PyUnicode_FSConverter, &inject))
         return NULL;
-    if (P.session)
+    if (P.session) {
+        tracer_join_interpreter();
         goto done;
+    }
+    if (tracer_place() != PLACE_HOME) {
+        why = "elsewhere";
+        goto done;
+    }
     if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
         strcpy(P.standard_library, PyBytes_AS_STRING(library));
     why = tracer_open_session(PyBytes_AS_STRING(session));
@@ -69,12 +76,14 @@ static PyObject *active(PyObject *module, PyObject *ignored)
     return PyBool_FromLong(P.session != NULL);
 }
 
-PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume().");
+PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own.");
 
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
-    if (P.session)
+    if (tracer_place() == PLACE_SUB)
+        tracer_hook_sub(false);
+    else if (P.session)
         tracer_record(false);
     Py_RETURN_NONE;
 }
@@ -84,7 +93,9 @@ PyDoc_STRVAR(resume_doc, "resume()\n\nRecord frames in this process again, if a 
 static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
-    if (P.session && P.session->frames != SESSION_NONE)
+    if (tracer_place() == PLACE_SUB)
+        tracer_join_interpreter();
+    else if (P.session && P.session->frames != SESSION_NONE)
         tracer_record(true);
     Py_RETURN_NONE;
 }
@@ -150,53 +161,57 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The shim is for the home: elsewhere each of its names says so. */
+static PyObject *not_here(PyObject *module, PyObject *name)
+{
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree"};
+    bool shim = false;
+
+    (void)module;
+    for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
+    for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
+    if (shim)
+        return PyErr_Format(PyExc_RuntimeError, "dyntrace's %U is there in the main interpreter only, and not when that is "
+                            "initialised again: frames of this one are recorded, nothing more", name);
+    return PyErr_Format(PyExc_AttributeError, "module '_dyntrace' has no attribute %R", name);
+}
+
+static PyMethodDef elsewhere[] = {
+    {"__getattr__", not_here, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int fill(PyObject *module)
+{
+    enum tracer_place place = tracer_place();
+
+    if (P.extra < 0 && P.interpreter) {
+        PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
+        return -1;
+    }
+    return place == PLACE_HOME ? shim_types_ready(module) : PyModule_AddFunctions(module, elsewhere);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)fill},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_dyntrace",
     .m_doc = "dyntrace's frame evaluator: see the dyntrace package.",
-    .m_size = -1,
     .m_methods = methods,
+    .m_slots = slots,
 };
-
-/* Indices of code data that were requested before ours come first in each code object's data, so that CPython calls
- * their free functions for whatever we mark (cpython_compat.h): not with NULL, which it promises. */
-static freefunc earlier[8];
-#define FREE_EARLIER(n)                                                                                               \
-    static void free_earlier_##n(void *value)                                                                          \
-    {                                                                                                                  \
-        if (value)                                                                                                     \
-            earlier[n](value);                                                                                         \
-    }
-FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
-FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
-
-static Py_ssize_t request_extra(PyInterpreterState *interpreter)
-{
-    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2, free_earlier_3,
-                                        free_earlier_4, free_earlier_5, free_earlier_6, free_earlier_7};
-    Py_ssize_t ours = compat_request_extra(code_state_free);
-
-    for (int i = 0; i < ours && i < 8; i++) {
-        earlier[i] = interpreter->co_extra_freefuncs[i];
-        if (earlier[i])
-            interpreter->co_extra_freefuncs[i] = not_null[i];
-    }
-    return ours;
-}
 
 PyMODINIT_FUNC PyInit__dyntrace(void);
 PyMODINIT_FUNC PyInit__dyntrace(void)
 {
-    PyObject *module = PyModule_Create(&definition);
-
-    if (P.extra < 0) {
-        P.interpreter = PyInterpreterState_Get();
-        P.extra = request_extra(P.interpreter);
-    }
-    if (module && (P.extra < 0 || shim_types_ready(module))) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
-        Py_CLEAR(module);
-    }
-    return module;
+    return PyModuleDef_Init(&definition);
 }

@@ -10,17 +10,22 @@
 /* Run the frame as CPython would have run it: the depth that it may recurse to
  * is what it would be without a hook (cpython_compat.h, tracer_stack.c). */
 static inline __attribute__((always_inline)) PyObject *
-record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     PyObject *result;
 
     compat_enter_c(ts);
     if (unlikely((char *)__builtin_frame_address(0) < t->stack_low))
-        result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag);
+        result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag, evaluate);
     else
-        result = tracer_process.evaluate(ts, frame, throwflag);
+        result = evaluate(ts, frame, throwflag);
     compat_leave_c(ts);
     return result;
+}
+static inline __attribute__((always_inline)) PyObject *
+record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
 }
 
 /* The mark of the frame's code, made if need be. */

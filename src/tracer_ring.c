@@ -75,13 +75,25 @@ static _Atomic bool stalled;
 static _Atomic unsigned sleepers; /* threads that look at their ring without the GIL */
 static _Atomic bool closing;      /* ... which must stop that */
 
-/* Rings whose thread has ended. Thread exit does not hold the GIL. */
-static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+/* For everything here that is not a thread's own: interpreters may have GILs of their own, and a thread that ends holds
+ * none. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Rings whose thread has ended. */
 static struct ring *free_rings[RING_MAX];
 static unsigned free_ring_count;
 
 static pthread_key_t thread_key; /* calls thread_ended */
 static bool thread_key_made;
+
+void tracer_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void tracer_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 /* ---- extents ---- */
 
@@ -219,8 +231,8 @@ static struct facts *facts_new(size_t bytes, uint64_t *offset)
 }
 
 /* Append a record. One that finds no room is dropped: the collector shows its
- * code as unknown. The caller holds the GIL. */
-void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
+ * code as unknown. */
+static void fact_add(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes)
 {
     size_t size = (sizeof(struct fact) + bytes + more_bytes + 7) & ~(size_t)7;
@@ -249,6 +261,14 @@ void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
     memcpy(fact->text + bytes, more, more_bytes);
     /* The first record of a chunk also publishes next_off of the one before. */
     atomic_store_explicit(&facts->used, used + size, memory_order_release);
+}
+
+void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
+                 const char *text, size_t bytes, const char *more, size_t more_bytes)
+{
+    tracer_lock();
+    fact_add(kind, id, number, text, bytes, more, more_bytes);
+    tracer_unlock();
 }
 
 /* What is true of the whole process image. Not repeated in a forked child. */
@@ -483,7 +503,7 @@ static struct ring *ring_reuse(void)
 {
     struct ring *ring = NULL;
 
-    pthread_mutex_lock(&free_lock);
+    tracer_lock();
     for (unsigned i = free_ring_count; i-- > 0 && !ring; ) {
         struct ring *one = free_rings[i];
         if (atomic_load_explicit(&one->head, memory_order_relaxed) -
@@ -492,7 +512,7 @@ static struct ring *ring_reuse(void)
             free_rings[i] = free_rings[--free_ring_count];
         }
     }
-    pthread_mutex_unlock(&free_lock);
+    tracer_unlock();
     return ring;
 }
 
@@ -713,9 +733,16 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     struct ring *ring = P.file ? ring_reuse() : NULL;
     uint64_t now = tracer_now(P.monotonic), number[3] = {(uint64_t)syscall(SYS_gettid)};
     char name[256];
+    uint32_t id;
 
+    thread_name(frame, name, sizeof name);
+    tracer_lock();
     if (!ring && P.file)
         ring = ring_new();
+    id = P.threads;
+    if (ring)
+        fact_add(FACT_THREAD, P.threads++, number, name, strlen(name), "", 0);
+    tracer_unlock();
     if (!ring) {
         t->gone = true;
         return false;
@@ -725,15 +752,13 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     t->mask = ring->words - 1;
     t->head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     t->entered = 0;
-    thread_name(frame, name, sizeof name);
-    tracer_fact(FACT_THREAD, P.threads, number, name, strlen(name), "", 0);
     if (!has_room(t)) { /* half of it is free: it has no memory */
         stop(t, now, ENOSPC);
         return false;
     }
     if (ring->lost_since) /* the thread before ended in a gap */
         write_gap(t, now, 0, 0, 0);
-    t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_THREAD, 2, P.threads++);
+    t->words[t->head++ & t->mask] = RING_CONTROL_WORD(CONTROL_THREAD, 2, id);
     tracer_put(t, now);
     t->epoch = now;
     for (struct open_frame *open = t->open; open; open = open->outer)
@@ -743,21 +768,33 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     return true;
 }
 
-static struct tracer *all_tracers; /* under free_lock */
+static struct tracer *all_tracers; /* under the lock */
+
+void tracer_forget_callbacks(void)
+{
+    tracer_lock();
+    for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
+        t->callback = NULL;
+        t->shim = NULL;
+        t->active = false;
+        t->replacement = t->replacement_for = NULL;
+    }
+    tracer_unlock();
+}
 
 static void thread_ended(void *value)
 {
     struct tracer *t = value, **link = &all_tracers;
 
     tracer_thread = NULL;
-    pthread_mutex_lock(&free_lock);
+    tracer_lock();
     if (t->ring)
         free_rings[free_ring_count++] = t->ring;
     while (*link && *link != t)
         link = &(*link)->next_tracer;
     if (*link)
         *link = t->next_tracer;
-    pthread_mutex_unlock(&free_lock);
+    tracer_unlock();
     tracer_stack_release(t);
     free(t);
 }
@@ -776,10 +813,10 @@ struct tracer *tracer_attach(compat_frame *frame)
         t->observed = TRACER_NO_CALLBACK;
         t->stack_low = tracer_stack_low();
         tracer_thread = t;
-        pthread_mutex_lock(&free_lock);
+        tracer_lock();
         t->next_tracer = all_tracers;
         all_tracers = t;
-        pthread_mutex_unlock(&free_lock);
+        tracer_unlock();
         if (thread_key_made || (thread_key_made = !pthread_key_create(&thread_key, thread_ended)))
             pthread_setspecific(thread_key, t);
         if (P.session)
@@ -856,7 +893,7 @@ uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t c
     if (t->quiet || !P.session)
         goto done;
     if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
-        if (P.recording)
+        if (P.recording || P.hook) /* a sub-interpreter may have been first to see it */
             tracer_record(false);
         goto done;
     }
@@ -888,6 +925,7 @@ static void forked(void)
     struct tracer *t = tracer_thread;
     char parent[sizeof P.file_name];
 
+    pthread_mutex_init(&lock, NULL); /* locked by tracer_lock() before the fork, so that what it guards is whole */
     if (!P.session)
         return;
     memcpy(parent, P.file_name, sizeof parent);
@@ -898,7 +936,6 @@ static void forked(void)
     P.threads = 0;
     atomic_store(&sleepers, 0);
     free_ring_count = 0;
-    pthread_mutex_init(&free_lock, NULL);
     all_tracers = t;
     if (t)
         t->next_tracer = NULL;
@@ -967,7 +1004,7 @@ void tracer_close_session(void)
     while (atomic_load(&sleepers)) /* they need no GIL to see that */
         usleep(1000);
     atomic_store(&closing, false);
-    pthread_mutex_lock(&free_lock);
+    tracer_lock();
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
         t->ring = NULL;
         t->words = NULL;
@@ -975,7 +1012,7 @@ void tracer_close_session(void)
         t->gone = false;
     }
     free_ring_count = 0;
-    pthread_mutex_unlock(&free_lock);
+    tracer_unlock();
     mappings_drop(0);
     facts = NULL;
     chunk_count = 0;
@@ -1034,7 +1071,7 @@ const char *tracer_open_session(const char *directory)
     P.monotonic = session->clock == SESSION_MONOTONIC;
     atomic_store(&stalled, false);
     P.decided_only = session->frames == SESSION_DECIDED;
-    if (!fork_watched && pthread_atfork(NULL, NULL, forked)) {
+    if (!fork_watched && pthread_atfork(tracer_lock, tracer_unlock, forked)) {
         P.session = NULL;
         return "memory";
     }

@@ -94,16 +94,50 @@ static _PyFrameEvalFunction wanted_hook(void)
     return to_depth ? record_by_counter_to_depth : record_by_counter;
 }
 
+/* In sub-interpreters: no callback decides here, and nobody came before us. The evaluator that the main interpreter had
+ * is its own, and the static code of 3.12 has data that only the main one's GIL guards. */
+static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    const bool resumed = compat_is_resumed(frame), monotonic = tracer_process.monotonic;
+    struct tracer *t = tracer_thread;
+    struct open_frame open;
+    PyObject *result;
+    uintptr_t mark;
+
+    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
+        return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    if (unlikely(!tracer_process.recording))
+        return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
+    mark = unlikely(compat_is_shared(compat_code(frame))) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
+    if (mark & CODE_SKIP ||
+        !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
+                      monotonic, tracer_process.session->max_depth != 0))
+        return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
+    result = record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
+    record_exit(t, &open, ts, frame, result, resumed, monotonic);
+    return result;
+}
+
+void tracer_hook_sub(bool on)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    _PyFrameEvalFunction before = on ? _PyEval_EvalFrameDefault : record_in_sub;
+
+    if (compat_evaluator(interpreter) == before)
+        compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
+}
+
 /* One slot for the interpreter, so one hook for recording and shim. When somebody
  * else has put a hook above ours, that one calls ours: it stays where it is, and
  * ours cannot be taken out or exchanged; whichever it is does what is needed. */
 void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;
-    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter), wanted = wanted_hook();
+    _PyFrameEvalFunction current, wanted = wanted_hook();
 
-    if (wanted == tracer_process.hook)
+    if (wanted == tracer_process.hook || PyInterpreterState_Get() != interpreter)
         return;
+    current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     if (!tracer_process.hook && observe_is(current))
         return;
     if (!tracer_process.hook)

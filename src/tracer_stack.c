@@ -119,7 +119,8 @@ static void segment_free(struct stack_segment *segment)
     free(segment);
 }
 
-PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                                       _PyFrameEvalFunction evaluate)
 {
     struct stack_segment *segment = t->spare;
     char *low = t->stack_low;
@@ -130,14 +131,13 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     if (!segment && !(segment = segment_new())) {
         int remaining = compat_recursion_remaining(ts);
         compat_recursion_remaining(ts) = 0;
-        result = tracer_process.evaluate(ts, frame, throwflag);
+        result = evaluate(ts, frame, throwflag);
         compat_recursion_remaining(ts) = remaining;
         return result;
     }
     t->stack_low = segment->base + SEGMENT_MARGIN;
     bounds = compat_set_bounds(ts, segment->base, segment->base + segment->bytes);
-    result = tracer_call_on_stack(ts, frame, throwflag, segment->base + segment->bytes - 64,
-                                  tracer_process.evaluate);
+    result = tracer_call_on_stack(ts, frame, throwflag, segment->base + segment->bytes - 64, evaluate);
     compat_restore_bounds(ts, bounds);
     t->stack_low = low;
     if (t->spare)

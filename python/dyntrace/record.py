@@ -23,10 +23,10 @@ def _program():
 def record(path, *, force=False, values="all", argv=True):
     """Record every frame that this process evaluates inside the `with` block into the trace PATH.
 
-    All threads are recorded, and forked children; programs that are started are not. Frames that were already running
-    when the block began are not in the trace. FORCE replaces an existing file. VALUES says what of arguments and of what
-    guards compare is kept: "all"; "types", which is types, shapes and dtypes; "off". Without ARGV command lines are not
-    kept. Yields PATH.
+    All threads of the main interpreter are recorded, and forked children; programs that are started are not, nor are
+    sub-interpreters (`dyntrace run` records both). Frames that were already running when the block began are not in the
+    trace. FORCE replaces an existing file. VALUES says what of arguments and of what guards compare is kept: "all";
+    "types", which is types, shapes and dtypes; "off". Without ARGV command lines are not kept. Yields PATH.
 
     RuntimeError: the process is being recorded already, or no trace could be made; the message says why.
     """
@@ -41,9 +41,11 @@ def record(path, *, force=False, values="all", argv=True):
     collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)
     session = os.fsdecode(collector.stdout.readline()).rstrip("\n")
-    if not session or _native._start(session, os.path.dirname(os.__file__)) is not None:
+    why = _native._start(session, os.path.dirname(os.__file__)) if session else "gone"
+    if why is not None:
         _, errors = collector.communicate()
-        raise RuntimeError(os.fsdecode(errors).strip() or "the recording could not be started")
+        raise RuntimeError(os.fsdecode(errors).strip() or ("record() is for the main interpreter" if why == "elsewhere" else
+                                                           "the recording could not be started"))
     try:
         yield path
     finally:

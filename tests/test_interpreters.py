@@ -1,0 +1,253 @@
+"""Every interpreter of a process is recorded: sub-interpreters, old and new, and a main one that is initialised again."""
+import os
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from conftest import ROOT
+from test_run import holds
+
+CALLS = """
+def leaf(i):
+    return i
+
+class Made:
+    def __init__(self):
+        leaf(0)
+
+def steps(n):
+    for i in range(n):
+        yield leaf(i)
+
+def boom():
+    raise KeyError("boom")
+
+def outer(n):
+    for i in range(n):
+        leaf(i)
+    for i in range(100):
+        Made()
+    assert sum(steps(100)) == 4950
+    try:
+        boom()
+    except KeyError:
+        pass
+
+outer(1000)
+"""
+# What one run of it is: (name, kind, the caller's name, how it ended) -> frames.
+EXPECTED = {
+    ("leaf", "call", "outer", "return"): 1000,
+    ("leaf", "call", "Made.__init__", "return"): 100,
+    ("leaf", "call", "steps", "return"): 100,
+    ("Made.__init__", "call", "outer", "return"): 100,
+    ("steps", "call", "outer", "return"): 1,
+    ("steps", "resume", "outer", "yield"): 100,
+    ("steps", "resume", "outer", "return"): 1,
+    ("boom", "call", "outer", "raise"): 1,
+    ("outer", "call", "<module>", "return"): 1,
+}
+ENTER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+"""
+
+
+def check(trace, times):
+    """CALLS ran TIMES times, one process, and every frame is there, with its parent and its end."""
+    holds(trace)
+    found = {tuple(row[:4]): row[4] for row in trace.rows(
+        "SELECT f.qualname, f.kind, p.qualname, f.exit, count(*) FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
+        "WHERE f.filename = '<string>' AND f.qualname IN ('leaf', 'outer', 'steps', 'boom', 'Made.__init__') GROUP BY 1, 2, 3, 4")}
+    assert found == {what: n * times for what, n in EXPECTED.items()}
+    assert trace.rows("SELECT cause FROM loss") == []
+    assert trace.rows("SELECT count(*) FROM process") == [(1,)]
+
+
+def program(tmp_path, text):
+    path = tmp_path / "program.py"
+    path.write_text(ENTER + "CALLS = " + repr(CALLS) + "\n" + textwrap.dedent(text))
+    return path
+
+
+# ---- sub-interpreters ----
+
+def test_one_after_the_other(record, python, tmp_path):
+    """The frame that entered an interpreter is the parent of what runs in there, and an address that is used again
+    leads to nothing of the one before."""
+    trace = record([program(tmp_path, """
+        def enter():
+            inside = interpreters.create()
+            interpreters.run_string(inside, CALLS)
+            interpreters.destroy(inside)
+        for _ in range(10):
+            enter()
+        """)], python=python)
+    check(trace, 10)
+    assert trace.rows("SELECT count(DISTINCT p.frame_id) FROM frames f JOIN frames m ON m.frame_id = f.parent_id "
+                      "JOIN frames p ON p.frame_id = m.parent_id WHERE f.qualname = 'outer' AND p.qualname = 'enter'") == [(10,)]
+
+
+def test_side_by_side(record, python, tmp_path):
+    """Each in a thread of its own; from 3.12 on each with a GIL of its own."""
+    trace = record([program(tmp_path, """
+        import threading
+        inside = [interpreters.create() for _ in range(6)]
+        for _ in range(3):
+            threads = [threading.Thread(target=interpreters.run_string, args=(i, CALLS)) for i in inside]
+            for thread in threads:
+                thread.start()
+            exec(CALLS)
+            for thread in threads:
+                thread.join()
+        for i in inside:
+            interpreters.destroy(i)
+        """)], python=python)
+    check(trace, 21)
+    assert trace.rows("SELECT count(DISTINCT thread_id) FROM frames WHERE qualname = 'outer'") == [(19,)]
+
+
+def test_threads_inside(record, python, tmp_path):
+    """Threads that a sub-interpreter starts itself, where it may."""
+    inner = ("import threading\ndef work(): exec(%r, {})\nthreads = [threading.Thread(target=work) for _ in range(3)]\n"
+             "for thread in threads: thread.start()\nfor thread in threads: thread.join()\n" % CALLS)
+    check(record([program(tmp_path, """
+        import _testcapi
+        assert _testcapi.run_in_subinterp(%r) == 0
+        """ % inner)], python=python), 3)
+
+
+def test_options_hold_inside(record, python, tmp_path):
+    """--frames user, --exclude and --max-depth, and pause() in the interpreter that asks for it."""
+    path = program(tmp_path, """
+        inside = interpreters.create()
+        interpreters.run_string(inside, CALLS)
+        interpreters.run_string(inside, "import _dyntrace; _dyntrace.pause()\\ndef unseen(): pass\\nunseen()\\n"
+                                        "_dyntrace.resume()\\ndef seen(): pass\\nseen()")
+        """)
+    count = "SELECT qualname, count(*) FROM frames WHERE filename = '<string>' AND qualname != '<module>' GROUP BY 1"
+    trace = record([path], "--exclude", "leaf", "--exclude", "steps", python=python)
+    assert dict(holds(trace).rows(count)) == {"Made": 1, "Made.__init__": 100, "boom": 1, "outer": 1, "seen": 1}
+    trace = record([path], "--max-depth", "3", python=python)
+    assert dict(holds(trace).rows(count)) == {"Made": 1, "outer": 1, "seen": 1}
+    trace = record([path], "--frames", "user", python=python)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(1200,)]
+    assert trace.rows("SELECT count(*) FROM frames WHERE filename LIKE '<frozen%'") == [(0,)]
+
+
+def test_children_of_a_sub_interpreter(record, python, tmp_path):
+    """A subprocess that it starts is recorded, and so is what the main interpreter forks and starts after it."""
+    trace = record([program(tmp_path, """
+        import os, subprocess, sys
+        inside = interpreters.create()
+        start = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'def %s(): pass\\\\n%s()'], check=True)"
+        interpreters.run_string(inside, start % ("inner", "inner"))
+        interpreters.run_string(inside, (start % ("clean", "clean")).replace("check", "env={}, check"))
+        exec(start % ("later", "later"))
+        interpreters.destroy(inside) # CPython itself hangs or dies in a fork where another interpreter is
+        def forked(): pass
+        if not os.fork():
+            forked()
+            os._exit(0)
+        assert os.wait()[1] == 0
+        """)], python=python, status=None)
+    assert trace.status == 0, trace.err
+    holds(trace)
+    names = dict(trace.rows("SELECT qualname, count(*) FROM frames WHERE qualname IN ('inner', 'clean', 'later', 'forked') GROUP BY 1"))
+    assert names == {"inner": 1, "clean": 1, "later": 1, "forked": 1}
+    assert trace.rows("SELECT count(*) FROM process") == [(5,)]
+
+
+def test_of_the_old_kind(record, python, tmp_path):
+    """_testcapi.run_in_subinterp: one GIL for all."""
+    check(record([program(tmp_path, """
+        import _testcapi
+        for _ in range(5):
+            assert _testcapi.run_in_subinterp(CALLS) == 0
+        """)], python=python), 5)
+
+
+def test_the_shim_is_for_the_main_one(record, python, tmp_path):
+    """A callback of the main interpreter is not asked for calls of another, where nobody can set one: it is told so."""
+    trace = record([program(tmp_path, """
+        import dyntrace.eval_frame as ef
+        asked = []
+        def callback(frame, entry, state):
+            asked.append(frame.f_code.co_name)
+        inside = interpreters.create()
+        ef.set_eval_frame(callback)
+        interpreters.run_string(inside, CALLS)
+        ef.set_eval_frame(None)
+        assert "leaf" not in asked, asked
+        interpreters.run_string(inside, "try:\\n    import dyntrace.eval_frame\\nexcept RuntimeError as e:\\n    print(e, flush=True)")
+        """)], python=python)
+    check(trace, 1)
+    assert trace.out.count("\n") == 1 and "in the main interpreter only" in trace.out
+
+
+def test_a_crowd(record, python, tmp_path):
+    """Interpreters that come and go in many threads at once, while the main one works too."""
+    trace = record([program(tmp_path, """
+        import threading
+        def crowd():
+            for _ in range(5):
+                inside = interpreters.create()
+                interpreters.run_string(inside, CALLS)
+                interpreters.destroy(inside)
+        threads = [threading.Thread(target=crowd) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        """)], python=python)
+    check(trace, 20)
+
+
+# ---- Python inside another program ----
+
+@pytest.fixture(scope="module")
+def embed(python, tmp_path_factory):
+    """tests/programs/embed.c, built for PYTHON."""
+    config = os.path.realpath(python)[:-len(os.path.basename(os.path.realpath(python)))] + "python3-config"
+    if not os.path.exists(config) or not shutil.which("gcc"):
+        pytest.skip("no python3-config beside this Python, or no compiler")
+    flags = [subprocess.run([config, *what], capture_output=True, text=True, check=True).stdout.split()
+             for what in (["--includes"], ["--embed", "--ldflags"])]
+    where = [flag[2:] for flag in flags[1] if flag.startswith("-L")]
+    path = tmp_path_factory.mktemp("embed") / "embed"
+    done = subprocess.run(["gcc", "-o", path, ROOT / "tests/programs/embed.c", *flags[0], *flags[1],
+                           *[f"-Wl,-rpath,{w}" for w in where]], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("this Python has no library to embed: " + done.stderr[-200:])
+    return path
+
+
+def test_initialised_again(record, python, embed):
+    """Py_Initialize() and Py_Finalize() three times: one process, all frames."""
+    check(record([embed, "again", "3", CALLS], python=python), 3)
+
+
+def test_old_kind_embedded(record, python, embed):
+    """Py_NewInterpreter() and Py_EndInterpreter(), where an interpreter may come to lie where another was."""
+    check(record([embed, "legacy", "5", CALLS], python=python), 6)
+
+
+def test_shim_then_again(record, python, embed):
+    """What a program did with the shim before it ended its interpreter troubles nothing after it."""
+    code = ("try:\n import dyntrace.eval_frame as ef\nexcept RuntimeError as e:\n print(e)\nelse:\n"
+            " def old(): pass\n ef.set_eval_frame(lambda *a: None)\n old()\n" + CALLS)
+    trace = record([embed, "again", "3", code], python=python)
+    check(trace, 3)
+    assert trace.out.count("initialised again") == 2
+
+
+def test_no_place(record, python, embed):
+    """An interpreter that cannot be recorded is a row of loss."""
+    trace = record([embed, "taken", CALLS], python=python)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(1200,)]
+    (cause,), = trace.rows("SELECT cause FROM loss")
+    assert cause.startswith("interpreter: ") and cause.endswith("nothing of it was recorded")
