@@ -252,6 +252,9 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFram
 #endif
 }
 
+/* sys.activate_stack_trampoline(), -X perf. */
+#define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
+
 /* Is the interpreter shutting down? Public since 3.13. */
 #if PY_VERSION_HEX >= 0x030d0000
 #define compat_is_finalizing() Py_IsFinalizing()

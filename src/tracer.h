@@ -19,6 +19,7 @@
  *   tracer_values.c  what of the program's values may be told
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
+ *   tracer_perf.c    perf's trampolines below our hook
  *
  * The traced program comes first: nothing here raises, prints or exits. */
 #ifndef DYNTRACE_TRACER_H
@@ -194,7 +195,20 @@ void tracer_stack_release(struct tracer *t);
  * session began: watch it. */
 void torch_attach(bool late);
 
+/* tracer_perf.c */
+void tracer_perf_start(void);
+void tracer_perf_forked(void); /* in the child */
+
 /* tracer_exec.c */
+/* A built-in function whose calls pass through `entry`. */
+struct tracer_led {
+    const char *module, *name;
+    PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+    PyMethodDef real;    /* what its module's table said before; the same for all interpreters */
+};
+/* Lead one through its entry, for good and in all interpreters; and call what it was, SELF being what entry got. */
+void tracer_lead(struct tracer_led *f);
+PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 /* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
 void tracer_follow_children(const char *inject);
 

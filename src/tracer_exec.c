@@ -19,14 +19,10 @@
 
 #define P tracer_process
 
-typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-
-/* A built-in whose calls pass through `entry`. */
+/* A built-in that starts a program. */
 struct followed {
-    const char *module, *name;
+    struct tracer_led led;
     int environment;     /* position of its environment argument, -1: inherits C's */
-    fast_function entry;
-    PyMethodDef real;    /* what its module's table said before; the same for all interpreters */
 };
 
 static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -37,12 +33,12 @@ ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
 
 static struct followed followed[] = {
-    {"_posixsubprocess", "fork_exec", 5, entry_0, {0}},
-    {"posix", "execve", 2, entry_1, {0}},
-    {"posix", "posix_spawn", 2, entry_2, {0}},
-    {"posix", "posix_spawnp", 2, entry_3, {0}},
-    {"posix", "execv", -1, entry_4, {0}},
-    {"posix", "system", -1, entry_5, {0}},
+    {{"_posixsubprocess", "fork_exec", entry_0, {0}}, 5},
+    {{"posix", "execve", entry_1, {0}}, 2},
+    {{"posix", "posix_spawn", entry_2, {0}}, 2},
+    {{"posix", "posix_spawnp", entry_3, {0}}, 2},
+    {{"posix", "execv", entry_4, {0}}, -1},
+    {{"posix", "system", entry_5, {0}}, -1},
 };
 
 #define ENTRY(number)                                                                                        \
@@ -162,19 +158,10 @@ done:
     return copy;
 }
 
-/* A function object for the original, with SELF, the module of the interpreter that calls. */
-static PyObject *original(struct followed *f, PyObject *self)
-{
-    PyObject *module = PyUnicode_FromString(f->module), *function = module ? PyCFunction_NewEx(&f->real, self, module) : NULL;
-
-    Py_XDECREF(module);
-    return function;
-}
-
 static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
-    PyObject *mended = NULL, **changed = NULL, *direct = original(f, self), *result = NULL;
+    PyObject *mended = NULL, **changed = NULL, *result;
 
     if (!atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (f->environment >= 0 && f->environment < count) {
@@ -195,19 +182,32 @@ static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *arg
         memcpy(changed, args, (size_t)given * sizeof *changed);
         changed[at] = mended;
     }
-    if (direct)
-        result = PyObject_Vectorcall(direct, changed ? changed : args, (size_t)count, names);
-    Py_XDECREF(direct);
+    result = tracer_led_original(&f->led, self, changed ? changed : args, count, names);
     Py_XDECREF(mended);
     PyMem_Free(changed);
     return result;
 }
 
-/* Lead one built-in through `follow`. The module's method table is changed, not
+/* ---- built-ins that lead to us ---- */
+
+/* A function object for the original is made for the module of the interpreter that calls. */
+PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    PyObject *module = PyUnicode_FromString(f->module), *result = NULL;
+    PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
+
+    if (function)
+        result = PyObject_Vectorcall(function, args, (size_t)count, names);
+    Py_XDECREF(module);
+    Py_XDECREF(function);
+    return result;
+}
+
+/* The module's method table is changed, not
  * only the function object, so that the module may be imported afresh later: it
  * is left in sys.modules only if it was there. Anything but the plain built-in
  * that we know is left alone. */
-static void follow_one(struct followed *f)
+void tracer_lead(struct tracer_led *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool there = PyDict_GetItemString(modules, f->module) != NULL;
@@ -219,6 +219,8 @@ static void follow_one(struct followed *f)
     if (!function || !PyCFunction_CheckExact(function))
         goto done;
     table = target->m_ml;
+    if (table->ml_meth == (PyCFunction)(void (*)(void))f->entry)
+        goto done;
     f->real = *table;
     table->ml_meth = (PyCFunction)(void (*)(void))f->entry;
     table->ml_flags = METH_FASTCALL | METH_KEYWORDS;
@@ -242,5 +244,5 @@ void tracer_follow_children(const char *inject)
     if (!P.inject_directory)
         return;
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)
-        follow_one(&followed[i]);
+        tracer_lead(&followed[i].led);
 }

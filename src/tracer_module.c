@@ -49,6 +49,7 @@ static PyObject *start(PyObject *module, PyObject *args)
     if (P.session->frames != SESSION_NONE) {
         tracer_fix_all_types();
         tracer_record(true);
+        tracer_perf_start();
         if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo")) /* dyntrace.record() in a program that compiles */
             torch_attach(true);
     }

@@ -925,6 +925,7 @@ static void forked(void)
     struct tracer *t = tracer_thread;
     char parent[sizeof P.file_name];
 
+    tracer_perf_forked();
     pthread_mutex_init(&lock, NULL); /* locked by tracer_lock() before the fork, so that what it guards is whole */
     if (!P.session)
         return;
