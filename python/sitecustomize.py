@@ -42,8 +42,11 @@ def _package(directory):
 
 
 def _start(inject, session):
-    """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
-    if not os.path.isdir(session):
+    """Record this process. None, or why that cannot be: "unsupported", or as _start.__doc__ of the extension says."""
+    try:
+        if os.lstat(session).st_uid != os.geteuid():
+            return "denied"
+    except OSError:
         return "gone"
     library = os.path.dirname(inject)
     if (3, 11) <= sys.version_info < (3, 15) and sys.implementation.name == "cpython":
@@ -59,9 +62,11 @@ def _start(inject, session):
             package = _package(os.path.join(library, "python", "dyntrace"))
             standard = os.path.dirname(os.__file__)
             why = module._start(session, standard, inject)  # from here on calls of Python functions are recorded
-            if why not in ("gone", "over"):
+            if why is None:
                 sys.modules["_dyntrace"] = module
                 sys.modules["dyntrace"] = package
+            else:
+                sys.modules.pop("_dyntrace", None)
             return why
     _note(session, "%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
                                        sys.version_info[0], sys.version_info[1], sys.executable))
