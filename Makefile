@@ -148,7 +148,7 @@ install: all
 	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
-	$(INSTALL) -m 644 README.md LICENSE $(wildcard docs/*.md) $(DOCDIR)
+	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(wildcard docs/*.md) $(DOCDIR)
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
 
