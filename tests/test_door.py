@@ -352,6 +352,20 @@ def make_fifo(place):
     os.mkfifo(place / "session", 0o600)
 
 
+def places_of_fields():
+    """Where each field of struct session_file (src/ring.h) lies; none needs padding."""
+    struct_ = re.search(r"^struct session_file \{(.*?)^\};", (ROOT / "src" / "ring.h").read_text(), re.M | re.S)[1]
+    places, at = {}, 0
+    for type_, names in re.findall(r"^    (?:_Atomic )?(\w+) ([^;]*);", struct_, re.M):
+        for name in names.split(", "):
+            places[name] = at
+            at += 8 if name == "magic[8]" else {"char": 0, "uint32_t": 4, "uint64_t": 8}[type_]
+    return places
+
+
+CLOSED_AT, TEXT_AT = places_of_fields()["closed"], places_of_fields()["text[]"]
+
+
 WRONG = {
     "directory of another user": lambda place: own(place, NOBODY),
     "file of another user": lambda place: own(place / "session", NOBODY),
@@ -367,8 +381,6 @@ WRONG = {
     "a place that all can write": lambda place: place.parent.chmod(0o777),
     "over": lambda place: scribble(place / "session", CLOSED_AT, struct.pack("<I", 1)),
 }
-CLOSED_AT = 8 + 6 * 4 + 6 * 8  # struct session_file, src/ring.h
-TEXT_AT = CLOSED_AT + 8
 
 
 def scribble(path, at, data):
@@ -461,6 +473,7 @@ def write_names(session, spill, trace):
     """Put other names into the session file, whose room is that of the old ones."""
     path = session / "session"
     data = bytearray(path.read_bytes())
+    assert os.path.basename(data[TEXT_AT:].split(b"\0")[0]) in (b"", os.fsencode(session.name))
     text = f"{spill}\0{trace}\0".encode()
     data = data[:TEXT_AT] + text
     struct.pack_into("<I", data, 12, len(data))
