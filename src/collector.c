@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absent.h"
 #include "clock.h"
 #include "command.h"
 #include "process.h"
@@ -45,6 +46,7 @@
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
+enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000 };
 enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10 };
 
 struct run {
@@ -56,6 +58,8 @@ struct run {
     pid_t command;
     int command_watch;               /* process_watch of it, once there is no parent who tells */
     bool orphan;                     /* there is none */
+    int absent;                      /* absent_open(), -1 = none */
+    uint32_t absent_told;
     bool ended, stop, said;
     bool done;                       /* processes that live on are no loss */
     int status;
@@ -269,6 +273,29 @@ static void find_parent(struct run *run, struct traced *t)
             t->row.parent_process_id = parent->row.process_id;
         else if (!process_stat(pid, &pid, &started))
             break;
+    }
+}
+
+/* Pythons that could not join, descendants of the command as far as can be seen. */
+static void absent_new(struct run *run)
+{
+    struct collector *c = &run->c;
+    struct absent sender;
+
+    for (int i = 0; i < ABSENT_A_ROUND && run->absent_told < ABSENT_MAX && absent_next(run->absent, &sender); i++) {
+        struct traced *ancestor = NULL;
+        uint32_t pid = sender.pid;
+        uint64_t started;
+        char cause[200];
+        for (int up = 0; up < 32 && pid > 1 && !ancestor && process_stat(pid, &pid, &started); up++)
+            ancestor = find_pid(c, pid, NULL);
+        if (ancestor) {
+            run->absent_told++;
+            snprintf(cause, sizeof cause, "process: Python process %u of user %u may not join the recording of user %u, or does not "
+                     "see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
+            collector_loss(c, ancestor->row.process_id, 0, collector_now_ns(c), 0, cause);
+        }
+        absent_answer(run->absent, &sender);
     }
 }
 
@@ -645,6 +672,7 @@ static void drain_until_end(struct run *run)
 
         orders_take(run);
         files_new(run);
+        absent_new(run);
         for (struct traced *t = run->c.traced; t; t = t->next) {
             words += guarded_drain(t, &fullest);
             nested_new(run, t);
@@ -746,6 +774,8 @@ static void collector_close(struct run *run)
         run->pending = p->next;
         free(p);
     }
+    if (run->absent >= 0)
+        close(run->absent);
     recorder_close(c->recorder);
     if (c->pages.window)
         frame_pages_close(&c->pages);
@@ -1009,7 +1039,8 @@ static int told(struct session *session, int pipe, const struct collector_result
 
 int collector_run(struct session *session, const struct collector_start *start)
 {
-    struct run run = {.orders = start->orders, .watch = -1, .spill_watch = -1, .command_watch = -1, .parent = getppid()};
+    struct run run = {.orders = start->orders, .watch = -1, .spill_watch = -1, .command_watch = -1, .parent = getppid(),
+                      .absent = absent_open(session->directory)};
     struct collector *c = &run.c;
     struct collector_result result = {0};
     const char *error = NULL;

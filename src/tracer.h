@@ -20,6 +20,7 @@
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
  *   tracer_perf.c    perf's trampolines below our hook
+ *   tracer_absent.c  saying that a session cannot be joined
  *
  * The traced program comes first: nothing here raises, prints or exits. */
 #ifndef DYNTRACE_TRACER_H
@@ -163,6 +164,9 @@ bool tracer_room_within(struct tracer *t);
 uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t code);
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
+
+/* tracer_absent.c: say that this process cannot join the session in DIRECTORY, if somebody still listens. */
+void tracer_absent(const char *directory);
 
 /* tracer_code.c: the mark in a code object's extra slot (or in its code_state,
  * tracer_cache.h), 0 = not seen yet. */

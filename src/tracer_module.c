@@ -41,6 +41,8 @@ static PyObject *start(PyObject *module, PyObject *args)
     if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
         strcpy(P.standard_library, PyBytes_AS_STRING(library));
     why = tracer_open_session(PyBytes_AS_STRING(session));
+    if (why && strcmp(why, "over") && strcmp(why, "room"))
+        tracer_absent(PyBytes_AS_STRING(session));
     PyErr_Clear();
     if (why)
         goto done;

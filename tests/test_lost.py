@@ -1,8 +1,11 @@
 """What a process does after it lost the right or the means to go on as it began, and what it does while the collector
 takes nothing: it is recorded all the same, or counted, and the last line of `run` says so."""
+import concurrent.futures
 import contextlib
+import http.client
 import os
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import PYTHONS
 from crash_help import collector_of, fsck, gone, rows, until
 from test_disk import mounted, needs_root, ring_offsets
 
@@ -408,3 +412,129 @@ def test_max_stall_wants_a_time(dyntrace, python, value):
     done = subprocess.run([dyntrace, "run", "--max-stall", value, "-c", "1"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"dyntrace: run: --max-stall {value}: not a time from 0s to 60s such as 100ms\n"
+
+
+# ---- programs of other users ----
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@pytest.fixture(scope="module")
+def everybodys(dyntrace, tmp_path_factory):
+    """An interpreter with an extension that nobody (65534) can run, too."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    for python in [*PYTHONS, "/usr/bin/python3"]:
+        trace = tmp_path_factory.mktemp("everybody") / "t.db"
+        with contextlib.suppress(OSError):
+            if subprocess.run([python, "-c", "import socket"], capture_output=True, **NOBODY).returncode == 0 and subprocess.run(
+                    [dyntrace, "run", "-o", trace, "--", python, "-c", "pass"], capture_output=True).returncode == 0 and \
+                    rows(trace, "SELECT python_version FROM process") != [(None,)]:
+                return python
+    pytest.skip("no interpreter here has an extension and may be run by everybody")
+
+
+def test_pythons_of_another_user(record, everybodys, tmp_path):
+    """They cannot open the session: a row for each, with pid and user, and a line at the end."""
+    trace = record(["-c", f"""
+import os, subprocess
+run = lambda: print(subprocess.Popen([{everybodys!r}, "-c", "print(1)"], **how).wait(), flush=True)
+os.chdir("/")
+os.setgroups([])
+how = dict(user=65534)
+run()
+how = dict()
+run()
+os.setuid(65534)
+run()
+"""], python=everybodys)
+    assert trace.out == "1\n0\n" * 3
+    causes = [cause for cause, in trace.rows("SELECT cause FROM losses WHERE NOT is_stall")]
+    assert len(causes) == 2 and len(set(causes)) == 2
+    assert all(cause.startswith("process: Python process ") and " of user 65534 " in cause for cause in causes)
+    assert trace.err == (f"dyntrace: {trace.path} is not complete: {causes[0]}, and more;"
+                         " `dyntrace report` lists all losses\n")
+
+
+def test_strangers_say_nothing(dyntrace, everybodys, tmp_path):
+    """Who is not of the command's family may send what he likes, and as much."""
+    with running(dyntrace, everybodys, tmp_path, """
+print("begin", flush=True)
+sys.stdin.readline()
+before(1000)
+""") as (run, _):
+        session, = rows(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'session'")[0]
+        sender = f"""
+import os, socket
+name = "\\0" + {os.path.basename(session)!r}
+for i in range(5000):
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.setblocking(False)
+    try:
+        one.sendto(os.urandom(i % 300), name)
+    except BlockingIOError:
+        pass
+    one.close()
+"""
+        for who in {}, NOBODY:
+            subprocess.run([everybodys, "-c", sender], check=True, cwd="/", **who)
+        _, err = run.communicate("\n", timeout=60)
+    assert (run.returncode, err) == (0, "")
+    assert rows(tmp_path / "t.db", "SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert recorded(tmp_path / "t.db", "outer") == 1000
+
+
+@pytest.fixture(scope="module")
+def gunicorn(everybodys, tmp_path_factory):
+    """A directory with gunicorn, and an application, that everybody may read."""
+    import tempfile
+    with tempfile.TemporaryDirectory(dir="/tmp") as where:
+        try:
+            done = subprocess.run([PYTHONS[0], "-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10",
+                                   "--target", where, "gunicorn"], capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            pytest.skip("gunicorn cannot be installed here: pip took too long")
+        if done.returncode:
+            pytest.skip("gunicorn cannot be installed here: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+        Path(where, "web.py").write_text("""
+def inner(n):
+    return b"%d" % n
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [inner(int(environ["QUERY_STRING"]))]
+""")
+        subprocess.run(["chmod", "-R", "a+rX", where], check=True)
+        yield where
+
+
+def test_gunicorn_as_nobody(dyntrace, everybodys, gunicorn, tmp_path):
+    """Workers change their user and start threads then: every handler of 200 requests is there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "--python", everybodys, "-m", "gunicorn", "--user", "nobody",
+                            "--worker-class", "gthread", "--workers", "2", "--threads", "4", "--bind", f"127.0.0.1:{port}",
+                            "web:app"], cwd="/", env={**os.environ, "PYTHONPATH": gunicorn}, stderr=subprocess.PIPE, text=True)
+
+    def answer(n):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", f"/?{n}")
+        return connection.getresponse().read()
+
+    def listens():
+        with contextlib.suppress(OSError):
+            return answer(0)
+
+    try:
+        until(listens, "gunicorn answers")
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(answer, range(1, 200))) == [b"%d" % n for n in range(1, 200)]
+        run.terminate()
+        _, err = run.communicate(timeout=60)
+    finally:
+        run.poll() is None and run.kill()
+    assert run.returncode == 0 and "not complete" not in err, err
+    fsck(dyntrace, tmp_path / "t.db")
+    assert rows(tmp_path / "t.db", "SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert recorded(tmp_path / "t.db", "app") == recorded(tmp_path / "t.db", "inner") == 200
+    assert parents(tmp_path / "t.db", "inner") == [("app",)]
