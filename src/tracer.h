@@ -159,9 +159,9 @@ static inline struct tracer *tracer_here(void)
 uint64_t tracer_room(struct tracer *t, uint64_t now);
 /* Likewise for a record about the innermost open frame. The GIL stays held. */
 bool tracer_room_within(struct tracer *t);
-/* tracer_room() said no to the ENTER of OPEN, whose code is CODE. Its clock if it is open all the same, and recording may
- * go on while it runs; 0: it is not. */
-uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t code);
+/* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording may
+ * go on while it runs. */
+uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now);
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
 

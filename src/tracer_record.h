@@ -45,17 +45,10 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
     return mark;
 }
 
-/* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
-static inline __attribute__((always_inline)) uint64_t
-record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, const bool monotonic,
-             const bool limit_depth)
+/* Write the ENTER, for which there is room. */
+static inline __attribute__((always_inline)) void
+record_open(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now, const bool limit_depth)
 {
-    uint64_t now = tracer_now(monotonic);
-
-    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
-        return 0;
-    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS) && !(now = tracer_room(t, now)))
-        return tracer_enter_lost(t, open, code);
     open->outer = t->open;
     open->code = code;
     open->ordinal = t->entered++;
@@ -68,6 +61,20 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     } else {
         tracer_put(t, RING_WORD(tag, code, now));
     }
+}
+
+/* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
+static inline __attribute__((always_inline)) uint64_t
+record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, const bool monotonic,
+             const bool limit_depth)
+{
+    uint64_t now = tracer_now(monotonic);
+
+    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
+        return 0;
+    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS))
+        return tracer_enter(t, open, code, tag, now);
+    record_open(t, open, code, tag, now, limit_depth);
     return now;
 }
 

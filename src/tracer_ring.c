@@ -19,7 +19,7 @@
  * and forgets the parent's rings. The child's first event attaches a ring and
  * writes an ENTER for each frame that was open (struct open_frame lies on the C
  * stack, which the child has a copy of), so that what it runs next has its parents. */
-#include "tracer.h"
+#include "tracer_record.h"
 #include "tracer_values.h"
 
 #include <errno.h>
@@ -886,10 +886,14 @@ bool tracer_room_within(struct tracer *t)
     return room;
 }
 
-uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t code)
+uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now)
 {
-    uint64_t now = 0;
+    uint64_t entered = tracer_room(t, now);
 
+    if (entered) {
+        record_open(t, open, code, tag, entered, true);
+        goto done;
+    }
     if (t->quiet || !P.session)
         goto done;
     if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
@@ -908,10 +912,10 @@ uint64_t tracer_enter_lost(struct tracer *t, struct open_frame *open, uint32_t c
         open->code = code | OPEN_LOST;
         open->depth = open->outer ? open->outer->depth + 1 : 0;
         t->open = open;
-        now = tracer_now(P.monotonic);
+        entered = tracer_now(P.monotonic);
     }
 done:
-    return now;
+    return entered;
 }
 
 /* ---- fork ---- */

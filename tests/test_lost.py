@@ -538,3 +538,38 @@ def test_gunicorn_as_nobody(dyntrace, everybodys, gunicorn, tmp_path):
     assert rows(tmp_path / "t.db", "SELECT cause FROM losses WHERE NOT is_stall") == []
     assert recorded(tmp_path / "t.db", "app") == recorded(tmp_path / "t.db", "inner") == 200
     assert parents(tmp_path / "t.db", "inner") == [("app",)]
+
+
+def test_a_recording_ends_while_a_thread_waits(dyntrace, python, tmp_path):
+    """The ring that dyntrace.record() gives back is the one that another thread sleeps on."""
+    (tmp_path / "p.py").write_text(STALL + """
+import os, signal, dyntrace
+done = [0]
+def fills():
+    for _ in range(700):
+        before(1000)
+        done[0] += 1
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+for name in "1.db", "2.db":
+    done[0], last = 0, -1
+    with dyntrace.record(name):
+        collector, = children(children(os.getpid())[0])
+        os.kill(collector, signal.SIGSTOP)
+        thread = threading.Thread(target=fills)
+        thread.start()
+        while done[0] < 100 or done[0] != last:
+            last = done[0]
+            time.sleep(0.1)
+        threading.Timer(0.5, os.kill, (collector, signal.SIGCONT)).start()
+    thread.join()
+    print(done[0])
+""")
+    library = Path(dyntrace).parent / "lib" / "python"
+    done = subprocess.run([python, "p.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(library)},
+                          capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "700\n700\n", "")
+    for name in "1.db", "2.db":
+        assert recorded(tmp_path / name, "outer") > 100_000
+        check_parents(tmp_path / name)
