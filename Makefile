@@ -29,9 +29,25 @@ FUZZ_SECONDS ?= 30
 PYTEST  ?= $(firstword $(PYTHONS)) -m pytest
 TESTS   ?= tests --ignore=tests/with_torch
 
+# ---- hardening -------------------------------------------------------------
+
+comma := ,
+# $(call taken,FLAGS): those of FLAGS that the compiler and the linker know. All at once costs one compile; only where
+# one is refused each is asked by itself. A sanitizer brings checks of its own, and _FORTIFY_SOURCE wants an optimizer.
+takes = echo 'int main(void) { return 0; }' | $(CC) -Werror -O1 $(1) -x c -o /dev/null - 2>/dev/null
+taken = $(if $(strip $(SANITIZE)),,$(shell $(call takes,$(1)) && echo '$(1)' || \
+        for flag in $(1); do $(call takes,$$flag) && echo $$flag; done))
+
+GUARDS := $(call taken,-fstack-protector-strong -fstack-clash-protection -fcf-protection=return)
+GUARDS += $(if $(SANITIZE),,$(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+# Files of the extension through which every call and lookup goes. A canary would cost them more than their own work
+# does in places, and nothing of theirs is a buffer of bytes.
+HOT    := tracer_shim tracer_decide tracer_observe tracer_guard tracer_guard_read tracer_replace
+RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
+
 # ---- the program -----------------------------------------------------------
 
-STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(SANITIZE)
+STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(GUARDS) $(SANITIZE)
 # Where a reader of traces runs out of its memory is said in one place: src/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
@@ -45,7 +61,7 @@ all: program extensions
 program: $(BUILD)/dyntrace
 
 $(BUILD)/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
-	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 # An archive, so that a unit test pulls in only what it calls. It is made anew,
 # because ar would keep the object of a source that is gone.
@@ -53,19 +69,19 @@ $(BUILD)/libdyntrace.a: $(filter-out %/main.o,$(OBJECTS))
 	rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/obj/%.o: src/%.c | $(BUILD)/obj
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -c -o $@ $<
+$(BUILD)/obj/%.o: src/%.c Makefile | $(BUILD)/obj
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
-$(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -c -o $@ $<
+$(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
 # Removing a query must also renew the file, hence the directory.
 $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) schemas/queries | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
 	mv $@.new $@
 
-$(BUILD)/obj/report_page.o: $(BUILD)/report_page.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -c -o $@ $<
+$(BUILD)/obj/report_page.o: $(BUILD)/report_page.c Makefile
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -c -o $@ $<
 
 $(BUILD)/report_page.c: $(wildcard src/page/*) | $(BUILD)/obj
 	sh src/page/embed.sh > $@.new
@@ -98,9 +114,9 @@ facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot b
 define extension_rules
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
 $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
-	$(CC) $(CFLAGS) $(STANDARD) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
-$(BUILD)/obj-$(1)/%.o: src/%.c | $(BUILD)/obj-$(1)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
+	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
+$(BUILD)/obj-$(1)/%.o: src/%.c Makefile | $(BUILD)/obj-$(1)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
 $(BUILD)/obj-$(1):
 	mkdir -p $$@
 -include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)

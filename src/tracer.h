@@ -38,6 +38,12 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 /* Side by side in memory with the others that every call runs through: the processor has few lines for instructions. */
 #define HOT __attribute__((hot))
+/* No stack protector, as in the files that the Makefile calls HOT: nothing here is a buffer. */
+#if __has_attribute(no_stack_protector)
+#define UNGUARDED __attribute__((no_stack_protector))
+#else
+#define UNGUARDED
+#endif
 
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {

@@ -667,7 +667,7 @@ static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, 
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
-static void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
+static UNGUARDED void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
 {
     uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
 
@@ -704,7 +704,7 @@ void decision_observed(struct decision *d, struct tracer *t, enum outcome outcom
     write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
 }
 
-HOT void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
+HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
 {
     const uint64_t outcome = OUTCOME_HIT | DECISION_OBSERVED, ticks = tracer_now(P.monotonic) - began;
     const uint32_t id = entry->id, guards = entry->guards; /* making room may let other threads run */

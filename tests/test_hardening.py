@@ -1,0 +1,59 @@
+"""What the compiler and the linker can do against a mistake of ours is done, for the program and for the extensions."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("readelf"), reason="no readelf (apt install binutils)")
+
+
+def readelf(path, *options):
+    return subprocess.run(["readelf", "-W", *options, path], capture_output=True, text=True, check=True).stdout
+
+
+def built(dyntrace):
+    return [Path(dyntrace), *sorted((Path(dyntrace).resolve().parent / "lib").glob("**/_dyntrace*.so"))]
+
+
+@pytest.fixture(scope="module")
+def files(dyntrace):
+    found = built(dyntrace)
+    if "__asan_init" in readelf(found[0], "--dyn-syms"):
+        pytest.skip("built with sanitizers, which check more")
+    assert len(found) > 1
+    return found
+
+
+def test_tables_are_read_only_before_main(files):
+    """Full RELRO: every symbol is bound when the file is loaded, then the table is read-only; no stack is executable."""
+    for path in files:
+        segments, dynamic = readelf(path, "--program-headers"), readelf(path, "--dynamic")
+        assert "GNU_RELRO" in segments and "BIND_NOW" in dynamic, path
+        assert re.search(r"GNU_STACK .* RW ", segments), path
+
+
+def test_the_program_has_no_fixed_address(files):
+    assert "DYN" in readelf(files[0], "--file-header") and re.search(r"Flags:.* PIE", readelf(files[0], "--dynamic"))
+
+
+def test_buffers_are_guarded(files):
+    """The stack protector, and the functions of libc that know how large a buffer is."""
+    for path in files:
+        symbols = readelf(path, "--dyn-syms")
+        assert "__stack_chk_fail" in symbols, path
+        assert re.search(r"__\w+_chk", symbols.replace("__stack_chk_fail", "")), path
+
+
+def test_calls_do_not_pay(files):
+    """The functions that every call and lookup runs through have no canary: they hold no buffer."""
+    if not shutil.which("objdump") or os.uname().machine != "x86_64":
+        pytest.skip("x86-64 and objdump")
+    for path in files[1:]:
+        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
+        bodies = dict(re.findall(r"^[0-9a-f]+ <([\w.]+)>:\n((?:.+\n)+)", text, re.M))
+        hot = [name for name in bodies if re.match(r"record_by_|decide_frame$|decision_hit$|decision_outcome$|guard_tree_check$|guard_step_read$", name)]
+        assert len(hot) > 5, path
+        assert [name for name in hot if "%fs:0x28" in bodies[name]] == [], path
