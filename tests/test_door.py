@@ -473,7 +473,7 @@ def write_names(session, spill, trace):
     """Put other names into the session file, whose room is that of the old ones."""
     path = session / "session"
     data = bytearray(path.read_bytes())
-    assert os.path.basename(data[TEXT_AT:].split(b"\0")[0]) in (b"", os.fsencode(session.name))
+    assert data[TEXT_AT:TEXT_AT + 1] in (b"/", b"\0")
     text = f"{spill}\0{trace}\0".encode()
     data = data[:TEXT_AT] + text
     struct.pack_into("<I", data, 12, len(data))
