@@ -215,20 +215,15 @@ int session_create(struct session *s, const char *trace, const struct session_op
     return 0;
 }
 
-/* Hold the lock of a session that is left. A traced process that asks whether
- * its collector lives holds it for a moment, hence the patience. */
 int session_take(struct session *s)
 {
     int fd = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
 
     if (fd < 0)
         return -1;
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
-        if (errno != EWOULDBLOCK || i == 20) {
-            close(fd);
-            return -1;
-        }
-        usleep(2000);
+    if (flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        return -1;
     }
     s->lock = fd;
     return 0;
