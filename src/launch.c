@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "say.h"
 
-#define PAUSE_NS UINT64_C(10000000)
+#define PAUSE_NS UINT64_C(5000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 
 enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
@@ -182,7 +182,7 @@ int launch_look(struct launch *l)
 
     if (l->pid && waitpid(l->pid, NULL, WNOHANG) != 0) {
         /* One that lived is replaced at once; one that dies again and again, ever more slowly. */
-        l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 2 + PAUSE_NS;
+        l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
     }
     if (l->pid)

@@ -310,6 +310,11 @@ struct row_compile_frame {
     uint32_t compile_id, thread_id;
 };
 
+struct row_loss {            /* then its cause */
+    struct recorder_loss loss;
+    uint64_t cause_bytes;
+};
+
 struct row_late_entry {
     uint64_t frame_id;
     uint32_t entry_id;
@@ -335,7 +340,8 @@ static void say_again(struct recorder *r, const struct row_head *head)
     struct recorder_process process;
     struct row_compile_frame frame;
     struct row_late_entry entry;
-    char cause[ROW_CAUSE_MAX + 8];
+    struct row_loss loss;
+    char cause[ROW_CAUSE_MAX + 1];
 
     switch (head->kind) {
     case ROW_PROCESS:
@@ -347,12 +353,13 @@ static void say_again(struct recorder *r, const struct row_head *head)
         recorder_process(r, &process);
         break;
     case ROW_LOSS:
-        if (bytes < sizeof(struct recorder_loss))
+        if (bytes < sizeof loss)
             break;
-        bytes -= sizeof(struct recorder_loss);
-        snprintf(cause, sizeof cause, "%.*s", (int)(bytes < sizeof cause ? bytes : sizeof cause - 1),
-                 row + sizeof(struct recorder_loss));
-        recorder_loss(r, (const struct recorder_loss *)row, cause);
+        memcpy(&loss, row, sizeof loss);
+        if (loss.cause_bytes > bytes - sizeof loss || loss.cause_bytes > ROW_CAUSE_MAX)
+            break;
+        snprintf(cause, sizeof cause, "%.*s", (int)loss.cause_bytes, row + sizeof loss);
+        recorder_loss(r, &loss.loss, cause);
         break;
     case ROW_LOOKUP:
         if (bytes >= sizeof(struct recorder_lookup))
@@ -511,8 +518,10 @@ void recorder_loss(struct recorder *r, const struct recorder_loss *loss, const c
 {
     sqlite3_stmt *s = begin(r, LOSS);
 
-    if (r->log)
-        row_log_append(r->log, r->log_fd, ROW_LOSS, loss, sizeof *loss, cause, strnlen(cause, ROW_CAUSE_MAX));
+    if (r->log) {
+        struct row_loss row = {*loss, strnlen(cause, ROW_CAUSE_MAX)};
+        row_log_append(r->log, r->log_fd, ROW_LOSS, &row, sizeof row, cause, row.cause_bytes);
+    }
     bind_id(s, 1, loss->process_id);
     bind_id(s, 2, loss->thread_id);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)loss->at_ns);

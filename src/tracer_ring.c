@@ -1003,8 +1003,10 @@ void tracer_close_session(void)
     if (!P.session)
         return;
     tracer_record(false);
-    if (P.file)
+    if (P.file) {
         facts_keep();
+        atomic_store(&P.file->left, 1);
+    }
     atomic_store(&closing, true);
     while (atomic_load(&sleepers)) /* they need no GIL to see that */
         usleep(1000);
