@@ -33,7 +33,7 @@ static void wait_for_end(struct launch *l)
 
     for (;;) {
         int again = launch_look(l);
-        fds[1].fd = l->result; /* it says nothing before the end: this is its death */
+        fds[1].fd = l->done ? -1 : l->result; /* it says nothing before the end: this is its death */
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;
         if (!fds[0].revents)

@@ -37,6 +37,7 @@
 #include "clock.h"
 #include "command.h"
 #include "process.h"
+#include "salvage.h"
 #include "say.h"
 
 #define MS UINT64_C(1000000)
@@ -61,6 +62,7 @@ struct run {
     int absent;                      /* absent_open(), -1 = none */
     uint32_t absent_told;
     bool ended, stop, said;
+    bool damaged;                    /* what was left of the state cannot be carried on */
     bool done;                       /* processes that live on are no loss */
     int status;
     uint64_t ended_ns;               /* CLOCK_MONOTONIC */
@@ -796,6 +798,7 @@ static int collector_open(struct run *run, struct session *session, bool resume,
     guard_install(c);
     if (collector_state_open(&c->state, session, resume)) {
         *error = strerror(errno);
+        run->damaged = resume && (errno == EINVAL || errno == ENOENT);
         return -1;
     }
     fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -1021,7 +1024,7 @@ static bool is_finished(struct session *session, struct collector_result *result
         return false;
     }
     if (!result->error[0])
-        recorder_mend(session->trace, !session->file->min_duration_ns, &result->frames, &result->processes);
+        recorder_mend(session->trace, &result->frames, &result->processes);
     return true;
 }
 
@@ -1039,20 +1042,31 @@ static int told(struct session *session, int pipe, const struct collector_result
 
 int collector_run(struct session *session, const struct collector_start *start)
 {
-    struct run run = {.orders = start->orders, .watch = -1, .spill_watch = -1, .command_watch = -1, .parent = getppid(),
-                      .absent = absent_open(session->directory)};
+    struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .watch = -1,
+                      .spill_watch = -1, .command_watch = -1, .parent = getppid(), .absent = absent_open(session->directory)};
     struct collector *c = &run.c;
     struct collector_result result = {0};
     const char *error = NULL;
-    bool resume = !start->argv;
+    bool resume = !start->argv, whole = session_whole(session);
+    int window;
 
-    if (resume && is_finished(session, &result)) {
+    if (resume && whole && is_finished(session, &result)) {
         if (start->result >= 0 && write(start->result, "R", 1) != 1)
             return 1;
         return told(session, start->result, &result);
     }
-    if (collector_open(&run, session, resume, &error))
+    if (whole && collector_open(&run, session, resume, &error) && !run.damaged)
         goto err;
+    if (!whole || run.damaged) {
+        window = session_file(session, SESSION_MAIN, "window", O_RDONLY);
+        collector_close(&run);
+        if (start->result >= 0 && write(start->result, "R", 1) != 1)
+            return 1;
+        salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
+        if (whole)
+            atomic_store(&session->file->closed, 1);
+        return told(session, start->result, &result);
+    }
     if (!resume) {
         c->state.window->first = start->first;
         c->state.window->root = start->root;
@@ -1075,7 +1089,7 @@ int collector_run(struct session *session, const struct collector_start *start)
     write_stats(c, &result);
     collector_close(&run);
     if (resume && !result.error[0])
-        recorder_mend(session->trace, !session->file->min_duration_ns, &result.frames, &result.processes);
+        recorder_mend(session->trace, &result.frames, &result.processes);
     return told(session, start->result, &result);
 err:
     snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");

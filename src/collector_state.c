@@ -43,6 +43,24 @@ static void *map_rows(int fd)
     return mmap(NULL, sizeof(struct row_log), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
+static bool has_bytes(int fd, size_t bytes)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && status.st_size >= (off_t)bytes;
+}
+
+/* What was left: is it as long as it was, and does it make sense? */
+static bool is_sound(const struct collector_state *s)
+{
+    const struct state_header *h = s->header;
+
+    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT && h->next_process && h->next_thread &&
+           h->next_code && h->next_loss &&
+           has_bytes(s->fd, HEADER_BYTES + ((size_t)h->places + STATE_BLOCK - 1) / STATE_BLOCK * BLOCK_BYTES) &&
+           s->window->written <= s->window->next_page && s->window->first && s->window->root;
+}
+
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
 {
     int window = -1, saved;
@@ -53,6 +71,11 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     window = file_open(session, "window", resume);
     if (s->fd < 0 || s->rows_fd < 0 || window < 0)
         goto err;
+    if (resume && (!has_bytes(s->fd, HEADER_BYTES) || !has_bytes(window, sizeof *s->window) ||
+                   !has_bytes(s->rows_fd, offsetof(struct row_log, data)))) {
+        errno = EINVAL;
+        goto err;
+    }
     s->header = map_part(s->fd, 0, HEADER_BYTES);
     s->window = map_part(window, 0, sizeof *s->window);
     s->rows = map_rows(s->rows_fd);
@@ -65,12 +88,10 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     close(window);
     window = -1;
     if (resume) {
-        if (memcmp(s->header->magic, STATE_MAGIC, sizeof s->header->magic) || s->header->format != RING_FORMAT ||
-            s->window->written > s->window->next_page || !s->window->first || !s->window->root) {
-            errno = EINVAL;
-            goto err;
-        }
-        return 0;
+        if (is_sound(s))
+            return 0;
+        errno = EINVAL;
+        goto err;
     }
     memcpy(s->header->magic, STATE_MAGIC, sizeof s->header->magic);
     s->header->format = RING_FORMAT;

@@ -491,6 +491,21 @@ void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
     change_page(w, id, change_leave_open, NULL, false);
 }
 
+void frame_pages_leave_all_open(struct frame_pages *w)
+{
+    for (uint32_t page = 0; page < w->window->next_page && page < w->cells_room; page++) {
+        uint8_t copy[FRAME_PAGE_BYTES], *held = in_window(w, page);
+        struct cell cell;
+        if (!w->cells[page] || (!held && read_page(w, page, copy)))
+            continue;
+        if (held) /* it moves as its rows change */
+            memcpy(copy, held, sizeof copy);
+        for (unsigned slot = 0; slot < w->cells[page]; slot++)
+            if (cell_find(copy, slot, &cell) && cell_integer(&cell, COLUMN_END) == 0)
+                frame_pages_leave_open(w, frame_id(page, slot));
+    }
+}
+
 static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
 {
     struct cell cell;

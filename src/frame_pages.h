@@ -136,6 +136,9 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id);
 /* The row will never end: end_ns becomes NULL. */
 void frame_pages_leave_open(struct frame_pages *w, uint64_t id);
 
+/* The same for every row that was stored without an end: nobody knows of it any more. */
+void frame_pages_leave_all_open(struct frame_pages *w);
+
 /* Write what is left and the interior pages. Returns the number of rows, or -1
  * with w->error. The file is a valid database afterwards. */
 int64_t frame_pages_finish(struct frame_pages *w);

@@ -180,12 +180,15 @@ int launch_look(struct launch *l)
 {
     uint64_t now = clock_monotonic_ns();
 
-    if (l->pid && waitpid(l->pid, NULL, WNOHANG) != 0) {
+    int status = 0;
+
+    if (l->pid && waitpid(l->pid, &status, WNOHANG) != 0) {
         /* One that lived is replaced at once; one that dies again and again, ever more slowly. */
         l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
+        l->done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
-    if (l->pid)
+    if (l->pid || l->done)
         return -1;
     if (l->pause_ns > PAUSE_MAX_NS)
         l->pause_ns = PAUSE_MAX_NS;

@@ -18,6 +18,7 @@ struct launch {
     struct collector_order began, ended; /* what was told, to be told again to the next; pid 0: not yet */
     uint64_t born_ns, pause_ns;  /* CLOCK_MONOTONIC: when it began; how long the next is waited with */
     unsigned replaced;           /* how often */
+    bool done;                   /* it has ended, and said what it made */
     bool orphan;                 /* it is nobody's child: when it dies nobody takes its place */
 };
 

@@ -525,7 +525,8 @@ void recorder_loss(struct recorder *r, const struct recorder_loss *loss, const c
     bind_id(s, 1, loss->process_id);
     bind_id(s, 2, loss->thread_id);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)loss->at_ns);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)loss->events);
+    if (loss->events != RECORDER_MANY)
+        sqlite3_bind_int64(s, 4, (sqlite3_int64)loss->events);
     sqlite3_bind_text(s, 5, cause, -1, SQLITE_STATIC);
     bind_id(s, 6, loss->loss_id);
     run(r, s);
@@ -895,7 +896,7 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-int recorder_mend(const char *path, bool totals, uint64_t *frames, uint32_t *processes)
+int recorder_mend(const char *path, uint64_t *frames, uint32_t *processes)
 {
     static const char begin[] =
         "BEGIN;"
@@ -906,17 +907,30 @@ int recorder_mend(const char *path, bool totals, uint64_t *frames, uint32_t *pro
         " FROM frame f JOIN thread t USING(thread_id);"
         "INSERT OR REPLACE INTO meta(key, value) VALUES ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL))";
     sqlite3 *db = NULL;
-    uint32_t count = 0;
+    uint32_t count = 0, least = 0;
     int result = -1;
 
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
         sqlite3_exec(db, begin, NULL, NULL, NULL) == SQLITE_OK &&
-        (!totals || (sqlite3_exec(db, "DELETE FROM code_total", NULL, NULL, NULL) == SQLITE_OK && totals_from_frames(db) == 0)) &&
+        query_number(db, "SELECT max(0, value) FROM meta WHERE key = 'min_duration_ns'", &least) == 0 &&
+        (least || (sqlite3_exec(db, "DELETE FROM code_total", NULL, NULL, NULL) == SQLITE_OK && totals_from_frames(db) == 0)) &&
         sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
         result = 0;
     if (query_number(db, "SELECT value FROM meta WHERE key = 'frame_count'", &count) == 0)
         *frames = count;
     query_number(db, "SELECT count(executable) FROM process", processes);
+    sqlite3_close(db);
+    return result;
+}
+
+int recorder_orphans(const char *path)
+{
+    static const char sql[] = "UPDATE frame SET parent_id = NULL WHERE parent_id IS NOT NULL"
+                              " AND NOT EXISTS (SELECT 1 FROM frame p WHERE p.frame_id = frame.parent_id)";
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                         sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+
     sqlite3_close(db);
     return result;
 }
@@ -1013,6 +1027,35 @@ bool recorder_finished(const char *path)
 
     sqlite3_close(db);
     return joined;
+}
+
+char *recorder_session(const char *path)
+{
+    char host[256] = "", *session = NULL;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
+
+    gethostname(host, sizeof host - 1);
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'session' AND (SELECT value FROM meta WHERE key = 'host') = ?1"
+                               " AND (SELECT value FROM meta WHERE key = 'state') = 'recording'", -1, &s, NULL) == SQLITE_OK &&
+        sqlite3_bind_text(s, 1, host, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        session = strdup((const char *)sqlite3_column_text(s, 0));
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return session;
+}
+
+int recorder_pages(const char *frames, uint32_t *pages, uint32_t *root)
+{
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(frames, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+                         query_number(db, "PRAGMA page_count", pages) == 0 &&
+                         query_number(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'frame'", root) == 0
+                     ? 0 : -1;
+
+    sqlite3_close(db);
+    return result;
 }
 
 int recorder_publish(const char *live, const char *frames, const char **error)

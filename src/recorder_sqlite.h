@@ -71,9 +71,10 @@ void recorder_code(struct recorder *r, const struct recorder_code *code);
 void recorder_total(struct recorder *r, uint32_t code_id, uint64_t calls, uint64_t total_ns,
                     uint64_t self_ns, uint64_t raised);
 struct recorder_loss {
-    uint64_t loss_id, at_ns, events;
-    uint32_t process_id, thread_id; /* 0: none */
+    uint64_t loss_id, at_ns, events; /* id 0: any; events RECORDER_MANY: nobody can know how many */
+    uint32_t process_id, thread_id;  /* 0: none */
 };
+#define RECORDER_MANY UINT64_MAX
 void recorder_loss(struct recorder *r, const struct recorder_loss *loss, const char *cause);
 /* The shim's tables. Texts are owned by the caller; BYTES -1: up to its NUL. NOTE_ID: of a row
  * that has no key of its own, so that a recovery can say it again. */
@@ -149,9 +150,12 @@ bool recorder_commit(struct recorder *r);
 const char *recorder_error(const struct recorder *r);
 
 /* What a killed collector had only in its memory, made from the finished trace
- * PATH: rows for the code and threads that it had no time to name and, if the frames
- * tell all of them, TOTALS. */
-int recorder_mend(const char *path, bool totals, uint64_t *frames, uint32_t *processes);
+ * PATH: rows for the code and threads that it had no time to name, and totals, unless
+ * --min-duration keeps some of them to itself. How many FRAMES, of how many PROCESSES. */
+int recorder_mend(const char *path, uint64_t *frames, uint32_t *processes);
+
+/* Frames of the finished trace PATH whose parent is not in it have none. */
+int recorder_orphans(const char *path);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
  * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
@@ -162,6 +166,10 @@ int recorder_join(const char *live, const char *frames, const char *state, const
 bool recorder_is_of(const char *live, const char *frames, const char *session);
 /* Is PATH a whole trace? (A kill may come between any two steps of the above.) */
 bool recorder_finished(const char *path);
+/* In FRAMES, whose frames are not finished: how many pages the other tables have, and the page of `frame`'s root. 0 or -1. */
+int recorder_pages(const char *frames, uint32_t *pages, uint32_t *root);
+/* The session that records PATH on this machine, to be freed; NULL: none does. */
+char *recorder_session(const char *path);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */
 int recorder_publish(const char *live, const char *frames, const char **error);
 

@@ -17,8 +17,10 @@
 
 #include "collector_state.h"
 #include "launch.h"
+#include "liveness.h"
 #include "process.h"
 #include "recorder_sqlite.h"
+#include "salvage.h"
 #include "say.h"
 #include "session.h"
 
@@ -146,6 +148,36 @@ done:
     free(result);
 }
 
+/* TRACE says that it is being recorded, by this machine, and there is no session to carry on. */
+static void recover_without_session(struct recovery *r, const char *trace)
+{
+    struct collector_result *result = calloc(1, sizeof *result);
+    struct session session = SESSION_CLOSED;
+    char frames[PATH_MAX + 8], *directory = recorder_session(trace);
+    int window = -1;
+
+    snprintf(frames, sizeof frames, "%s-frames", trace);
+    if (!result || !directory || session_live(directory) == LIVE_YES || !recorder_is_of(trace, frames, directory))
+        goto done;
+    r->found++;
+    if (session_open_damaged(&session, directory) == 0)
+        window = session_file(&session, SESSION_MAIN, "window", O_RDONLY);
+    if (salvage(trace, frames, window, &result->frames, &result->processes, result->error, sizeof result->error)) {
+        say_error("%s", result->error);
+        r->failed++;
+    } else {
+        say_error("%s: recovered what was written of an interrupted recording: %llu frames; its session is gone, or damaged", trace,
+                  (unsigned long long)result->frames);
+        session_remove(&session);
+    }
+    if (window >= 0)
+        close(window);
+    session_close(&session);
+done:
+    free(directory);
+    free(result);
+}
+
 int recover_trace(const char *path)
 {
     struct recovery r = {0};
@@ -153,6 +185,8 @@ int recover_trace(const char *path)
 
     r.trace = full ? full : path;
     session_each(visit, &r);
+    if (!r.found && r.trace)
+        recover_without_session(&r, r.trace);
     if (!r.found)
         say_error("%s%sno interrupted recording was found; nothing to recover", path ? path : "", path ? ": " : "");
     free(full);

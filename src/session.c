@@ -283,6 +283,30 @@ err:
     return -1;
 }
 
+int session_open_damaged(struct session *s, const char *directory)
+{
+    *s = SESSION_CLOSED;
+    if (strlen(directory) >= sizeof s->directory)
+        return -1;
+    snprintf(s->directory, sizeof s->directory, "%s", directory);
+    s->place[SESSION_MAIN] = session_open_directory(directory);
+    if (s->place[SESSION_MAIN] >= 0 && session_take(s) == 0)
+        return 0;
+    session_close(s);
+    return -1;
+}
+
+bool session_whole(const struct session *s)
+{
+    int fd = s->file ? session_file(s, SESSION_MAIN, "session", O_RDONLY) : -1;
+    struct stat status;
+    bool whole = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)s->bytes;
+
+    if (fd >= 0)
+        close(fd);
+    return whole;
+}
+
 /* Delete the files in the directory that FD is, then itself. We make no directories there: one that is not empty stays. */
 static void directory_remove(const char *path, int fd)
 {
@@ -304,7 +328,7 @@ void session_remove(struct session *s)
 {
     if (!s->directory[0])
         return;
-    if (s->file) /* who lives on must not look for it by its name */
+    if (session_whole(s)) /* who lives on must not look for it by its name */
         atomic_store(&s->file->closed, 1);
     if (s->place[SESSION_SPILL] >= 0)
         directory_remove(s->spill, s->place[SESSION_SPILL]);

@@ -52,6 +52,10 @@ int session_create(struct session *s, const char *trace, const struct session_op
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
 int session_take(struct session *s);
+/* The same of DIRECTORY, whose session file is damaged: nothing but removing it is possible. */
+int session_open_damaged(struct session *s, const char *directory);
+/* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
+bool session_whole(const struct session *s);
 /* Delete everything but the trace. */
 void session_remove(struct session *s);
 void session_close(struct session *s);

@@ -244,11 +244,109 @@ def test_truncated_ring(dyntrace, python, tmp_path, left):
     assert not session.exists()
 
 
+NAMES = """
+import os, sys, time
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+for i in range(300):
+    exec(f"def name_{i}_{'x' * 20000}(): pass\\nname_{i}_{'x' * 20000}()")
+print("idle", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
+    """What SQLite was just writing is not left in the middle: the trace is whole, and says what is missing."""
+    trace = tmp_path / "t.db"
+    run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", NAMES], stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pid = int(run.stdout.readline())
+    try:
+        session, collector = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0]), collector_of(run.pid)
+        time.sleep(0.3)
+        os.kill(collector, signal.SIGSTOP)
+        run.stdin.write("go\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "idle\n"
+        ring, = session.glob("*.ring")
+        os.truncate(ring, ring_offsets(ring)[0] + 4096 + (3 << 20))  # behind the first ring's words lie more names
+        os.kill(collector, signal.SIGCONT)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        out, err = run.communicate(timeout=60)
+    finally:
+        for one in (pid, run.pid):
+            with contextlib.suppress(OSError):
+                run.returncode is None and os.kill(one, signal.SIGKILL)
+    assert run.returncode == 137, err
+    assert "cannot" not in err and "killed" not in err
+    fsck(dyntrace, trace)
+    assert any(cause.startswith("ring: ") for cause, in rows(trace, "SELECT cause FROM loss"))
+    assert rows(trace, "SELECT value FROM meta WHERE key = 'state'") == [("complete",)]
+    assert not session.exists()
+
+
+@pytest.mark.parametrize("name", ["state", "session", "window", "rows"])
+@pytest.mark.parametrize("dead", ["nobody", "all"])
+def test_truncated_session(dyntrace, python, tmp_path, name, dead):
+    """A file of the recorder's own is cut short. The program does not notice; the trace is finished and says what it lacks."""
+    work = Work(dyntrace, python, tmp_path, 1, rounds=100000 if dead == "nobody" else -1)
+    try:
+        session = Path(work.session())
+        until(lambda: work.begun_and_done(0)[0] > 5000, "the program goes on")
+        if dead == "all":
+            for pid in (work.run.pid, collector_of(work.run.pid), work.pid):
+                os.kill(pid, signal.SIGKILL)
+            work.run.wait()
+            until(lambda: gone(work.pid), "the program dies")
+        os.truncate(session / name, 16)
+        if dead == "nobody":
+            assert work.wait() == 5, work.err
+            assert work.out == "finished [100000]\n"
+        else:
+            done = subprocess.run([dyntrace, "fsck", "--recover", work.trace], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        if name == "session" and dead == "nobody":  # it may have been read for the last time already
+            subprocess.run([dyntrace, "fsck", "--recover", work.trace], capture_output=True)
+        fsck(dyntrace, work.trace)
+        assert rows(work.trace, "SELECT value FROM meta WHERE key = 'state'") in ([("recovered",)], [("complete",)])
+        if name in ("state", "window") or dead == "all":
+            assert any(cause.startswith("collector: it was killed") for cause in work.losses()), work.losses()
+            assert rows(work.trace, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
+        assert rows(work.trace, "SELECT count(*) > 10000 FROM frame") == [(1,)] or name == "window"
+        assert not session.exists()
+    finally:
+        work.end()
+
+
+def test_session_is_gone(dyntrace, python, tmp_path):
+    """As after the machine was started again: what had been written is a trace."""
+    work = Work(dyntrace, python, tmp_path, 2)
+    try:
+        session = Path(work.session())
+        until(lambda: work.begun_and_done(0)[0] > 50000, "the program goes on")
+        for pid in (work.run.pid, collector_of(work.run.pid), work.pid):
+            os.kill(pid, signal.SIGKILL)
+        work.run.wait()
+        until(lambda: gone(work.pid), "the program dies")
+        for file in session.iterdir():
+            file.unlink()
+        session.rmdir()
+        done = subprocess.run([dyntrace, "fsck", "--recover", work.trace], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        fsck(dyntrace, work.trace)
+        assert rows(work.trace, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
+        assert rows(work.trace, "SELECT events, cause LIKE 'collector: it was killed, and the state%' FROM loss") == [(None, 1)]
+        assert rows(work.trace, "SELECT count(*) > 100000 FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(1,)]
+    finally:
+        work.end()
+
+
 def ring_offsets(path):
     """Where the rings lie in a process file (src/ring.h)."""
     with open(path, "rb") as file:
         head = file.read(20000)
-    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 3Q")
+    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 5Q 2I")
     assert head.startswith(b"DYNPROC")
     return [off for off in struct.unpack_from("16Q", head, at) if off]
 
