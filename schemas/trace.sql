@@ -20,7 +20,7 @@ PRAGMA user_version = 1;            -- the same number as meta.schema_version
 --   schema_version    1
 --   dyntrace_version  of the program that recorded
 --   state             'recording' while it runs, then 'complete'; 'recovered' when the recorder was killed and
---                     the trace was finished later
+--                     another finished the trace
 --   started_unix_ns   wall clock at the session's start: add a *_ns to get the time of day
 --   host              name of the machine
 --   command           what was run, a JSON array; empty when it was not to be kept (--no-argv)

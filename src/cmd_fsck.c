@@ -43,7 +43,7 @@ static const char usage[] =
     "       dyntrace fsck [FILE] --recover [--json]\n\n"
     "Checks that a trace is undamaged and keeps the promises of its schema.\n"
     "Exit status: 0 all is well, 1 something is broken, 2 it cannot be read.\n\n"
-    "  --recover  first finish a recording whose recorder was killed;\n"
+    "  --recover  first finish a recording whose recorder was killed, or go on with it while its program lives;\n"
     "             without FILE: every such recording of this user\n"
     "  --json     the result for a program\n";
 

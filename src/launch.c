@@ -227,8 +227,10 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct co
             tell(l, &(struct collector_order){.what = ORDER_STOP});
         }
         read = result_read(l, &used, said);
-        if (read > 0)
+        if (read > 0) {
+            l->pid = 0; /* what it gives back takes time, which is nobody's who waits for the command */
             return true;
+        }
         if (read == 0)
             continue;
         used = 0;

@@ -9,7 +9,7 @@
  *     collector.lock      flock'ed by the collector as long as it lives
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
  *     PID-TICKS-E.lost    empty: a process image that could not make one, errno E
- *     state, window       the collector's own, so that its death loses nothing
+ *     state, window, rows the collector's own, so that its death loses nothing
  *
  * A process's file is large from the start, and sparse; it is given out in
  * extents. Memory is reserved (MADV_POPULATE_WRITE) before it is touched, so that

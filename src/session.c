@@ -217,16 +217,12 @@ int session_create(struct session *s, const char *trace, const struct session_op
 
 int session_take(struct session *s)
 {
-    int fd = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
-
-    if (fd < 0)
-        return -1;
-    if (flock(fd, LOCK_EX | LOCK_NB)) {
-        close(fd);
-        return -1;
+    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
+    if (s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB)) {
+        close(s->lock);
+        s->lock = -1;
     }
-    s->lock = fd;
-    return 0;
+    return s->lock < 0 ? -1 : 0;
 }
 
 /* Map the session file that is there. False: it is not one. */

@@ -76,6 +76,16 @@ def collector_of(run):
     return None
 
 
+def holders(session):
+    """Processes that have the session's lock open."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if any(os.readlink(f"/proc/{pid}/fd/{fd}") == f"{session}/collector.lock" for fd in os.listdir(f"/proc/{pid}/fd")):
+                found.append(int(pid))
+    return found
+
+
 def fsck(dyntrace, path):
     done = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

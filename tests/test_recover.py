@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from crash_help import Work, collector_of, fsck, gone, rows, until
+from crash_help import Work, collector_of, fsck, gone, holders, rows, until
 
 pytestmark = pytest.mark.one_python
 
@@ -104,7 +104,7 @@ def test_both_killed(dyntrace, python, tmp_path, by):
             until(lambda: not os.path.exists(session), "the session is gone")
             most = [work.begun_and_done(thread)[0] for thread in range(threads)]
             work.check(least, most)
-            assert KILLED in work.losses()
+            assert {KILLED, REPLACED} & set(work.losses())
         finally:
             work.end()
         work.trace.unlink()
@@ -259,8 +259,8 @@ def test_both_killed_while_the_program_lives(dyntrace, python, tmp_path, by):
     done = subprocess.run(list(map(str, [dyntrace, *argv])), capture_output=True, text=True)
     if by == "run":
         assert done.returncode == 0, done.stderr
-    else:
-        assert "is still being recorded" in done.stderr
+    else:  # or another `run` on this machine was faster
+        assert "is still being recorded" in done.stderr or "nothing to recover" in done.stderr
     whole(dyntrace, trace, session)
     assert leaves(trace) == 30000
     assert rows(trace, "SELECT cause FROM loss") == [(REPLACED,)]
@@ -286,16 +286,6 @@ def test_the_orphan_is_killed_too(dyntrace, python, tmp_path):
     subprocess.run([dyntrace, "fsck", trace, "--recover"], capture_output=True)
     whole(dyntrace, trace, session)
     assert leaves(trace) == 30000
-
-
-def holders(session):
-    """Processes that have the session's lock open."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if any(os.readlink(f"/proc/{pid}/fd/{fd}") == f"{session}/collector.lock" for fd in os.listdir(f"/proc/{pid}/fd")):
-                found.append(int(pid))
-    return found
 
 
 def test_collector_killed_again_and_again(dyntrace, python, tmp_path):

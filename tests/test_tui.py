@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from crash_help import holders, rows, until
 from tui_trace import SCHEMA, SOURCE, make_trace
 
 pytestmark = pytest.mark.one_python
@@ -487,6 +488,30 @@ def test_a_program_runs_while_its_recording_is_on_the_screen(dyntrace, python, t
         terminal.type("Q")
         screen = terminal.wait(lambda screen: "status" in screen)
         assert "bye" in screen and "status 7" in screen
+
+
+def calls_of_work(tmp_path):
+    return sum(n for n, in rows(tmp_path / "slow.db", "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'work'"))
+
+
+@needs_tmux
+def test_the_screen_goes_on_when_the_collector_is_killed(dyntrace, python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    with Terminal(tmp_path, 80, 24, f"{dyntrace} run --live --python {python} slow.py; echo status $?") as terminal:
+        terminal.wait(lambda screen: "slow.db (live) > overview" in screen and re.search(r"^O: step \d", screen, re.M))
+        session = rows(tmp_path / "slow.db", "SELECT value FROM meta WHERE key = 'session'")[0][0]
+        for _ in range(2):
+            collector = until(lambda: holders(session), "there is a collector")[0]
+            before = calls_of_work(tmp_path)
+            os.kill(collector, signal.SIGKILL)
+            until(lambda: calls_of_work(tmp_path) > before + 20, "the trace goes on")
+        at = int(re.search(r"^O: step (\d+)", terminal.wait(lambda screen: re.search(r"^O: step \d", screen, re.M)), re.M)[1])
+        terminal.wait(lambda screen: int((re.search(r"^O: step (\d+)", screen, re.M) or [0, "0"])[1]) > at)
+        (tmp_path / "stop").touch()
+        terminal.wait(lambda screen: "the program has ended" in screen and "(live)" not in screen)
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: "status" in screen)
+        assert "status 7" in screen and "another took its place" in screen
 
 
 @needs_tmux
