@@ -802,9 +802,9 @@ static int record(const struct options *o, const struct target *t, int argc, cha
         session.directory[0] = 0; /* keep it for that */
         goto done;
     }
+    live_close(&live);
     if (l.replaced)
         say_error("the collector was killed; another took its place");
-    live_close(&live);
     say_result(&session, o, said);
     if (said->error[0] && !said->frames)
         session.directory[0] = 0;
