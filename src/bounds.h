@@ -15,7 +15,8 @@
  * the link), those inside of libraries fail. Processor time is held by ITIMER_PROF, so that it counts in any loop.
  *
  * On a screen with a person before it (bounds_attended) time counts from the last key, and ends the query that runs,
- * not the program. What is asked by `dyntrace sql` may run as long as the user likes; the memory is bounded all the same.
+ * not the program. What is asked by `dyntrace sql`, and an import, may run as long as the user likes; their memory is
+ * bounded all the same.
  *
  * DYNTRACE_LIMITS=off lifts both, DYNTRACE_LIMITS=SECONDS:MEGABYTES sets the part that does not depend on the size. */
 #ifndef DYNTRACE_BOUNDS_H

@@ -161,24 +161,26 @@ static bool rule_ask(struct db *db, struct rule *rule, const char *sql)
 static bool schema_check(struct db *db, bool recording)
 {
     char *version = db_meta(db, "dyntrace_version");
-    struct query *query = db_query(db, "SELECT COUNT(*), COALESCE(SUM(sql = ?3), 0) FROM main.sqlite_schema WHERE type = ?1 AND name = ?2");
+    struct query *query = db_query(db, "SELECT sql FROM main.sqlite_schema WHERE type = ?1 AND name = ?2");
     struct schema_walk walk = {0};
     struct schema_object object;
     bool same = version && !strcmp(version, DYNTRACE_VERSION);
 
     free(version);
     while (same && query && schema_object_next(&walk, &object)) {
-        char *type = strdup(object.type), *name = strndup(object.name, object.name_bytes), *sql = strndup(object.sql, object.sql_bytes);
+        char name[64];
+        const char *sql;
+        size_t bytes;
+        bool there;
+        snprintf(name, sizeof name, "%.*s", (int)object.name_bytes, object.name);
         query_reset(query);
-        query_bind_text(query, 1, type);
+        query_bind_text(query, 1, object.type);
         query_bind_text(query, 2, name);
-        query_bind_text(query, 3, sql);
+        there = query_step(query);
+        sql = there ? query_whole(query, 0, &bytes) : NULL;
         /* Two indexes are made when the recording ends. */
-        if (name && query_step(query) && !query_integer(query, 1) && (query_integer(query, 0) || *object.type != 'i' || !recording))
+        if (there ? !schema_object_same(&object, sql, bytes) : !recording || *object.type != 'i')
             rule_broken(&schema_rule, name);
-        free(type);
-        free(name);
-        free(sql);
     }
     return query_close(query);
 }

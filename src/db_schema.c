@@ -5,6 +5,7 @@
  * What SQLite has made of the file is asked, by pragmas: the columns of sqlite_schema may say anything. */
 #include "db_schema.h"
 
+#include <ctype.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <string.h>
@@ -52,6 +53,31 @@ bool schema_object_next(struct schema_walk *walk, struct schema_object *object)
         }
     }
     return false;
+}
+
+/* The next byte that counts, 0 at END. */
+static char significant(const char **at, const char *end)
+{
+    while (*at < end && (isspace((unsigned char)**at) || ((*at)[0] == '-' && *at + 1 < end && (*at)[1] == '-'))) {
+        if (**at == '-')
+            while (*at < end && **at != '\n')
+                ++*at;
+        else
+            ++*at;
+    }
+    return *at < end ? *(*at)++ : 0;
+}
+
+bool schema_object_same(const struct schema_object *object, const char *sql, size_t bytes)
+{
+    const char *a = object->sql, *b = sql, *end_a = a + object->sql_bytes, *end_b = b + bytes;
+    char x, y;
+
+    do {
+        x = significant(&a, end_a);
+        y = significant(&b, end_b);
+    } while (x && x == y);
+    return x == y;
 }
 
 /* ---- what is there ----------------------------------------------------------- */
@@ -133,6 +159,34 @@ static bool views_own(const struct look *look, int *status)
     return *status == SQLITE_OK;
 }
 
+/* Does the file have what we make and nothing else, word for word? Most have, and this is quick. */
+static bool all_ours(const struct look *look, int *status)
+{
+    struct schema_walk walk = {0};
+    struct schema_object ours[100];
+    sqlite3_stmt *statement = NULL;
+    size_t count = 0, at = 0;
+    bool same = true;
+
+    while (count < 100 && schema_object_next(&walk, &ours[count]))
+        count++;
+    *status = sqlite3_prepare_v2(look->handle, "SELECT sql, type, name FROM main.sqlite_schema", -1, &statement, NULL);
+    while (*status == SQLITE_OK && same && sqlite3_step(statement) == SQLITE_ROW) {
+        const char *row[3];
+        for (int i = 0; i < 3; i++)
+            row[i] = (const char *)sqlite3_column_text(statement, i);
+        if (!row[0] && row[1] && !strcmp(row[1], "index")) /* of a key */
+            continue;
+        size_t bytes = row[0] ? (size_t)sqlite3_column_bytes(statement, 0) : 0, tried = 0;
+        same = false;
+        for (; !same && row[0] && row[1] && row[2] && tried < count; tried++, at = at + 1 < count ? at + 1 : 0)
+            same = bytes == ours[at].sql_bytes && !memcmp(row[0], ours[at].sql, bytes) && !strcmp(row[1], ours[at].type) &&
+                   strlen(row[2]) == ours[at].name_bytes && !memcmp(row[2], ours[at].name, ours[at].name_bytes);
+    }
+    *status = sqlite3_finalize(statement);
+    return same && *status == SQLITE_OK;
+}
+
 bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
 {
     static const struct {
@@ -148,9 +202,10 @@ bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
          "an index on expressions, on some rows only or in an order of its own,"},
     };
     struct look look = {handle, path, quiet};
-    bool ok = true;
+    bool same = all_ours(&look, status), ok = *status == SQLITE_OK;
 
-    *status = SQLITE_OK;
+    if (same)
+        return true;
     for (size_t i = 0; ok && i < sizeof foreign / sizeof *foreign; i++) {
         char *found = ask(&look, status, "%s", foreign[i].sql);
         ok = *status == SQLITE_OK && (!found || refuse(&look, foreign[i].what, found));

@@ -30,4 +30,7 @@ struct schema_walk {
 };
 bool schema_object_next(struct schema_walk *walk, struct schema_object *object);
 
+/* Is SQL the statement of OBJECT but for comments and white space? */
+bool schema_object_same(const struct schema_object *object, const char *sql, size_t bytes);
+
 #endif
