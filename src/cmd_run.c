@@ -29,6 +29,7 @@
 #include "json.h"
 #include "launch.h"
 #include "live.h"
+#include "python_options.h"
 #include "recorder_sqlite.h"
 #include "recover.h"
 #include "say.h"
@@ -292,27 +293,9 @@ static int target_find(struct target *t, const struct options *o, int argc, char
         memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
         t->python = true;
     } else {
-        const char *slash = strrchr(first, '/'), *base = slash ? slash + 1 : first;
         memcpy(t->argv, argv, (size_t)argc * sizeof *argv);
-        t->python = !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
+        t->python = python_is(first);
     }
-    return 0;
-}
-
-/* An interpreter's option that makes it ignore PYTHONPATH or site, or 0. */
-static char ignores_us(char **argv)
-{
-    for (int i = 1; argv[i] && argv[i][0] == '-' && argv[i][1] != '-' && argv[i][1]; i++)
-        for (const char *p = argv[i] + 1; *p; p++) {
-            if (strchr("IES", *p))
-                return *p;
-            if (strchr("mc", *p)) /* the rest is the program's */
-                return 0;
-            if (strchr("WX", *p)) { /* takes a value */
-                i += !p[1];
-                break;
-            }
-        }
     return 0;
 }
 
@@ -834,7 +817,7 @@ static int run(int argc, char **argv)
 
     if (first < 0 || target_find(&target, &options, argc - first, argv + first))
         goto done;
-    ignoring = target.python ? ignores_us(target.argv) : 0;
+    ignoring = target.python ? python_ignores_us((const char *const *)target.argv + 1) : 0;
     if (ignoring && options.session.frames == SESSION_NONE) {
         status = run_untraced(&target);
     } else if (ignoring) {

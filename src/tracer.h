@@ -19,6 +19,7 @@
  *   tracer_values.c  what of the program's values may be told
  *   tracer_settrace.c  sys.settrace's events as without us
  *   tracer_exec.c    children: the environment that makes them trace themselves
+ *   tracer_child.c   children that cannot be
  *   tracer_perf.c    perf's trampolines below our hook
  *   tracer_absent.c  saying that a session cannot be joined
  *
@@ -208,6 +209,12 @@ void torch_attach(bool late);
 /* tracer_perf.c */
 void tracer_perf_start(void);
 void tracer_perf_forked(void); /* in the child */
+
+/* tracer_child.c */
+/* PROGRAM (or a tuple of where it may be) is about to be started with the WORDS of a list, the first its name; or the
+ * text of a shell's SCRIPT is. */
+void tracer_child(PyObject *program, PyObject *words);
+void tracer_child_script(PyObject *script);
 
 /* tracer_exec.c */
 /* A built-in function whose calls pass through `entry`. */

@@ -23,6 +23,7 @@
 struct followed {
     struct tracer_led led;
     int environment;     /* position of its environment argument, -1: inherits C's */
+    int program, words;  /* of the program's name and its arguments, -1: one text for a shell */
 };
 
 static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -33,12 +34,12 @@ ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
 
 static struct followed followed[] = {
-    {{"_posixsubprocess", "fork_exec", entry_0, {0}}, 5},
-    {{"posix", "execve", entry_1, {0}}, 2},
-    {{"posix", "posix_spawn", entry_2, {0}}, 2},
-    {{"posix", "posix_spawnp", entry_3, {0}}, 2},
-    {{"posix", "execv", entry_4, {0}}, -1},
-    {{"posix", "system", entry_5, {0}}, -1},
+    {{"_posixsubprocess", "fork_exec", entry_0, {0}}, 5, 1, 0},
+    {{"posix", "execve", entry_1, {0}}, 2, 0, 1},
+    {{"posix", "posix_spawn", entry_2, {0}}, 2, 0, 1},
+    {{"posix", "posix_spawnp", entry_3, {0}}, 2, 0, 1},
+    {{"posix", "execv", entry_4, {0}}, -1, 0, 1},
+    {{"posix", "system", entry_5, {0}}, -1, -1, 0},
 };
 
 #define ENTRY(number)                                                                                        \
@@ -171,6 +172,10 @@ static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *arg
                 if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - count), "env"))
                     at = i;
         }
+        if (f->program >= 0 && count > f->program && count > f->words)
+            tracer_child(args[f->program], args[f->words]);
+        else if (f->program < 0 && given)
+            tracer_child_script(args[0]);
         if (at < 0 || args[at] == Py_None)
             inject_environment(P.inject_directory, P.session_directory);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))

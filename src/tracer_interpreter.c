@@ -100,7 +100,7 @@ enum tracer_place tracer_place(void)
 
 void tracer_join_interpreter(void)
 {
-    static const char words[] = "interpreter: one of this process has other data of code objects where the first one has ours: "
+    static const char words[] = "code data: an interpreter of this process has another's where the first one has ours: "
                                 "nothing of it was recorded";
     enum tracer_place place = tracer_place();
 

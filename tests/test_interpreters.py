@@ -248,6 +248,7 @@ def test_shim_then_again(record, python, embed):
 def test_no_place(record, python, embed):
     """An interpreter that cannot be recorded is a row of loss."""
     trace = record([embed, "taken", CALLS], python=python)
+    assert "is not complete: code data" in trace.err and trace.err.count("\n") == 1
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(1200,)]
     (cause,), = trace.rows("SELECT cause FROM loss")
-    assert cause.startswith("interpreter: ") and cause.endswith("nothing of it was recorded")
+    assert cause.startswith("code data: an interpreter ") and cause.endswith("nothing of it was recorded")

@@ -977,3 +977,39 @@ def test_stops_at_a_small_file_size_limit(run, tmp_path):
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
     assert len(done.stderr.splitlines()) == 1 and "t.db" in done.stderr
     assert query(tmp_path / "t.db", "PRAGMA integrity_check") == [("ok",)]
+
+
+# ---- children that ignore us ----
+
+def test_children_that_ignore_the_environment(run, tmp_path, python):
+    """A Python child that is started with -I, -E or -S, in whatever way, is a row of loss, and `run` says so once; none
+    is made up for what only looks like one."""
+    script(tmp_path / "starts.py", """
+        import os, subprocess, sys
+        py = sys.executable
+        os.environ["PATH"] = os.path.dirname(py) + ":" + os.environ["PATH"]
+        os.environ["PY"] = py
+        subprocess.run([py, "-I", "-c", "1"])
+        subprocess.run(["python3", "-sE", "-c", "1"], close_fds=False)
+        subprocess.run("true; A=b exec python3 -W ignore -S -c 'pass; 1' -I", shell=True)
+        os.system("echo 'x; python3 -I' | cat; python3 -bI -c 1 >/dev/null")
+        os.posix_spawn(py, [py, "-IS", "-c", "1"], os.environ); os.wait()
+        if not os.fork():
+            os.execv(py, [py, "-E", "-c", "1"])
+        os.wait()
+        # none of these
+        subprocess.run([py, "-c", "1", "-I"])
+        subprocess.run([py, "-W", "ignore", "-c", "1", "-E"])
+        subprocess.run(["grep", "-E", "x", "/dev/null"])
+        try:
+            subprocess.run(["/nowhere/python3", "-I"])
+        except FileNotFoundError:
+            pass
+        """)
+    done = run("--force", "starts.py", python=python)
+    assert done.returncode == 0 and done.stdout == "x; python3 -I\n", done.stderr
+    assert done.stderr.count("\n") == 1 and "is not complete: child: a python" in done.stderr, done.stderr
+    causes = query(tmp_path / "starts.db", "SELECT cause, events FROM loss ORDER BY at_ns")
+    assert [cause.split(" was started with ")[1][:2] for cause, events in causes if events == 1] == [
+        "-I", "-E", "-S", "-I", "-I", "-E"]
+    assert query(tmp_path / "starts.db", "SELECT count(*) FROM process")[0][0] == 4

@@ -1,0 +1,47 @@
+/* A frame evaluator of somebody else's: what test_foreign.py loads. It counts calls and passes on to the one that it found. */
+#include "cpython_compat.h"
+
+static _PyFrameEvalFunction found;
+static long calls;
+
+static PyObject *count(PyThreadState *ts, struct _PyInterpreterFrame *frame, int throwflag)
+{
+    calls++;
+    return found(ts, frame, throwflag);
+}
+
+static PyObject *install(PyObject *module, PyObject *ignored)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+
+    (void)module, (void)ignored;
+    found = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, count);
+    Py_RETURN_NONE;
+}
+
+static PyObject *restore(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), found);
+    Py_RETURN_NONE;
+}
+
+static PyObject *counted(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyLong_FromLong(calls);
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_NOARGS, NULL},
+    {"restore", restore, METH_NOARGS, NULL},
+    {"counted", counted, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "foreign", .m_size = -1, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit_foreign(void)
+{
+    return PyModule_Create(&definition);
+}
