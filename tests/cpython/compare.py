@@ -235,7 +235,7 @@ def check_trace(path, most_rows):
         last = trace.execute("SELECT MAX(frame_id) FROM frame").fetchone()[0] or 0
         found["frames"] = trace.execute("SELECT COUNT(*) FROM frame").fetchone()[0]
         found["processes"] = trace.execute("SELECT COUNT(*) FROM process").fetchone()[0]
-        found["losses"] = trace.execute("SELECT COALESCE(SUM(events), 0) FROM loss").fetchone()[0]
+        found["losses"] = trace.execute("SELECT COALESCE(SUM(events), 0) FROM loss WHERE cause NOT LIKE 'child:%'").fetchone()[0]
         step = SLICE * max(1, last // max(most_rows, SLICE))
         totals = [0] * len(PARENT_FAULTS)
         for first in range(1, last + 1, step):
