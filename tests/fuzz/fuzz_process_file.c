@@ -23,7 +23,7 @@ static char directory[64];
 static struct frames_db f;
 static struct recorder *recorder;
 static struct session session;
-static struct session_file session_file = {.clock = SESSION_MONOTONIC};
+static struct session_file options = {.clock = SESSION_MONOTONIC};
 
 static uint32_t fact_add(struct facts *facts, uint32_t used, unsigned kind, uint32_t id, const char *text)
 {
@@ -78,7 +78,7 @@ static void good_make(void)
 
 static void clean_up(void)
 {
-    static const char *const names[] = {"t.db", "t.db-wal", "t.db-shm", "t.db-frames", "1-1-0.ring", "state", "window"};
+    static const char *const names[] = {"t.db", "t.db-wal", "t.db-shm", "t.db-frames", "1-1-0.ring", "state", "window", "rows"};
     char path[128];
 
     recorder_close(recorder);
@@ -104,7 +104,7 @@ static void setup(void)
     if (recorder_create(path, frames, false, &first, &root) || !(recorder = recorder_open(path, &error)))
         abort();
     frames_db_open(&f);
-    session.file = &session_file;
+    session.file = &options;
     session.place[SESSION_MAIN] = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     good_make();
     atexit(clean_up);
@@ -170,7 +170,10 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     unlink(path);
     snprintf(path, sizeof path, "%s/window", directory);
     unlink(path);
+    snprintf(path, sizeof path, "%s/rows", directory);
+    unlink(path);
     free(c->decode.totals);
+    free(c->fact);
     free(c);
     if (++runs % 500 == 0 && !recorder_commit(recorder))
         fprintf(stderr, "%s\n", recorder_error(recorder));
