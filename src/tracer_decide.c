@@ -205,9 +205,10 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
         PyErr_NoMemory();
         return -1;
     }
-    for (Py_ssize_t i = 0; i < count; i++)
-        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)(i < loaded ? state->precompiled.at[i]
-                                                                             : state->entries.at[i - loaded]));
+    for (Py_ssize_t i = 0; i < loaded; i++)
+        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->precompiled.at[i]);
+    for (Py_ssize_t i = loaded; i < count; i++)
+        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->entries.at[i - loaded]);
     for (Py_ssize_t i = 0; i < loaded && !status; i++)
         if (entries[i]->region < 0 || entries[i]->region == region)
             status = try_entry(entries[i], frame, locals, d, i, false, found);
@@ -400,10 +401,11 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
 /* Tell the trace, once, that calls of STATE's code are not compiled any more. */
 static void tell_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
-    struct code_actions actions = code_state_actions(state, region);
+    struct code_actions actions;
 
     if (!tracer_process.recording || (state->mark & (CODE_SEEN | CODE_SKIP)) != CODE_SEEN) /* the trace has not this code */
         return;
+    actions = code_state_actions(state, region);
     if (actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
     actions.told = true;

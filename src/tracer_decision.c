@@ -70,6 +70,22 @@ static void text_type(struct text *t, PyObject *value)
     text_string(t, Py_TYPE(value)->tp_name);
 }
 
+/* Is VALUE's buffer made by a method of the program's? (Possible since 3.12.) */
+static bool makes_buffer(PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    PyObject *name = PyUnicode_InternFromString("__buffer__"), *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
+    bool makes = method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
+
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return makes;
+#else
+    (void)value;
+    return false;
+#endif
+}
+
 /* Types and shapes always; values, unless the trace is to be without them, only
  * of builtins, whose repr runs no code of the program. */
 static void text_value(struct text *t, PyObject *value)
@@ -101,7 +117,7 @@ static void text_value(struct text *t, PyObject *value)
         char length[32];
         snprintf(length, sizeof length, "[%zd]", PyObject_Size(value));
         text_string(t, length);
-    } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) &&
+    } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) && !makes_buffer(value) &&
                PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
         char number[32];
         text_string(t, view.format ? " " : "");

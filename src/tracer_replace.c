@@ -189,18 +189,24 @@ void replace_begin(struct tracer *t, compat_frame *frame)
 
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code)
 {
-    PyCodeObject *const awaited = t->replacement, *const awaited_for = t->replacement_for;
-    compat_frame *const replaced = t->replaced;
+    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below call_in_namespace() */
+    compat_frame *replaced = NULL;
     PyObject *function = NULL, *result = NULL;
 
+    if (unlikely(awaited)) {
+        awaited_for = t->replacement_for;
+        replaced = t->replaced;
+    }
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         result = call_in_namespace(t, frame, code);
     } else if ((function = function_for(entry, code, frame))) {
         result = call_flat(t, frame, code, function);
     }
     t->replacement = awaited;
-    t->replacement_for = awaited_for;
-    t->replaced = replaced;
+    if (unlikely(awaited)) {
+        t->replacement_for = awaited_for;
+        t->replaced = replaced;
+    }
     if (function)
         function_done(entry, function);
     compat_dispose(ts, frame);

@@ -18,3 +18,33 @@ def test_every_act_in_every_place(run):  # noqa: F811
 
 def test_a_reset_while_other_threads_are_in_guards(run):  # noqa: F811
     assert run("shim_hostile_threads.py")[0] == "OK\n"
+
+
+BUFFER = """
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+class Hidden:
+    def __buffer__(self, flags):
+        print("asked for its buffer")
+        return memoryview(b"12")
+
+def f(a):
+    return a
+
+def callback(frame, entry, state):
+    if frame.f_code is f.__code__:
+        return GuardedCode(f.__code__.replace(), lambda f_locals: False)
+
+set_eval_frame(callback)
+f(Hidden()), f(Hidden())
+set_eval_frame(None)
+"""
+
+
+def test_a_miss_asks_the_program_for_no_buffer(record, python, tmp_path):
+    """What a call's values are is noted without the program's code: since 3.12 a buffer may be made by a method."""
+    (tmp_path / "buffer.py").write_text(BUFFER)
+    trace = record([tmp_path / "buffer.py"], python=python)
+    assert trace.out == ""
+    assert [row[0].split(": ")[0] for row in trace.rows("SELECT text FROM signature")] == ["a"]

@@ -19,6 +19,7 @@ import weakref
 import dyntrace
 import dyntrace.config
 from dyntrace import guards
+from dyntrace._native import native
 from dyntrace.eval_frame import (_debug_get_cache_entry_list, get_eval_frame_callback, reset_code, set_code_exec_strategy,
                                  set_eval_frame, set_guard_error_hook, set_guard_fail_hook, skip_code)
 from dyntrace.guards import EQUALS_MATCH, ID_MATCH, G, GuardTree, L, LAMBDA, TENSOR_MATCH
@@ -832,6 +833,65 @@ def signal_in_the_answer(case):
     return plain(case, compile_id=Id())
 
 
+# torch's front end finds the evaluator under these names; what it hands over are objects of Python as well.
+
+TORCH = native._torch_attributes()
+
+
+class Root:
+    def __init__(self, case):
+        self.case = case
+
+    def check(self, f_locals):
+        TORCH["_reset_precompile_entries"](self.case.code) if self.case.left else None
+        return self.case.act()
+
+
+@place
+def torch_precompiled(case):
+    manager = types.SimpleNamespace(root=Root(case))
+    for _ in range(3):
+        TORCH["_load_precompile_entry"](case.code, manager, case.copy())
+    assert len(TORCH["_debug_get_precompile_entries"](case.code)) == 3
+    return plain(case)
+
+
+@place
+def torch_precompiled_loading(case):
+    class Manager:
+        @property
+        def root(self):
+            case.act()
+            return Root(case)
+    for _ in range(2):
+        quietly(lambda: TORCH["_load_precompile_entry"](case.code, Manager(), case.copy()))
+    case.arm(2)
+    return plain(case)
+
+
+def torch_manager(case, name):
+    """A guard manager whose attribute NAME acts when it is read or set."""
+    class Manager:
+        def __getattribute__(self, asked):
+            if asked == name:
+                case.act()
+            return object.__getattribute__(self, asked)
+
+        def __setattr__(self, asked, value):
+            if asked == name:
+                case.act()
+            object.__setattr__(self, asked, value)
+    Manager.root = types.SimpleNamespace(check=lambda f_locals: f_locals["a"] > 50)
+    Manager.diff_guard_root = Manager.root
+    case.torch = True
+    return case.answering(lambda frame: ConvertFrameReturn(FrameExecStrategy(), True, types.SimpleNamespace(
+        code=case.copy(), guard_manager=Manager(), trace_annotation="x", compile_id="0/0")))
+
+
+for name in "root", "diff_guard_root", "cache_entry", "extra_state":
+    PLACES["torch_manager_" + name] = lambda case, name=name: torch_manager(case, name)
+
+
 # ---- one combination -------------------------------------------------------
 
 def expected(case, error):
@@ -855,12 +915,13 @@ def combination(act, name, count):
     print(name, act.__name__, count, flush=True)
     case = Case(act, count)
     callback = PLACES[name](case)
-    set_eval_frame(callback)
+    set_callback = TORCH["set_eval_frame"] if hasattr(case, "torch") else set_eval_frame
+    set_callback(callback)
     del callback
     for a in (99, 98, 1, 0, 99):
         check(case, a)
         if get_eval_frame_callback() is None and case.left:
-            set_eval_frame(PLACES[name](case))
+            set_callback(PLACES[name](case))
             case.left = 1
     set_eval_frame(None)
     gc.set_threshold(700)
@@ -869,6 +930,7 @@ def combination(act, name, count):
     auditing.clear()
     case.arm(0)
     # All that is left can be looked at, and is decided as usual.
+    TORCH["_reset_precompile_entries"](case.code)
     for entry in entries(case):
         assert entry.valid == (entry.code is not None), entry
         repr(entry)
