@@ -192,7 +192,7 @@ struct process_file {
     uint32_t format, word_bytes;
     uint32_t pid, parent_pid;
     uint64_t start_time;    /* /proc/PID/stat field 22, in clock ticks since boot */
-    uint64_t born_clock;    /* session clock when this file was made */
+    uint64_t born_clock;    /* session clock when this file was made, or the process forked */
     char parent_file[64];   /* forked: file name of the process it was forked from, else "" */
     uint32_t inherited_codes; /* forked: code ids below this one are the parent's */
     uint32_t inherited_entries, inherited_signatures; /* likewise */

@@ -320,6 +320,8 @@ static uint64_t start_time(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
+static uint64_t fork_clock; /* of the last fork() */
+
 /* FILE is zeroed, at OFFSET of a file of BYTES; facts for it come next. Everything but `ready`. */
 static void header_fill(struct process_file *file, uint64_t started, const char *parent, uint64_t offset)
 {
@@ -329,7 +331,7 @@ static void header_fill(struct process_file *file, uint64_t started, const char 
     file->pid = (uint32_t)getpid();
     file->parent_pid = (uint32_t)getppid();
     file->start_time = started;
-    file->born_clock = tracer_now(P.monotonic);
+    file->born_clock = *parent ? fork_clock : tracer_now(P.monotonic);
     snprintf(file->parent_file, sizeof file->parent_file, "%s", parent);
     if (*parent) {
         file->inherited_codes = P.codes;
@@ -920,6 +922,13 @@ done:
 
 /* ---- fork ---- */
 
+/* Before a fork(). A child has what there was at this time: it may begin to run much later. */
+static void forking(void)
+{
+    tracer_lock();
+    fork_clock = tracer_now(P.monotonic);
+}
+
 /* In the child, inside fork(): only this thread exists, and little is safe to
  * call. The parent's rings and facts are unmapped so that nothing can write to
  * them, and its header too once the child has a file of its own. */
@@ -1078,7 +1087,7 @@ const char *tracer_open_session(const char *directory)
     P.monotonic = session->clock == SESSION_MONOTONIC;
     atomic_store(&stalled, false);
     P.decided_only = session->frames == SESSION_DECIDED;
-    if (!fork_watched && pthread_atfork(tracer_lock, tracer_unlock, forked)) {
+    if (!fork_watched && pthread_atfork(forking, tracer_unlock, forked)) {
         P.session = NULL;
         return "memory";
     }
