@@ -508,6 +508,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (torch && outcome == OUTCOME_DECLINED && answer.action == ACTION_RUN_ONLY)
         outcome = OUTCOME_LIMIT;
     decision_answer(&decision, state, entry, outcome);
+    if (outcome == OUTCOME_CALLBACK_ERROR) /* a wrong answer changes nothing */
+        goto err;
     if (answer.for_code) {
         if (!(state = state_now(state, code)))
             goto no_memory;
@@ -516,8 +518,6 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
             goto no_memory;
         tell_actions(state, region, answer.reason);
     }
-    if (outcome == OUTCOME_CALLBACK_ERROR)
-        goto err;
 run:
     t->torch = torch; /* somebody may have set a callback of the other kind and put ours back */
     decision_write(&decision, t, outcome, entry);

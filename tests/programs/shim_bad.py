@@ -12,7 +12,7 @@ from dyntrace._native import native
 from dyntrace.eval_frame import (_debug_get_cache_entry_list, get_eval_frame_callback, reset_code, set_code_exec_strategy,
                                  set_eval_frame, skip_code, unsupported)
 from dyntrace.types import ConvertFrameReturn, FrameExecStrategy, GuardedCode
-from shim_help import DEFAULT, PASS, SKIP, Recorder, copied, copy_of, main, replacing, true, under
+from shim_help import DEFAULT, PASS, RUN_ONLY, SKIP, Recorder, copied, copy_of, main, replacing, true, under
 
 AT_REST = native._owner()
 
@@ -64,6 +64,16 @@ class Answers(Case):
             self.refused(f, GuardedCode(code, true), TypeError, "has no code object", 1)
         for guard in (None, 1, "x", f.__code__):
             self.refused(f, GuardedCode(copied(f.__code__), guard), TypeError, "guard cannot be called", 1)
+
+    def test_rubbish_that_should_hold_for_later_calls(self):
+        def f(x):
+            return x
+        for rubbish in (7, GuardedCode(None, true), GuardedCode(f.__code__, 5)):
+            for action in (SKIP, RUN_ONLY):
+                answer = ConvertFrameReturn(FrameExecStrategy(action, action), True, rubbish)
+                for _ in range(2):  # it is asked again: a wrong answer changes nothing
+                    with self.assertRaisesRegex(TypeError, "the callback for .*f\\(\\) returned"):
+                        under(Recorder(f=answer), f, 1)
 
     def test_rubbish_within_the_strategy(self):
         def f(x):
