@@ -220,6 +220,11 @@ tui-fuzz:
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
 	python3 tests/fuzz/tui_keys.py build/san/dyntrace $(FUZZ_SECONDS)
 
+# Random hostile programs for the evaluator, with every Python: as it is, and with ASan and UBSan in the extension.
+evaluator-fuzz: all
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
+	$(firstword $(PYTHONS)) tests/fuzz/evaluator.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
+
 # Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
 tui-tour: program
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
@@ -268,6 +273,7 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
+	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
@@ -278,7 +284,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

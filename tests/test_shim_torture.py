@@ -20,7 +20,7 @@ MODULES = """test_generators test_coroutines test_exceptions test_scope test_fun
     test_funcattrs test_property test_listcomps test_patma test_weakref test_gc test_inspect test_sys_settrace
     test_exception_group test_except_star test_frame test_types""".split()
 
-# Not test_code: it runs an opcode that there is not, and a copy of such code has CACHE there, which crashes CPython.
+# Not test_code: it runs an opcode that there is not, and code.replace() makes another one of it, which crashes CPython.
 
 # Differences that replacing makes, each with its reason.
 KNOWN = {
