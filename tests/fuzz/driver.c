@@ -40,7 +40,8 @@ struct input {
 static struct input corpus[CORPUS_MAX];
 static int corpus_count;
 
-static uint8_t edge_now[EDGES];  /* reached by this call */
+static uint8_t edge_first[EDGES];
+static uint8_t *edge_now = edge_first; /* reached by this call, in its children too: main() takes shared memory */
 static uint8_t edge_ever[EDGES]; /* reached by any */
 static uintptr_t edge_last;
 
@@ -162,7 +163,7 @@ static int run(const uint8_t *data, size_t bytes)
     int found = 0;
 
     memcpy(copy, data, bytes);
-    memset(edge_now, 0, sizeof edge_now);
+    memset(edge_now, 0, EDGES);
     edge_last = 0;
     fuzz_one(copy, bytes);
     free(copy);
@@ -228,6 +229,9 @@ int main(int argc, char **argv)
     uint8_t *shared;
     int fd, edges = 0;
 
+    shared = mmap(NULL, EDGES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared != MAP_FAILED)
+        edge_now = shared;
     random_state = (uint64_t)setting("FUZZ_SEED", 1) * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (int i = 1; i < argc; i++)
         load(argv[i]);

@@ -1,0 +1,43 @@
+/* fuzz_whatif.c -- any text as the settings of a what-if, which must be refused or come back as they were taken. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "whatif.h"
+
+int fuzz_one(const uint8_t *data, size_t bytes);
+
+const char *command_library_directory(void) /* main.c's */
+{
+    return "/nowhere";
+}
+
+int fuzz_one(const uint8_t *data, size_t bytes)
+{
+    struct whatif_knobs knobs = {0}, again = {0};
+    char *text = malloc(bytes + 1), *said = NULL, *said_again = NULL;
+    static FILE *null;
+
+    if (!null && !(null = freopen("/dev/null", "w", stderr))) /* refusals */
+        abort();
+    memcpy(text, data, bytes);
+    text[bytes] = 0;
+    if (whatif_knob(&knobs, text)) {
+        said = whatif_knobs_text(&knobs);
+        if (said && *said && whatif_knob(&again, said)) {
+            said_again = whatif_knobs_text(&again);
+            if (said_again && strcmp(said, said_again)) {
+                printf("taken as %s, and that as %s\n", said, said_again);
+                abort();
+            }
+        }
+    }
+    free(said);
+    free(said_again);
+    free(text);
+    whatif_knobs_free(&knobs);
+    whatif_knobs_free(&again);
+    return 0;
+}
