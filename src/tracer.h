@@ -123,6 +123,7 @@ struct tracer_process {
     uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
     char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter;     /* the main one; NULL: not seen yet */
+    bool interpreters;                   /* there are others, or were */
 };
 
 extern struct tracer_process tracer_process;

@@ -57,6 +57,7 @@ static bool request_same_extra(void)
 static enum tracer_place place_new(PyInterpreterState *interpreter)
 {
     if (P.interpreter) {
+        P.interpreters = true;
         if (!request_same_extra())
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())

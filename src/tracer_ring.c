@@ -77,7 +77,9 @@ static _Atomic bool closing;      /* ... which must stop that */
 
 /* For everything here that is not a thread's own: interpreters may have GILs of their own, and a thread that ends holds
  * none. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* again: Python code in a handler of fork() */
+static pid_t forking_pid; /* the process that is in fork(), 0: none */
+static void forked(void);
 /* Rings whose thread has ended. */
 static struct ring *free_rings[RING_MAX];
 static unsigned free_ring_count;
@@ -85,8 +87,17 @@ static unsigned free_ring_count;
 static pthread_key_t thread_key; /* calls thread_ended */
 static bool thread_key_made;
 
+/* Handlers of fork() that were registered before ours run before it in the child, and may be Python code: the first thing
+ * that comes here does what ours would do. */
+static void fork_check(void)
+{
+    if (unlikely(forking_pid) && getpid() != forking_pid)
+        forked();
+}
+
 void tracer_lock(void)
 {
+    fork_check();
     pthread_mutex_lock(&lock);
 }
 
@@ -835,6 +846,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
     uint64_t waited = 0;
     bool room = false;
 
+    fork_check();
     while (!room && P.session && !t->gone) {
         if (!t->ring) { /* the first event after a fork, or of a thread older than the session */
             ring_attach(t, NULL);
@@ -866,6 +878,8 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         tracer_put(t, *now);
         t->epoch = *now;
     }
+    if (unlikely(forking_pid)) /* the next event may be the child's */
+        t->limit = 0;
     return room;
 }
 
@@ -922,15 +936,30 @@ done:
 
 /* ---- fork ---- */
 
-/* Before a fork(). A child has what there was at this time: it may begin to run much later. */
+/* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is whole
+ * then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code may
+ * let go of the GIL. */
 static void forking(void)
 {
     tracer_lock();
     fork_clock = tracer_now(P.monotonic);
+    forking_pid = getpid();
+    if (tracer_thread)
+        tracer_thread->limit = 0;
+    if (!P.interpreters)
+        tracer_unlock();
+}
+
+/* After it, in the parent. */
+static void has_forked(void)
+{
+    forking_pid = 0;
+    if (P.interpreters)
+        tracer_unlock();
 }
 
 /* In the child, inside fork(): only this thread exists, and little is safe to
- * call. The parent's rings and facts are unmapped so that nothing can write to
+ * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can write to
  * them, and its header too once the child has a file of its own. */
 static void forked(void)
 {
@@ -938,8 +967,11 @@ static void forked(void)
     struct tracer *t = tracer_thread;
     char parent[sizeof P.file_name];
 
+    if (!forking_pid)
+        return;
+    forking_pid = 0;
     tracer_perf_forked();
-    pthread_mutex_init(&lock, NULL); /* locked by tracer_lock() before the fork, so that what it guards is whole */
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     if (!P.session)
         return;
     memcpy(parent, P.file_name, sizeof parent);
@@ -1087,7 +1119,7 @@ const char *tracer_open_session(const char *directory)
     P.monotonic = session->clock == SESSION_MONOTONIC;
     atomic_store(&stalled, false);
     P.decided_only = session->frames == SESSION_DECIDED;
-    if (!fork_watched && pthread_atfork(forking, tracer_unlock, forked)) {
+    if (!fork_watched && pthread_atfork(forking, has_forked, forked)) {
         P.session = NULL;
         return "memory";
     }
