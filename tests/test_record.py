@@ -92,7 +92,7 @@ def in_parent(): leaf("in_parent"); time.sleep(0.02); leaf("in_parent")
 def in_child(): leaf("in_child"); time.sleep(0.02); leaf("in_child")
 def leaf(name): return name
 def other():
-    while not stop: leaf("other"); time.sleep(0.001); exec("def new(): pass\\nnew()", {})
+    while not stop: time.sleep(0.001); exec("def new(): pass\\nnew()", {})
 stop = []
 handlers = [ctypes.CFUNCTYPE(None)(f) for f in (before, in_parent, in_child)]
 assert ctypes.CDLL(None)["__register_atfork"](*handlers, None) == 0
@@ -111,13 +111,13 @@ with dyntrace.record("handlers.db"):
 def test_handlers_of_fork_that_come_before_ours(here, dyntrace, python, tmp_path):
     """They run Python code before the recorder knows of the fork, and let other threads run: nothing waits for ever, and
     what ran in which process is told."""
-    done = here(python, "-c", HANDLERS)
+    done = here(python, "-Wignore", "-c", HANDLERS)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     path = tmp_path / "handlers.db"
     calls = dict(query(path, """SELECT coalesce(parent.qualname, '-') || ' ' || (t.process_id = (SELECT min(process_id) FROM process)), count(*)
         FROM frame f JOIN code leaf USING (code_id) JOIN thread t USING (thread_id)
         LEFT JOIN frame p ON p.frame_id = f.parent_id LEFT JOIN code parent ON parent.code_id = p.code_id
-        WHERE leaf.qualname = 'leaf' AND parent.qualname IS NOT 'other' GROUP BY 1"""))
+        WHERE leaf.qualname = 'leaf' GROUP BY 1"""))
     assert calls == {"before 1": 5, "in_parent 1": 10, "in_child 0": 10, "- 0": 5}
     assert query(path, "SELECT cause FROM loss WHERE cause NOT LIKE 'stall:%'") == []
     subprocess.run([dyntrace, "fsck", path], check=True, capture_output=True)
