@@ -3,10 +3,8 @@
 tests/programs/shim_hostile.py has the places and the acts; its children run alone and under `dyntrace run`, with every
 Python, and under ASan and UBSan in `make check-san`.
 """
-
-
+import pytest
 from test_shim import run  # noqa: F401, the fixture
-
 
 
 def test_every_act_in_every_place(run):  # noqa: F811
@@ -18,6 +16,16 @@ def test_every_act_in_every_place(run):  # noqa: F811
 
 def test_a_reset_while_other_threads_are_in_guards(run):  # noqa: F811
     assert run("shim_hostile_threads.py")[0] == "OK\n"
+
+
+@pytest.mark.parametrize("program, output", [
+    (("shim_reset_in_guard.py",), "1 1 1\n"),
+    (("shim_backend_invalidates.py",), "1\n"),
+    (("shim_answer_refills.py", "4"), "99\n5\n"),  # there was room for four
+    (("shim_answer_refills.py", "9"), "99\n9\n"),  # more than the limit, which counts what there is
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_what_has_crashed(run, program, output):  # noqa: F811
+    assert run(*program)[0] == output
 
 
 BUFFER = """
