@@ -77,6 +77,7 @@ struct replay_thread { int64_t id; uint32_t process; };
 
 struct replay_process {
     int64_t id, start_ns, lost_ns; /* lost_ns: since when events are missing, or REPLAY_NEVER */
+    int64_t first_fork_ns, last_fork_ns; /* of its children; REPLAY_NEVER and 0: none */
     uint32_t parent;
     bool torch;
     bool floats_later;      /* 2.6, or one up to 2.12: with dynamic=True, too, 2.6 takes a float for a constant at first */

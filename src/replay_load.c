@@ -315,6 +315,29 @@ static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, i
     return process == maker; /* an unknown one */
 }
 
+/* Which entries did forks hand on? A process that got one may end it without a lookup of its code. */
+static void find_shared(struct replay *r)
+{
+    for (size_t i = 0; i < r->process_count; i++) {
+        r->processes[i].first_fork_ns = REPLAY_NEVER;
+        r->processes[i].last_fork_ns = 0;
+    }
+    for (size_t i = 0; i < r->process_count; i++)
+        if (r->processes[i].parent != REPLAY_NONE) {
+            struct replay_process *parent = &r->processes[r->processes[i].parent];
+            int64_t fork_ns = r->processes[i].start_ns;
+            if (fork_ns < parent->first_fork_ns)
+                parent->first_fork_ns = fork_ns;
+            if (fork_ns > parent->last_fork_ns)
+                parent->last_fork_ns = fork_ns;
+        }
+    for (size_t i = 0; i < r->entry_count; i++) {
+        struct replay_entry *e = &r->entries[i];
+        e->shared = e->process == REPLAY_NONE || (e->born_ns < r->processes[e->process].last_fork_ns &&
+                                                  e->died_ns >= r->processes[e->process].first_fork_ns);
+    }
+}
+
 /* Give each cache its lookups and its entries. */
 static bool fill_caches(struct replay *r)
 {
@@ -356,10 +379,8 @@ static bool fill_caches(struct replay *r)
                 struct replay_entry *e = &r->entries[by_code[k]];
                 if (!inherits(r, cache->process, e->process, e->born_ns))
                     continue;
-                if (filling) {
+                if (filling)
                     cache->entries[cache->entry_count++] = by_code[k];
-                    e->shared = e->shared || cache->process != e->process;
-                }
                 at++;
             }
             if (filling)
@@ -488,6 +509,8 @@ struct replay *replay_open(struct db *db, int flags)
     if (reader)
         r->whole = check_reader_end(reader, r);
     ok = ok && (r->whole || !(flags & REPLAY_CHECKS));
+    if (ok)
+        find_shared(r);
     ok = ok && make_caches(r) && sort_lookups(r) && fill_caches(r) && make_events(r) && find_recompiles(r);
     if (ok && !(r->marks = calloc(r->cache_count + 1, sizeof *r->marks)))
         ok = false;

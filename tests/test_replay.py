@@ -111,6 +111,13 @@ def test_both_sides_of_a_fork_reset_what_they_had(record, replay):
     assert found["do_not_follow"] == 0 and found["lookups"] > 10, found
 
 
+def test_a_child_resets_and_calls_nothing(record, replay):
+    """The parent's entries live on, though the child's died, and it never called the function."""
+    trace = record(["-c", FORK.replace("    f(2), f(4), f(1), f(3)", "    from dyntrace.eval_frame import reset_code; reset_code(f.__code__)")])
+    found = json.loads(replay(trace.path, "--verify", "--json").stdout)
+    assert found["do_not_follow"] == 0 and found["lookups"] > 7, found
+
+
 # ---- --verify: what was tampered with is found
 
 TAMPER = {
