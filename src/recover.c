@@ -24,7 +24,10 @@
 #include "say.h"
 #include "session.h"
 
-enum { RECORDED_MAX = 1 << 20 /* processes in one file that we believe */ };
+enum {
+    RECORDED_MAX = 1 << 20, /* processes in one file that we believe */
+    LOCK_LOOKS = 50, LOCK_LOOK_MS = 20,
+};
 
 struct recovery {
     const char *trace; /* only this one; NULL: all */
@@ -148,6 +151,17 @@ done:
     free(result);
 }
 
+/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody lets go of its lock? */
+static bool is_there(const char *directory)
+{
+    struct session session;
+    bool busy = false, there = directory && session_open(&session, directory, &busy) == 0;
+
+    if (there)
+        session_close(&session);
+    return there || busy;
+}
+
 /* TRACE says that it is being recorded, by this machine, and there is no session to carry on. */
 static void recover_without_session(struct recovery *r, const char *trace)
 {
@@ -157,7 +171,8 @@ static void recover_without_session(struct recovery *r, const char *trace)
     int window = -1;
 
     snprintf(frames, sizeof frames, "%s-frames", trace);
-    if (!result || !directory || session_live(directory) == LIVE_YES || !recorder_is_of(trace, frames, directory))
+    if (!result || is_there(directory) || !directory || session_live(directory) == LIVE_YES ||
+        !recorder_is_of(trace, frames, directory))
         goto done;
     r->found++;
     if (session_open_damaged(&session, directory) == 0)
@@ -185,6 +200,16 @@ int recover_trace(const char *path)
 
     r.trace = full ? full : path;
     session_each(visit, &r);
+    /* A collector that was just killed holds its lock until it is gone; one that finishes a trace removes the session. */
+    for (int i = 0; i < LOCK_LOOKS && !r.found && r.trace; i++) {
+        char *directory = recorder_session(r.trace);
+        bool there = is_there(directory);
+        free(directory);
+        if (!there)
+            break;
+        usleep(LOCK_LOOK_MS * 1000);
+        session_each(visit, &r);
+    }
     if (!r.found && r.trace)
         recover_without_session(&r, r.trace);
     if (!r.found)

@@ -23,6 +23,8 @@ from test_transparent import environment
 NOBODY = 65534
 STATE = PROGRAMS / "run_state.py"
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root and a second user")
+unshares = pytest.mark.skipif(os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0,
+                              reason="needs a mount namespace of its own, which a chroot cannot have")
 
 
 def by_nobody(*words, **rest):
@@ -70,8 +72,8 @@ def for_all(python, public):
     ["sh", "-c", 'exec "$0" "$@"'],
     ["sh", "-c", '"$0" "$@"; exit $?'],
     pytest.param(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"], marks=as_root),
-    pytest.param(["unshare", "-m"], marks=as_root),
-    pytest.param(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"'], marks=as_root),
+    pytest.param(["unshare", "-m"], marks=unshares),
+    pytest.param(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"'], marks=unshares),
     ["setsid", "-w"],
 ], ids=["env", "exec", "shell", "setpriv", "unshare", "other /dev/shm", "setsid"])
 def test_state_through_a_program_between(installed, for_all, public, tmp_path, way, paths):

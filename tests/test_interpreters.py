@@ -62,7 +62,7 @@ def check(trace, times):
     holds(trace)
     found = {tuple(row[:4]): row[4] for row in trace.rows(
         "SELECT f.qualname, f.kind, p.qualname, f.exit, count(*) FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
-        "WHERE f.filename = '<string>' AND f.qualname IN ('leaf', 'outer', 'steps', 'boom', 'Made.__init__') GROUP BY 1, 2, 3, 4")}
+        "WHERE f.filename IN ('<string>', '<script>') AND f.qualname IN ('leaf', 'outer', 'steps', 'boom', 'Made.__init__') GROUP BY 1, 2, 3, 4")}
     assert found == {what: n * times for what, n in EXPECTED.items()}
     assert trace.rows("SELECT cause FROM loss") == []
     assert trace.rows("SELECT count(*) FROM process") == [(1,)]
@@ -129,7 +129,7 @@ def test_options_hold_inside(record, python, tmp_path):
         interpreters.run_string(inside, "import _dyntrace; _dyntrace.pause()\\ndef unseen(): pass\\nunseen()\\n"
                                         "_dyntrace.resume()\\ndef seen(): pass\\nseen()")
         """)
-    count = "SELECT qualname, count(*) FROM frames WHERE filename = '<string>' AND qualname != '<module>' GROUP BY 1"
+    count = "SELECT qualname, count(*) FROM frames WHERE filename IN ('<string>', '<script>') AND qualname != '<module>' GROUP BY 1"
     trace = record([path], "--exclude", "leaf", "--exclude", "steps", python=python)
     assert dict(holds(trace).rows(count)) == {"Made": 1, "Made.__init__": 100, "boom": 1, "outer": 1, "seen": 1}
     trace = record([path], "--max-depth", "3", python=python)
