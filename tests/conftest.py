@@ -25,13 +25,17 @@ collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than some ten seconds")
+    config.addinivalue_line("markers", "no_sanitizer: sets a limit of memory, or an environment without LD_PRELOAD, under which "
+                                       "the sanitizers' runtime does not start")
     config.addinivalue_line("markers", "one_python: with the first interpreter only; what is tested is the same for all")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Whole files about the collector or a viewer need not run with every interpreter."""
+    """Whole files about the collector or a viewer need not run with every interpreter, and a few tests not under sanitizers."""
     again = [item for item in items if item.get_closest_marker("one_python") and hasattr(item, "callspec") and
              item.callspec.params.get("python", PYTHONS[0]) != PYTHONS[0]]
+    if os.environ.get("DYNTRACE_SANITIZED"):  # run_san.sh
+        again += [item for item in items if item.get_closest_marker("no_sanitizer")]
     config.hook.pytest_deselected(items=again)
     items[:] = [item for item in items if item not in set(again)]
 

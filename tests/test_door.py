@@ -150,6 +150,7 @@ def test_run_says_that_the_installation_is_closed(installed, for_all, public, tm
 
 # ---- the installation ----
 
+@pytest.mark.no_sanitizer
 def test_installed(installed, python, public, tmp_path):
     """As it is after `make install`: it records children, and record() finds its other half."""
     library = public / "usr" / "lib" / "dyntrace"
@@ -279,6 +280,7 @@ def tree(path):
     return {str(name): name.lstat().st_size for name in Path(path).rglob("*")} | {str(path): os.readlink(path) if os.path.islink(path) else 0}
 
 
+@pytest.mark.no_sanitizer
 @as_root
 @pytest.mark.parametrize("link", [False, True], ids=["directory", "link"])
 @pytest.mark.parametrize("way", ["shell daemon", "python daemon", "recorder killed"])

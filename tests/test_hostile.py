@@ -13,7 +13,7 @@ from test_damage import COMMANDS
 from test_viewer import SCHEMA, make_trace, one_line, run  # noqa: F401 (fixture)
 from tui_trace import make_trace as make_decided
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.one_python, pytest.mark.no_sanitizer]
 
 READERS = {
     **COMMANDS, "perfetto": ["export", "FILE", "--format", "perfetto", "-o", "-"], "csv": ["export", "FILE", "--format", "csv", "-o", "-"], "fsck": ["fsck", "FILE"], "jsonl": ["export", "FILE", "--format", "jsonl", "-o", "-"],

@@ -139,6 +139,7 @@ def test_options_hold_inside(record, python, tmp_path):
     assert trace.rows("SELECT count(*) FROM frames WHERE filename LIKE '<frozen%'") == [(0,)]
 
 
+@pytest.mark.no_sanitizer
 def test_children_of_a_sub_interpreter(record, python, tmp_path):
     """A subprocess that it starts is recorded, and so is what the main interpreter forks and starts after it."""
     trace = record([program(tmp_path, """

@@ -759,6 +759,7 @@ def lineage(found, process):
         process = found[process][0]
 
 
+@pytest.mark.no_sanitizer
 def test_children(record, python):
     """Each is a process whose forebears lead to the one row that has no parent."""
     trace = holds(record([PROGRAMS / "run_processes.py", *KINDS], python=python))
@@ -950,6 +951,7 @@ def test_reading_while_it_records(dyntrace, tmp_path):
     assert query(trace, "SELECT value FROM meta WHERE key = 'state'") == [("complete",)]
 
 
+@pytest.mark.no_sanitizer
 def test_program_changes_directory_and_root_of_everything(record, tmp_path):
     """The trace is where it was said to be, whatever the program does to its directory and environment."""
     (tmp_path / "gone").mkdir()
