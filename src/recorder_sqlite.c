@@ -926,7 +926,9 @@ int recorder_mend(const char *path, uint64_t *frames, uint32_t *processes)
 int recorder_orphans(const char *path)
 {
     static const char sql[] = "UPDATE frame SET parent_id = NULL WHERE parent_id IS NOT NULL"
-                              " AND NOT EXISTS (SELECT 1 FROM frame p WHERE p.frame_id = frame.parent_id)";
+                              " AND NOT EXISTS (SELECT 1 FROM frame p WHERE p.frame_id = frame.parent_id);"
+                              "INSERT INTO process(process_id) SELECT DISTINCT process_id FROM thread"
+                              " WHERE process_id NOT IN (SELECT process_id FROM process)";
     sqlite3 *db = NULL;
     int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
                          sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;

@@ -154,7 +154,7 @@ const char *recorder_error(const struct recorder *r);
  * --min-duration keeps some of them to itself. How many FRAMES, of how many PROCESSES. */
 int recorder_mend(const char *path, uint64_t *frames, uint32_t *processes);
 
-/* Frames of the finished trace PATH whose parent is not in it have none. */
+/* Frames of the finished trace PATH whose parent is not in it have none, and processes that only threads name have a row. */
 int recorder_orphans(const char *path);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is

@@ -103,7 +103,7 @@ def test_check_trace(tmp_path, row, fault):
     trace = sqlite3.connect(path)
     trace.executescript(f"""
         CREATE TABLE frame(frame_id INTEGER PRIMARY KEY, thread_id, parent_id, start_ns, end_ns);
-        CREATE TABLE process(process_id); CREATE TABLE loss(events);
+        CREATE TABLE process(process_id); CREATE TABLE loss(events, cause);
         INSERT INTO frame VALUES (1, 1, NULL, 10, 20), (4, 1, NULL, 11, 20), ({row});""")
     trace.close()
     faults = compare.check_trace(str(path), 1000)["faults"]

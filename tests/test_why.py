@@ -539,7 +539,8 @@ def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
             assert done.returncode == 0
     for command in ("why", "show"):
         text = run(command, "*evil*", path, "--json").stdout
-        assert json.loads(text)["function"]["qualname"] == EVIL
+        name, cut = json.loads(text)["function"]["qualname"].split("\u2026 (cut: ")
+        assert EVIL.startswith(name) and len(name) > 65000 and cut == f"{len(EVIL.encode())} bytes)"
         assert "\x1b" not in text and "\u202e" not in text
 
 
@@ -751,7 +752,8 @@ def test_a_trace_without_the_tables(run, plant):
         p.db.executescript("".join(f"DROP VIEW {name[0]};" for name in p.db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")))
         p.db.executescript(change)
         done = run("why", "f", p.done())
-        assert done.returncode == 2 and "has no table" in done.stderr and done.stderr.count("\n") == 1
+        said = "in the place of the table recompile_cause" if "VIEW" in change else "has no table"
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_an_empty_trace(run, tmp_path):
