@@ -29,6 +29,7 @@
 #include "json.h"
 #include "launch.h"
 #include "live.h"
+#include "process.h"
 #include "python_options.h"
 #include "recorder_sqlite.h"
 #include "recover.h"
@@ -615,22 +616,6 @@ static int command_fork(const struct session *session, const struct target *t, i
 
 enum { STOP_LOOK_MS = 20 }; /* how long a signal to the whole group may take to reach all of it */
 
-static bool command_is_stopped(void)
-{
-    char path[64], text[512], *state;
-    ssize_t got;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)command_pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[got > 0 ? got : 0] = 0;
-    state = strrchr(text, ')');
-    return state && !strncmp(state, ") T", 3);
-}
-
 static void on_child(int number)
 {
     (void)number;
@@ -663,11 +648,11 @@ static int command_wait(struct launch *l)
         /* Whoever waits for us must see that the command has stopped. If the whole group was, and was
          * continued before we come here, it goes on already. */
         usleep(STOP_LOOK_MS * 1000);
-        if (command_is_stopped()) {
+        if (process_is_stopped((uint32_t)command_pid)) {
             raise(SIGSTOP);
-            for (int ms = 0; ms < STOP_LOOK_MS && command_is_stopped(); ms++)
+            for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
-            if (command_is_stopped()) /* SIGCONT was for us alone */
+            if (process_is_stopped((uint32_t)command_pid)) /* SIGCONT was for us alone */
                 kill(command_pid, SIGCONT);
         }
     }

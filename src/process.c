@@ -10,21 +10,38 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
+/* What follows the command's name, which may hold spaces, in /proc/PID/stat: in BUFFER; NULL: there is no such process. */
+static const char *stat_fields(uint32_t pid, char buffer[1024])
 {
-    char path[64], buffer[1024], *field;
+    char path[64], *field;
     ssize_t got;
     int fd;
 
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    got = fd < 0 ? -1 : read(fd, buffer, sizeof buffer - 1);
+    got = fd < 0 ? -1 : read(fd, buffer, 1023);
     if (fd >= 0)
         close(fd);
     buffer[got > 0 ? got : 0] = 0;
     field = strrchr(buffer, ')');
-    return field && sscanf(field + 1, " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
-                           parent, started) == 2;
+    return field ? field + 1 : NULL;
+}
+
+bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
+{
+    char buffer[1024];
+    const char *fields = stat_fields(pid, buffer);
+
+    return fields && sscanf(fields, " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
+                            parent, started) == 2;
+}
+
+bool process_is_stopped(uint32_t pid)
+{
+    char buffer[1024];
+    const char *fields = stat_fields(pid, buffer);
+
+    return fields && !strncmp(fields, " T", 2);
 }
 
 int process_watch(uint32_t pid, uint64_t started)
