@@ -113,12 +113,18 @@ static struct query *matches(struct db *db, const struct way *way, const char *n
 
 /* ---- one, several ---------------------------------------------------------- */
 
+/* All of a column, to be freed: ids are SQL, and JSON holds names whole. NULL is NULL. */
+static char *whole(struct query *query, int column)
+{
+    return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_whole(query, column, NULL));
+}
+
 /* The current row of matches(). */
 static struct found_code found_read(struct query *query)
 {
     struct found_code found = {
-        .filename = prose_column(query, 0), .qualname = prose_column(query, 1), .kind = prose_column(query, 3),
-        .first_line = query_integer(query, 2), .ids = prose_column(query, 4),
+        .filename = whole(query, 0), .qualname = whole(query, 1), .kind = prose_column(query, 3),
+        .first_line = query_integer(query, 2), .ids = whole(query, 4),
         .code_objects = query_integer(query, 5), .processes = query_integer(query, 6), .calls = -1,
     };
 

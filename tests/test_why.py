@@ -539,8 +539,7 @@ def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
             assert done.returncode == 0
     for command in ("why", "show"):
         text = run(command, "*evil*", path, "--json").stdout
-        name, cut = json.loads(text)["function"]["qualname"].split("\u2026 (cut: ")
-        assert EVIL.startswith(name) and len(name) > 65000 and cut == f"{len(EVIL.encode())} bytes)"
+        assert json.loads(text)["function"]["qualname"] == EVIL
         assert "\x1b" not in text and "\u202e" not in text
 
 
