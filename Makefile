@@ -7,10 +7,10 @@
 #   make help                  the other targets
 #
 # There are two halves, and which side of the process boundary a source lives
-# on is seen from its name. src/tracer_*.c are loaded into the traced Python
-# process: they become one extension per interpreter, build/lib/_dyntrace*.so,
-# and know no SQLite. All other src/*.c are the program build/dyntrace: it is
-# linked to no Python. A new source file needs no new line here.
+# on is seen from its folder. src/tracer_shim.c and src/tracer/ are loaded into
+# the traced Python process: they become one extension per interpreter,
+# build/lib/_dyntrace*.so, and know no SQLite. All other sources are the program
+# build/dyntrace: it is linked to no Python. A new one needs no new line here.
 
 # ---- what you may set ------------------------------------------------------
 
@@ -42,17 +42,18 @@ GUARDS := $(call taken,-fstack-protector-strong -fstack-clash-protection -fcf-pr
 GUARDS += $(if $(SANITIZE),,$(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 # Files of the extension through which every call and lookup goes. A canary would cost them more than their own work
 # does in places, and nothing of theirs is a buffer of bytes.
-HOT    := tracer_shim tracer_decide tracer_observe tracer_guard tracer_guard_read tracer_replace
+HOT    := tracer_shim tracer/evaluator/decide tracer/torch/observe tracer/guards/guard tracer/guards/read tracer/evaluator/replace
 RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 
 # ---- the program -----------------------------------------------------------
 
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(GUARDS) $(SANITIZE)
-# Where a reader of traces runs out of its memory is said in one place: src/bounds.c.
+# Where a reader of traces runs out of its memory is said in one place: src/lib/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
 
-SOURCES := $(filter-out src/tracer_%,$(wildcard src/*.c))
+TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
+SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o
 SQL     := schemas/trace.sql schemas/views.sql $(sort $(wildcard schemas/queries/*.sql))
 
@@ -69,7 +70,8 @@ $(BUILD)/libdyntrace.a: $(filter-out %/main.o,$(OBJECTS))
 	rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/obj/%.o: src/%.c Makefile | $(BUILD)/obj
+$(BUILD)/obj/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
 $(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
@@ -83,8 +85,8 @@ $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) schemas/queries | $(BUILD)/obj
 $(BUILD)/obj/report_page.o: $(BUILD)/report_page.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -c -o $@ $<
 
-$(BUILD)/report_page.c: $(wildcard src/page/*) | $(BUILD)/obj
-	sh src/page/embed.sh > $@.new
+$(BUILD)/report_page.c: $(wildcard src/cmd/report/page/*) | $(BUILD)/obj
+	sh src/cmd/report/page/embed.sh > $@.new
 	mv $@.new $@
 
 $(BUILD)/obj $(BUILD)/unit $(BUILD)/fuzz:
@@ -98,7 +100,6 @@ $(BUILD)/lib/inject/__pycache__:
 EXTENSIONS :=
 SEEN :=
 UNFIT :=
-TRACER := $(wildcard src/tracer_*.c)
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
 # Each has a folder of its own: whoever puts the package's on PYTHONPATH must not get our sitecustomize, and an
 # interpreter that is led to that one finds nothing else. Python would make their __pycache__ with the mode that the
@@ -115,10 +116,9 @@ define extension_rules
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
 $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
-$(BUILD)/obj-$(1)/%.o: src/%.c Makefile | $(BUILD)/obj-$(1)
+$(BUILD)/obj-$(1)/%.o: src/%.c Makefile
+	@mkdir -p $$(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
-$(BUILD)/obj-$(1):
-	mkdir -p $$@
 -include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)
 endef
 
@@ -185,6 +185,10 @@ unit: unit-build
 	@set -e; for test in $(sort $(UNIT)); do echo "$$test"; $(VALGRIND) $$test; done
 
 unit-build: $(UNIT)
+
+# What the tree of src/ promises: which folder may include which, the length of files, where versions are named.
+lint:
+	python3 tests/lint.py
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/libdyntrace.a $(LIBS)
@@ -269,6 +273,7 @@ help:
 	@echo "make program         only build/dyntrace, no Python needed"
 	@echo "make test            unit tests, then pytest; TESTS=tests/test_x.py for a part"
 	@echo "make unit            unit tests alone"
+	@echo "make lint            what the tree of src/ promises: includes run downwards, files are short"
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
@@ -283,7 +288,7 @@ help:
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
-.PHONY: all program extensions fit install uninstall test unit unit-build check-san check-valgrind \
+.PHONY: all program extensions fit install uninstall test unit unit-build lint check-san check-valgrind \
         fuzz fuzz-build tui-fuzz evaluator-fuzz tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:

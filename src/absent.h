@@ -1,6 +1,6 @@
 /* absent.h -- Pythons that should be recorded and cannot join the session say so.
  *
- * Runs in: the traced process (tracer_absent.c) and the collector (absent.c).
+ * Runs in: the traced process (tracer/absent.c) and the collector (collector/absent.c).
  *
  * A child that became another user, or lost sight of the session's directory, has its name in the environment and cannot
  * open it. It sends a datagram to the abstract socket of the directory's name, which takes neither rights nor a file, and

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "say.h"
+#include "lib/say.h"
 
 static const struct command *const commands[] = {
     &command_run,    &command_tui,    &command_report, &command_why, &command_show, &command_replay, &command_check,

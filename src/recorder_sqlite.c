@@ -2,7 +2,7 @@
  *
  * Runs in: the collector, never in the traced program.
  *
- * Only `frame` is written elsewhere (frame_pages.c): its rows come a thousand
+ * Only `frame` is written elsewhere (collector/frame_pages.c): its rows come a thousand
  * times more often than all others together. */
 #include "recorder_sqlite.h"
 
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "ring.h"
-#include "say.h"
+#include "lib/say.h"
 #include "schema.h"
-#include "totals.h"
+#include "collector/totals.h"
 
 enum statement {
     PROCESS, THREAD, CODE, TOTAL, LOSS, META,

@@ -11,7 +11,7 @@
  *
  * Rows are keyed by ids that the collector gives, and written over when said
  * again, so that a recovered session may repeat itself. Those that could not be
- * said again after a kill go through the session's log (row_log.h) until they are
+ * said again after a kill go through the session's log (collector/row_log.h) until they are
  * committed. A row that cannot be written (disk full) is tried again at the next
  * recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "row_log.h"
+#include "collector/row_log.h"
 
 struct recorder;
 
@@ -49,7 +49,7 @@ struct recorder_code {
 
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside
  * it for the pages of `frame`. With FORCE an existing PATH is replaced.
- * Prints what is wrong; 0 or -1. FIRST and ROOT are file pages (frame_pages.h). */
+ * Prints what is wrong; 0 or -1. FIRST and ROOT are file pages (collector/frame_pages.h). */
 int recorder_create(const char *path, const char *frames, bool force, uint32_t *first, uint32_t *root);
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remedy.h"
-#include "replay_load.h"
+#include "trace/remedy.h"
+#include "trace/replay/load.h"
 
 enum {
     MARK_EVERY = 256, /* lookups of a cache between two checkpoints, at least */

@@ -35,7 +35,7 @@ struct db;
 
 enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, REPLAY_KINDS };
 
-/* Outcomes are numbers of enum outcome_kind (remedy.h), or this. */
+/* Outcomes are numbers of enum outcome_kind (trace/remedy.h), or this. */
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
 enum replay_result { CHECK_PASS, CHECK_FAIL, CHECK_ERROR, CHECK_MISMATCH, CHECK_UNKNOWN };
@@ -174,7 +174,7 @@ bool replay_state_at(const struct replay *replay, uint32_t lookup, struct replay
 bool replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
 void replay_state_free(struct replay_state *state);
 
-/* ---- replay_verify.c ------------------------------------------------------- */
+/* ---- trace/replay/verify.c ------------------------------------------------------- */
 
 enum replay_fault {
     FAULT_NONE, FAULT_OUTCOME, FAULT_NO_ENTRY, FAULT_OTHER_CODE, FAULT_UNBORN, FAULT_DEAD, FAULT_TWICE, FAULT_REGION,

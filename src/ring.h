@@ -156,7 +156,7 @@ enum fact_kind {
     FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
     FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
     FACT_SIGNATURE,  /* id = signature id; text */
-    /* What torch's bridge notes (tracer_note.c). */
+    /* What torch's bridge notes (tracer/torch/note.c). */
     FACT_TORCH,      /* text = version, mode \0 why */
     FACT_NOTE,       /* id = compile id; numbers = sticky 0 no, 1 yes, 2 not known; text = label \0 outcome, reason */
     FACT_GRAPH,      /* id = compile id; text = name, five NUL-terminated texts for each node */
@@ -223,7 +223,7 @@ struct process_file {
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
-/* What the traced process may tell of the program's values: tracer_values.h. */
+/* What the traced process may tell of the program's values: tracer/values.h. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
 /* Written once by `dyntrace run`, then only `closed` changes. */

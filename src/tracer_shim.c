@@ -9,13 +9,13 @@
  *
  * There is no shadow stack in shared memory: an open frame is an ENTER without
  * an EXIT, and the collector rebuilds ids and parents. A list of open frames
- * runs through the C stack; fork needs it (tracer_ring.c).
+ * runs through the C stack; fork needs it (tracer/ring.c).
  *
  * The hook is one function per combination of options, so that the common one
  * does nothing it need not. */
-#include "tracer_cache.h"
-#include "tracer_record.h"
-#include "tracer_torch.h"
+#include "tracer/evaluator/cache.h"
+#include "tracer/record.h"
+#include "tracer/torch/torch.h"
 
 struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));

@@ -6,7 +6,7 @@
  *     rows 1 to   the view on top
  *     last row    a message, a line that is typed, or what the keys are
  *
- * Keys never wait for the trace: views ask in threads (tui_work.h) and are drawn
+ * Keys never wait for the trace: views ask in threads (tui/work.h) and are drawn
  * with what they have. With --keys the same code waits before each key until
  * nothing is asked any more, so that a script sees the same screens every time. */
 #include "tui.h"
@@ -22,16 +22,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bounds.h"
-#include "db.h"
-#include "say.h"
+#include "lib/bounds.h"
+#include "trace/db.h"
+#include "lib/say.h"
 #include "schema.h"
-#include "sql_words.h"
-#include "state_file.h"
-#include "tui_main.h"
-#include "tui_output.h"
-#include "tui_prompt.h"
-#include "tui_script.h"
+#include "trace/sql_words.h"
+#include "lib/state_file.h"
+#include "tui/main.h"
+#include "tui/output.h"
+#include "tui/prompt.h"
+#include "tui/script.h"
 
 enum {
     STACK = 64,          /* views; the oldest but the first goes when there are more */

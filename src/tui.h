@@ -19,8 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tui_screen.h"
-#include "tui_work.h"
+#include "tui/screen.h"
+#include "tui/work.h"
 
 struct tui;
 

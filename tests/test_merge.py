@@ -177,8 +177,8 @@ def test_force(run, trace, other, tmp_path):  # noqa: F811
 
 
 def test_every_table_is_merged(run, trace, other, tmp_path):  # noqa: F811
-    """A table or column that is new in trace.sql must be in cmd_merge.c."""
-    source = (ROOT / "src/cmd_merge.c").read_text()
+    """A table or column that is new in trace.sql must be in src/cmd/merge.c."""
+    source = (ROOT / "src/cmd/merge.c").read_text()
     db = sqlite3.connect(":memory:")
     db.executescript(SCHEMA)
     for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum')").fetchall():

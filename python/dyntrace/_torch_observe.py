@@ -1,6 +1,6 @@
 """Observes torch's own evaluator: hooks round it, and the one thing that they cannot see, why an entry was invalidated.
 
-Runs in: the traced process. The hooks themselves are src/tracer_observe.c.
+Runs in: the traced process. The hooks themselves are src/tracer/torch/observe.c.
 """
 import sys
 

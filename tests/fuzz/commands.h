@@ -1,6 +1,6 @@
 /* commands.h -- what the fuzz programs that run whole commands share.
  *
- * A command may end its process (bounds.h), so each runs in a child. One that dies, by a signal or a sanitizer, ends the
+ * A command may end its process (lib/bounds.h), so each runs in a child. One that dies, by a signal or a sanitizer, ends the
  * fuzz program too, and what it said is printed. */
 #ifndef FUZZ_COMMANDS_H
 #define FUZZ_COMMANDS_H

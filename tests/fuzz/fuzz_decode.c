@@ -3,7 +3,7 @@
  * The first byte chooses: bit 0 --min-duration, bit 1 kill and resume between
  * batches, bit 2 pages go to the file at once; the rest is the batch's size. The
  * other bytes are the ring's words. */
-#include "decode.h"
+#include "collector/decode.h"
 #include "ring.h"
 #include "../unit/frames_db.h"
 

@@ -3,7 +3,7 @@
  * The input is laid over a file that is well-formed: a list of patches, each
  * where(2 bytes, in units of 8) and 8 bytes. So a few bytes reach every field of
  * the header, the names, the ring's header and its words. */
-#include "collector.h"
+#include "collector/collector.h"
 #include "command.h"
 #include "ring.h"
 #include "../unit/frames_db.h"

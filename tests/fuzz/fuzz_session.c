@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "commands.h"
-#include "session.h"
+#include "collector/session.h"
 
 static char directory[128], beside[128];
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "whatif.h"
+#include "trace/whatif/whatif.h"
 
 int fuzz_one(const uint8_t *data, size_t bytes);
 

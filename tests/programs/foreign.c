@@ -1,5 +1,5 @@
 /* A frame evaluator of somebody else's: what test_foreign.py loads. It counts calls and passes on to the one that it found. */
-#include "cpython_compat.h"
+#include "tracer/compat/cpython.h"
 
 static _PyFrameEvalFunction found;
 static long calls;

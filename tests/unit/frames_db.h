@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frame_pages.h"
+#include "collector/frame_pages.h"
 #include "recorder_sqlite.h"
 
 /* A row as SQLite gives it; -1 stands for NULL. */

@@ -1,5 +1,5 @@
 /* test_collector_state.c -- a session is made, left and taken over; places are found again by name. */
-#include "collector_state.h"
+#include "collector/state.h"
 #include "frames_db.h"
 
 int main(void)

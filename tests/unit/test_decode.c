@@ -13,7 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "decode.h"
+#include "collector/decode.h"
 #include "frames_db.h"
 #include "ring.h"
 

@@ -1,5 +1,5 @@
 /* test_md5.c -- the examples of RFC 1321, and the lengths at which a block ends. */
-#include "md5.h"
+#include "lib/md5.h"
 
 #include <assert.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db.h"
-#include "remedy.h"
+#include "trace/db.h"
+#include "trace/remedy.h"
 #include "replay.h"
 #include "schema.h"
 

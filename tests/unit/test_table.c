@@ -1,10 +1,10 @@
-/* test_table.c -- what src/table.c prints, compared with what it should. */
+/* test_table.c -- what src/lib/table.c prints, compared with what it should. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "table.h"
+#include "lib/table.h"
 
 static int failures;
 

@@ -1,0 +1,198 @@
+/* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
+ *
+ * Runs in: the command line. Each interpreter is asked by running it: it loads
+ * the extension without a session and measures its own hook. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "lib/say.h"
+#include "collector/session.h"
+
+static const char usage[] =
+    "usage: dyntrace doctor [PYTHON]...\n\n"
+    "Shows which interpreters can be recorded (those named, else every python3 on PATH), who owns their PEP 523\n"
+    "slot, what a bare hook costs a call there, whether the CPU's clock is trusted, and where rings are kept.\n"
+    "Exits with 1 when none of the interpreters can be recorded.\n";
+
+/* Prints: name, major, minor, suffix, then after the extension is loaded the
+ * owner of the slot and the nanoseconds of a call without and with a hook. */
+static const char question[] =
+    "import sys, _imp\n"
+    "suffix = _imp.extension_suffixes()[0]\n"
+    "print(sys.implementation.name, sys.version_info[0], sys.version_info[1], suffix, flush=True)\n"
+    "import _frozen_importlib as b, _frozen_importlib_external as e\n"
+    "path = sys.argv[1] + '/_dyntrace' + suffix\n"
+    "module = _imp.create_dynamic(b.ModuleSpec('_dyntrace', e.ExtensionFileLoader('_dyntrace', path), origin=path))\n"
+    "_imp.exec_dynamic(module)\n"
+    "def call(): pass\n"
+    "def calls():\n"
+    "    for _ in range(200000): call()\n"
+    "calls()\n"
+    "costs = [module._cost(calls) for _ in range(5)]\n"
+    "print(module._owner(), *('%.1f' % (min(c[i] for c in costs) / 200000) for i in (0, 1)))\n";
+
+/* What the interpreter printed, in TEXT; false: it did not run. */
+static bool ask(const char *python, char *text, size_t room)
+{
+    size_t used = 0;
+    ssize_t got;
+    int ends[2], status;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        dup2(null, 0);
+        dup2(ends[1], 1);
+        dup2(null, 2);
+        execlp(python, python, "-I", "-S", "-c", question, command_library_directory(), (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    while (pid > 0 && ((got = read(ends[0], text + used, room - 1 - used)) > 0 || (got < 0 && errno == EINTR)))
+        used += got > 0 ? (size_t)got : 0;
+    text[used] = 0;
+    close(ends[0]);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
+/* One line about PYTHON. True when it can be recorded. */
+static bool diagnose(const char *python)
+{
+    char text[512] = "", name[64] = "", suffix[128] = "", owner[256] = "";
+    double plain, hooked;
+    int major = 0, minor = 0, fields;
+
+    printf("  ");
+    say_escaped(stdout, python, strlen(python));
+    if (!ask(python, text, sizeof text)) {
+        printf(": cannot be run\n");
+        return false;
+    }
+    fields = sscanf(text, "%63s %d %d %127s %255s %lf %lf", name, &major, &minor, suffix, owner, &plain, &hooked);
+    if (fields < 4) {
+        printf(": not a Python 3 that answers; not supported\n");
+        return false;
+    }
+    if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
+        printf(": %s %d.%d is not supported (CPython 3.11 to 3.14 are)\n", name, major, minor);
+        return false;
+    }
+    if (fields < 7) {
+        printf(": CPython %d.%d, no extension: build it with `make PYTHONS=%s`\n", major, minor, python);
+        return false;
+    }
+    printf(": CPython %d.%d, ready; PEP 523 slot: %s; a call takes %.1f ns, with a bare hook %.1f ns\n", major, minor,
+           strcmp(owner, "-") ? owner : "free", plain, hooked);
+    return true;
+}
+
+static int is_python(const struct dirent *entry)
+{
+    const char *rest = entry->d_name;
+    int minor, end = 0;
+
+    return !strcmp(rest, "python3") || (sscanf(rest, "python3.%d%n", &minor, &end) == 1 && !rest[end]);
+}
+
+/* Every python3 and python3.N on PATH, each file once. */
+static int diagnose_path(int *ready)
+{
+    const char *path = getenv("PATH");
+    struct { dev_t device; ino_t inode; } seen[64];
+    int count = 0;
+
+    for (const char *part = path ? path : "/usr/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
+        struct dirent **list = NULL;
+        char directory[PATH_MAX], full[PATH_MAX + 256];
+        int found;
+        snprintf(directory, sizeof directory, "%.*s", (int)strcspn(part, ":"), part);
+        found = *directory ? scandir(directory, &list, is_python, alphasort) : 0;
+        for (int i = 0; i < found; i++) {
+            struct stat status;
+            bool again = false;
+            snprintf(full, sizeof full, "%s/%s", directory, list[i]->d_name);
+            free(list[i]);
+            if (stat(full, &status) || access(full, X_OK))
+                continue;
+            for (int k = 0; k < count; k++)
+                again |= seen[k].device == status.st_dev && seen[k].inode == status.st_ino;
+            if (again || count == sizeof seen / sizeof *seen)
+                continue;
+            seen[count].device = status.st_dev;
+            seen[count++].inode = status.st_ino;
+            *ready += diagnose(full);
+        }
+        free(list);
+    }
+    return count;
+}
+
+static void clock_report(void)
+{
+    char source[64] = "unknown";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, source, sizeof source - 1) : -1;
+
+    if (got > 0)
+        source[strcspn(source, "\n")] = 0;
+    if (fd >= 0)
+        close(fd);
+    if (session_clock_choose() == SESSION_TSC)
+        printf("  %s: trusted (the kernel's clock source is %s)\n", CLOCK_COUNTER, source);
+    else
+        printf("  %s: not trusted (the kernel's clock source is %s), so CLOCK_MONOTONIC is read, which costs more\n",
+               CLOCK_COUNTER, source);
+}
+
+static void memory_report(void)
+{
+    struct statvfs status;
+
+    if (statvfs("/dev/shm", &status) == 0 && access("/dev/shm", W_OK) == 0)
+        printf("  /dev/shm: %llu MB free%s\n", (unsigned long long)status.f_bavail * status.f_frsize >> 20,
+               session_has_room("/dev/shm") ? "" : ", too little: rings go to TMPDIR or /tmp, which may be slower");
+    else
+        printf("  /dev/shm: not usable: rings go to TMPDIR or /tmp, which may be slower\n");
+}
+
+static int run(int argc, char **argv)
+{
+    int ready = 0, count = argc - 1;
+
+    for (int i = 1; i < argc; i++)
+        if (argv[i][0] == '-') {
+            say_error("doctor: %s: no such option; `dyntrace doctor --help` tells more", argv[i]);
+            return 2;
+        }
+    printf("Interpreters\n");
+    for (int i = 1; i < argc; i++)
+        ready += diagnose(argv[i]);
+    if (argc == 1)
+        count = diagnose_path(&ready);
+    if (!count)
+        printf("  no python3 on PATH\n");
+    printf("Clock\n");
+    clock_report();
+    printf("Ring memory\n");
+    memory_report();
+    printf("Extensions\n  %s\n", command_library_directory());
+    return ready ? 0 : 1;
+}
+
+const struct command command_doctor = {
+    .name = "doctor", .summary = "what works on this machine, and what it costs", .usage = usage, .run = run,
+};

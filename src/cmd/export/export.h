@@ -1,0 +1,49 @@
+/* cmd/export/export.h -- where the formats of `dyntrace export` meet the command.
+ *
+ * Runs in: the viewer.
+ *
+ * A format is a row of the table in cmd/export.c and a function that writes the
+ * trace to a stream as it reads it. None keeps frames: memory is bounded by the
+ * number of code objects, threads and, for folded stacks, different stacks. */
+#ifndef DYNTRACE_EXPORT_H
+#define DYNTRACE_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/db.h"
+#include "lib/out_file.h"
+#include "lib/progress.h"
+
+struct export {
+    struct db *db;         /* borrowed */
+    struct out_file *out;  /* borrowed */
+    const char *table;     /* borrowed: --table, or NULL */
+    struct progress progress;
+    bool decisions;        /* the trace has the tables about decisions */
+    int64_t end_ns;        /* where frames without an end are drawn to */
+    bool safe_csv;         /* csv: formulas are made texts */
+    int64_t last_frame;    /* greatest frame_id: for progress */
+};
+
+/* Each writes everything and returns true, or has said why not. */
+bool export_chrome(struct export *export);     /* cmd/export/chrome.c: perfetto, chrome */
+bool export_folded(struct export *export);     /* cmd/export/stacks.c */
+bool export_speedscope(struct export *export); /* cmd/export/stacks.c */
+bool export_csv(struct export *export);        /* cmd/export/rows.c */
+bool export_jsonl(struct export *export);      /* cmd/export/rows.c */
+
+enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the disk */
+
+/* Every EXPORT_TICK rows: show progress. False when writing has failed, so that going on is useless. */
+bool export_tick(struct export *export, int64_t done, int64_t all);
+
+/* The names of QUERY's columns, and its current row, as lines of CSV; with SAFE as --safe-csv has them. */
+void export_csv_head(FILE *out, struct query *query, bool safe);
+void export_csv_row(FILE *out, struct query *query, bool safe);
+
+/* A text column in JSON quotes; NULL is "?". */
+void export_string(struct export *export, struct query *query, int column);
+
+#endif

@@ -1,0 +1,291 @@
+/* cmd/export/stacks.c -- stacks: folded lines, and speedscope's file format.
+ *
+ * Runs in: the viewer.
+ *
+ * Both walk the frames in order of id, as trace/stacks.h tells.
+ *
+ * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for
+ *             flamegraph.pl, inferno and speedscope.
+ * speedscope  an evented profile for each thread. A thread's events must stand
+ *             together, so a pass over the frames spreads them over temporary
+ *             files, FILES threads at a time. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/export/export.h"
+#include "lib/json.h"
+#include "lib/say.h"
+#include "trace/stacks.h"
+
+enum {
+    FILES = 200,
+};
+
+/* ---- folded ---------------------------------------------------------------- */
+
+static bool folded_tick(void *context, int64_t id)
+{
+    struct export *export = context;
+
+    return export_tick(export, id, export->last_frame);
+}
+
+/* A name within a line: no ';', which parts, and nothing that could end the line. */
+static void folded_name(FILE *out, const char *text, size_t bytes)
+{
+    char *escaped = say_escape(text, bytes);
+
+    for (const char *s = escaped ? escaped : "?"; *s; s++)
+        putc(*s == ';' ? ':' : *s, out);
+    free(escaped);
+}
+
+/* The line of NODE. NAMES is a query for a code's name, ROOTS one for a thread's. */
+static void folded_line(FILE *out, const struct tree *tree, uint32_t node, struct query *names, struct query *roots,
+                        uint32_t *path, size_t room)
+{
+    size_t depth = 0, bytes;
+    const char *text;
+
+    for (uint32_t at = node; at && depth < room; at = tree->nodes[at].parent)
+        path[depth++] = at;
+    while (depth--) {
+        const struct node *n = &tree->nodes[path[depth]];
+        struct query *query = n->parent ? names : roots;
+        query_reset(query);
+        query_bind_integer(query, 1, n->code_id);
+        if (query_step(query)) {
+            text = query_text(query, 0, &bytes);
+            folded_name(out, text, bytes);
+            if (!n->parent) {
+                putc(';', out);
+                text = query_text(query, 1, &bytes);
+                folded_name(out, text, bytes);
+            }
+        } else {
+            putc('?', out);
+        }
+        putc(depth ? ';' : ' ', out);
+    }
+    fprintf(out, "%" PRId64 "\n", tree->nodes[node].self_ns);
+}
+
+bool export_folded(struct export *export)
+{
+    FILE *out = export->out->file;
+    struct tracks tracks = {0};
+    struct tree tree = {0};
+    struct fold fold = {.context = export, .tick = folded_tick};
+    struct query *names = db_query(export->db, "SELECT COALESCE(NULLIF(qualname, ''), '?') || ' (' || COALESCE(replace(filename,"
+        " rtrim(filename, replace(filename, '/', '')), ''), '?') || ':' || COALESCE(first_line, '?') || ')' FROM code WHERE code_id = ?1");
+    struct query *roots = db_query(export->db,
+        "SELECT CASE WHEN json_valid(p.argv) THEN COALESCE((SELECT group_concat(value, ' ') FROM json_each(p.argv)), '?')"
+        "       ELSE COALESCE(p.argv, '?') END || ' [' || COALESCE(p.pid, '?') || ']',"
+        "       COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') "
+        "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    uint32_t *path = malloc((STACKS_NODES + 2) * sizeof *path);
+    bool ok = false;
+
+    export->progress.what = "folding stacks";
+    if (!path) {
+        say_error("%s: out of memory", db_path(export->db));
+        goto out;
+    }
+    if (!names || !roots || !stacks_fold(export->db, &tree, &tracks, export->end_ns, -1, &fold))
+        goto out;
+    for (uint32_t node = 1; node <= tree.count; node++) {
+        if (tree.nodes[node].parent && tree.nodes[node].self_ns > 0)
+            folded_line(out, &tree, node, names, roots, path, STACKS_NODES + 2);
+        if (!(node % EXPORT_TICK) && !export_tick(export, 0, 0))
+            break;
+    }
+    ok = !query_failed(names) && !query_failed(roots);
+    if (tree.cut)
+        say_error("%s: more than %d different stacks: %" PRIu32 " frames are counted for their callers", db_path(export->db),
+                  STACKS_NODES, tree.cut);
+out:
+    query_close(names);
+    query_close(roots);
+    tracks_free(&tracks);
+    tree_free(&tree);
+    free(path);
+    return ok;
+}
+
+/* ---- speedscope ------------------------------------------------------------ */
+
+struct names {
+    int64_t *ids; /* owned: code ids; the place is the index in shared.frames */
+    size_t count;
+};
+
+/* shared.frames; after the last a "?" for code that is not known. */
+static bool names_put(struct export *export, struct names *names)
+{
+    FILE *out = export->out->file;
+    struct query *query = db_query(export->db, "SELECT code_id, qualname, filename, first_line FROM code ORDER BY code_id");
+    size_t room = 0;
+
+    fputs("\"shared\":{\"frames\":[\n", out);
+    while (query_step(query)) {
+        if (names->count == room) {
+            int64_t *more = realloc(names->ids, (room = room ? room * 2 : 1024) * sizeof *more);
+            if (!more) {
+                say_error("%s: out of memory", db_path(export->db));
+                query_close(query);
+                return false;
+            }
+            names->ids = more;
+        }
+        names->ids[names->count++] = query_integer(query, 0);
+        fputs("{\"name\":", out);
+        export_string(export, query, 1);
+        if (query_type(query, 2) != QUERY_NULL) {
+            fputs(",\"file\":", out);
+            export_string(export, query, 2);
+        }
+        if (query_type(query, 3) == QUERY_INTEGER)
+            fprintf(out, ",\"line\":%" PRId64, query_integer(query, 3));
+        fputs("},\n", out);
+    }
+    fputs("{\"name\":\"?\"}]}", out);
+    return query_close(query);
+}
+
+static uint32_t name_find(const struct names *names, int64_t id)
+{
+    size_t low = 0, high = names->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (names->ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (uint32_t)(low < names->count && names->ids[low] == id ? low : names->count);
+}
+
+static void event_put(struct track *track, char type, uint32_t name, int64_t at)
+{
+    if (!track->count)
+        track->first_ns = at;
+    if (at < track->last_ns && track->count) /* only in a broken trace: the viewer wants them in order */
+        at = track->last_ns;
+    track->last_ns = at;
+    fprintf(track->events, "%s{\"type\":\"%c\",\"frame\":%" PRIu32 ",\"at\":%" PRId64 "}", track->count++ ? ",\n" : "", type, name, at);
+}
+
+static void track_pop(struct track *track)
+{
+    struct open_frame top = track->stack[--track->depth];
+
+    event_put(track, 'C', top.what, top.end_ns);
+}
+
+/* Spread the events of tracks FROM to TO over their files. */
+static bool events_walk(struct export *export, struct tracks *tracks, size_t from, size_t to, const struct names *names)
+{
+    struct query *query = db_query(export->db, stacks_sql);
+    int64_t rows = 0;
+    bool ok = true;
+
+    while (ok && query_step(query)) {
+        struct walked w = walked_read(query, export->end_ns);
+        struct track *track = track_find(tracks, query_integer(query, 1));
+        uint32_t name;
+        if (!(++rows % EXPORT_TICK)) {
+            ok = export_tick(export, w.id, export->last_frame);
+            if (track && track->events && ferror(track->events)) {
+                say_error("a temporary file: %s", strerror(errno));
+                ok = false;
+            }
+        }
+        if (!track || track < tracks->at + from || track >= tracks->at + to)
+            continue;
+        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
+            track_pop(track);
+        name = name_find(names, w.code_id);
+        event_put(track, 'O', name, w.start_ns);
+        ok = ok && track_push(track, (struct open_frame){w.id, w.end_ns, name});
+    }
+    for (size_t i = from; i < to; i++)
+        while (tracks->at[i].depth)
+            track_pop(&tracks->at[i]);
+    return query_close(query) && ok;
+}
+
+/* The profile of TRACK, whose events are in its file. */
+static bool profile_put(struct export *export, struct track *track, struct query *about, bool first)
+{
+    FILE *out = export->out->file;
+    char buffer[1 << 16];
+    size_t got;
+
+    query_reset(about);
+    query_bind_integer(about, 1, track->thread_id);
+    fprintf(out, "%s{\"type\":\"evented\",\"name\":", first ? "" : ",\n");
+    if (query_step(about))
+        export_string(export, about, 0);
+    else
+        fputs("\"?\"", out);
+    fprintf(out, ",\"unit\":\"nanoseconds\",\"startValue\":%" PRId64 ",\"endValue\":%" PRId64 ",\"events\":[\n", track->first_ns,
+            track->last_ns);
+    if (fflush(track->events) != 0 || fseek(track->events, 0, SEEK_SET) != 0) {
+        say_error("a temporary file: %s", strerror(errno));
+        return false;
+    }
+    while ((got = fread(buffer, 1, sizeof buffer, track->events)) > 0)
+        fwrite(buffer, 1, got, out);
+    fputs("]}", out);
+    return !ferror(track->events) && !query_failed(about);
+}
+
+bool export_speedscope(struct export *export)
+{
+    FILE *out = export->out->file;
+    struct tracks tracks = {0};
+    struct names names = {0};
+    struct query *about = db_query(export->db,
+        "SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?')"
+        "       || COALESCE(' rank ' || p.rank, '') || ']' "
+        "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    bool ok = false, first = true;
+
+    fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n\"exporter\":\"dyntrace\",\"name\":", out);
+    json_string(out, db_path(export->db), strlen(db_path(export->db)));
+    fputs(",\n", out);
+    if (!about || !names_put(export, &names) || !tracks_read(export->db, &tracks))
+        goto out;
+    export->progress.what = "exporting frames";
+    fputs(",\n\"profiles\":[\n", out);
+    for (size_t from = 0; from < tracks.count; from += FILES) {
+        size_t to = from + FILES < tracks.count ? from + FILES : tracks.count;
+        for (size_t i = from; i < to; i++)
+            if (!(tracks.at[i].events = tmpfile())) {
+                say_error("a temporary file: %s", strerror(errno));
+                goto out;
+            }
+        if (!events_walk(export, &tracks, from, to, &names))
+            goto out;
+        for (size_t i = from; i < to; i++) {
+            struct track *track = &tracks.at[i];
+            if (track->count) {
+                if (!profile_put(export, track, about, first))
+                    goto out;
+                first = false;
+            }
+            fclose(track->events);
+            track->events = NULL;
+        }
+    }
+    fputs("],\n\"activeProfileIndex\":0}\n", out);
+    ok = true;
+out:
+    query_close(about);
+    tracks_free(&tracks);
+    free(names.ids);
+    return ok;
+}

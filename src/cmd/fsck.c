@@ -1,0 +1,571 @@
+/* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a
+ * trace promises?
+ *
+ * Runs in: the viewer.
+ *
+ * Three kinds of questions:
+ *
+ *   the file    PRAGMA integrity_check
+ *   frames      one pass in order of frame_id, in bounded memory: the last frames
+ *               are remembered by id, and a parent that is no longer among them
+ *               is fetched by primary key. Such a parent forgets which child it
+ *               had last, so overlapping siblings more than CACHE frames apart
+ *               are not found.
+ *   the rest    one query per promise, each returning the rows that break it
+ *   the schema  the statements of sqlite_schema against those of schemas/
+ *
+ * A rule is a sentence that should be true. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "trace/db.h"
+#include "trace/db_schema.h"
+#include "lib/json.h"
+#include "collector/liveness.h"
+#include "lib/progress.h"
+#include "collector/recover.h"
+#include "lib/say.h"
+#include "lib/table.h"
+
+enum {
+    SHOWN = 5,         /* offending rows quoted for each rule */
+    CACHE = 1 << 16,   /* frames remembered, a power of two */
+    TICK_FRAMES = 1 << 14,
+};
+
+static const char usage[] =
+    "usage: dyntrace fsck FILE [--json]\n"
+    "       dyntrace fsck [FILE] --recover [--json]\n\n"
+    "Checks that a trace is undamaged and keeps the promises of its schema.\n"
+    "Exit status: 0 all is well, 1 something is broken, 2 it cannot be read.\n\n"
+    "  --recover  first finish a recording whose recorder was killed, or go on with it while its program lives;\n"
+    "             without FILE: every such recording of this user\n"
+    "  --json     the result for a program\n";
+
+/* ---- rules ----------------------------------------------------------------- */
+
+struct rule {
+    const char *what; /* what should hold */
+    const char *sql;  /* first column of its rows: what to quote; NULL for the rules on frames */
+    int64_t broken;   /* how many rows do not */
+    char *shown[SHOWN]; /* owned: the first of them */
+};
+
+enum frame_rule {
+    FRAME_THREAD, FRAME_CODE, FRAME_SPAN, FRAME_ORDER, FRAME_ENUM, FRAME_PARENT, FRAME_PARENT_ID,
+    FRAME_PARENT_THREAD, FRAME_ENCLOSED, FRAME_PARENT_OPEN, FRAME_SIBLINGS, FRAME_COUNT, FRAME_RULES
+};
+
+static struct rule frame_rules[FRAME_RULES] = {
+    [FRAME_THREAD] = {.what = "a frame's thread exists"},
+    [FRAME_CODE] = {.what = "a frame's code exists"},
+    [FRAME_SPAN] = {.what = "a frame has a start, and ends no earlier"},
+    [FRAME_ORDER] = {.what = "on a thread, frame ids follow start time"},
+    [FRAME_ENUM] = {.what = "a frame's kind, outcome and exit are in `enum`"},
+    [FRAME_PARENT] = {.what = "a frame's parent exists"},
+    [FRAME_PARENT_ID] = {.what = "a parent has a smaller id than its child"},
+    [FRAME_PARENT_THREAD] = {.what = "a parent is on its child's thread"},
+    [FRAME_ENCLOSED] = {.what = "a parent begins before its child and ends after it"},
+    [FRAME_PARENT_OPEN] = {.what = "a frame that has ended has no open child"},
+    [FRAME_SIBLINGS] = {.what = "siblings do not overlap"},
+    [FRAME_COUNT] = {.what = "meta.frame_count is the number of frames"},
+};
+
+static struct rule table_rules[] = {
+    {.what = "a thread's process exists",
+     .sql = "SELECT thread_id FROM thread WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process)"},
+    {.what = "a code's process exists",
+     .sql = "SELECT code_id FROM code WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process)"},
+    {.what = "a code's origin exists",
+     .sql = "SELECT code_id FROM code WHERE origin_code_id IS NOT NULL AND origin_code_id NOT IN (SELECT code_id FROM code)"},
+    {.what = "totals belong to a code and are not negative",
+     .sql = "SELECT code_id FROM code_total WHERE code_id NOT IN (SELECT code_id FROM code)"
+            " OR calls < 0 OR total_ns < 0 OR self_ns < 0 OR raised < 0"},
+    {.what = "a process's parent exists, and is another",
+     .sql = "SELECT process_id FROM process WHERE parent_process_id = process_id"
+            " OR (parent_process_id IS NOT NULL AND parent_process_id NOT IN (SELECT process_id FROM process))"},
+    {.what = "a process ends no earlier than it starts",
+     .sql = "SELECT process_id FROM process WHERE end_ns < start_ns"},
+    {.what = "a process has an exit code or a signal, not both, and only once it has ended",
+     .sql = "SELECT process_id FROM process WHERE (exit_code IS NOT NULL AND exit_signal IS NOT NULL)"
+            " OR (end_ns IS NULL AND (exit_code IS NOT NULL OR exit_signal IS NOT NULL))"},
+    {.what = "a loss has a cause, and its process and thread exist",
+     .sql = "SELECT rowid FROM loss WHERE COALESCE(cause, '') = ''"
+            " OR (process_id IS NOT NULL AND process_id NOT IN (SELECT process_id FROM process))"
+            " OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread))"},
+    {.what = "a compile's code exists",
+     .sql = "SELECT compile_id FROM compile WHERE code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code)"},
+    {.what = "an entry's guards are all there",
+     .sql = "SELECT e.cache_entry_id FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id"
+            " GROUP BY e.cache_entry_id HAVING e.guard_count <> COUNT(g.guard_id)"},
+    {.what = "a break, a graph, a cause and a listing belong to a compile",
+     .sql = "SELECT compile_id FROM (SELECT compile_id FROM graph_break UNION ALL SELECT compile_id FROM graph"
+            " UNION ALL SELECT compile_id FROM recompile_cause UNION ALL SELECT compile_id FROM listing)"
+            " WHERE compile_id IS NULL OR compile_id NOT IN (SELECT compile_id FROM compile)"},
+    {.what = "a graph's nodes are all there",
+     .sql = "SELECT g.graph_id FROM graph g LEFT JOIN graph_node n ON n.graph_id = g.graph_id"
+            " GROUP BY g.graph_id HAVING g.node_count <> COUNT(n.ordinal)"},
+};
+enum { TABLE_RULES = sizeof table_rules / sizeof *table_rules };
+
+static struct rule schema_rule = {.what = "tables, views and indexes are those of the schema"};
+static struct rule recorder_rule = {.what = "what is being recorded has a recorder"};
+static struct rule file_rule = {.what = "the file is undamaged (integrity_check)"};
+
+/* Count one more row that breaks RULE. TEXT is copied. */
+static void rule_broken(struct rule *rule, const char *text)
+{
+    if (rule->broken < SHOWN)
+        rule->shown[rule->broken] = strdup(text);
+    rule->broken++;
+}
+
+static void frame_broken(enum frame_rule rule, int64_t frame_id)
+{
+    char text[32];
+
+    if (frame_rules[rule].broken++ >= SHOWN) /* quick: there may be millions */
+        return;
+    frame_rules[rule].broken--;
+    snprintf(text, sizeof text, "%" PRId64, frame_id);
+    rule_broken(&frame_rules[rule], text);
+}
+
+static void tick(void *context)
+{
+    progress_tick(context, 0, 0);
+}
+
+/* Ask a rule's query. False when that could not be done. */
+static bool rule_ask(struct db *db, struct rule *rule, const char *sql)
+{
+    struct query *query = db_query(db, sql);
+
+    while (query_step(query)) {
+        const char *text = query_text(query, 0, NULL);
+        if (rule != &file_rule || strcmp(text, "ok"))
+            rule_broken(rule, text);
+    }
+    return query_close(query);
+}
+
+/* ---- the schema, and who records ------------------------------------------- */
+
+/* What this version makes is there as it makes it. Of another version's trace that is not known; readers take their own
+ * views in any case. */
+static bool schema_check(struct db *db, bool recording)
+{
+    char *version = db_meta(db, "dyntrace_version");
+    struct query *query = db_query(db, "SELECT sql FROM main.sqlite_schema WHERE type = ?1 AND name = ?2");
+    struct schema_walk walk = {0};
+    struct schema_object object;
+    bool same = version && !strcmp(version, DYNTRACE_VERSION);
+
+    free(version);
+    while (same && query && schema_object_next(&walk, &object)) {
+        char name[64];
+        const char *sql;
+        size_t bytes;
+        bool there;
+        snprintf(name, sizeof name, "%.*s", (int)object.name_bytes, object.name);
+        query_reset(query);
+        query_bind_text(query, 1, object.type);
+        query_bind_text(query, 2, name);
+        there = query_step(query);
+        sql = there ? query_whole(query, 0, &bytes) : NULL;
+        /* Two indexes are made when the recording ends. */
+        if (there ? !schema_object_same(&object, sql, bytes) : !recording || *object.type != 'i')
+            rule_broken(&schema_rule, name);
+    }
+    return query_close(query);
+}
+
+/* A trace that says it is being recorded: is it? RECOVERED: that was tried just now. */
+static void recorder_check(struct db *db, bool recovered)
+{
+    char *session = db_meta(db, "session"), *host = db_meta(db, "host"), here[256] = "";
+    bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
+
+    if (session && !elsewhere && session_live(session) == LIVE_NO)
+        rule_broken(&recorder_rule, recovered ? "its session cannot be read, so what was committed before it was killed is all there is"
+                                              : "it was killed; `--recover` finishes the recording");
+    else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
+        rule_broken(&recorder_rule, "its session is gone, so what was committed before that is all there is");
+    free(session);
+    free(host);
+}
+
+/* ---- the pass over frames -------------------------------------------------- */
+
+struct frame {
+    int64_t id;
+    bool known; /* false: this place of the cache is free */
+    int64_t thread_id, start_ns, end_ns;
+    int64_t last_child_end_ns;
+    bool open;            /* no end */
+    bool child_open;      /* a child without an end was seen; only the last may be one */
+};
+
+/* Ids of a small table in ascending order, and for threads where each stands. */
+struct ids {
+    int64_t *id; /* owned */
+    size_t count, last;
+};
+struct thread_state {
+    int64_t last_start_ns, last_root_end_ns;
+    bool root_open;
+};
+
+static bool ids_read(struct db *db, const char *sql, struct ids *ids)
+{
+    struct query *query = db_query(db, sql);
+    size_t room = 0;
+
+    while (query_step(query)) {
+        if (ids->count == room) {
+            int64_t *more = realloc(ids->id, (room = room ? room * 2 : 1024) * sizeof *more);
+            if (!more) {
+                say_error("%s: out of memory", db_path(db));
+                query_close(query);
+                return false;
+            }
+            ids->id = more;
+        }
+        ids->id[ids->count++] = query_integer(query, 0);
+    }
+    return query_close(query);
+}
+
+/* Place of ID, or -1. Frames come in runs, so the last answer often holds. */
+static ptrdiff_t ids_find(struct ids *ids, int64_t id)
+{
+    size_t low = 0, high = ids->count;
+
+    if (ids->count && ids->id[ids->last] == id)
+        return (ptrdiff_t)ids->last;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ids->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == ids->count || ids->id[low] != id)
+        return -1;
+    ids->last = low;
+    return (ptrdiff_t)low;
+}
+
+static struct frame frame_of(struct query *query)
+{
+    struct frame frame = {
+        .id = query_integer(query, 0), .known = true,
+        .thread_id = query_integer(query, 1), .start_ns = query_integer(query, 2),
+        .end_ns = query_integer(query, 3), .last_child_end_ns = INT64_MIN,
+        .open = query_type(query, 3) == QUERY_NULL,
+    };
+
+    return frame;
+}
+
+/* The frame ID, remembered or fetched; NULL when there is none. */
+static struct frame *parent_find(struct frame *cache, struct query *fetch, int64_t id)
+{
+    struct frame *place = &cache[(uint64_t)id % CACHE];
+
+    if (place->known && place->id == id)
+        return place;
+    query_reset(fetch);
+    query_bind_integer(fetch, 1, id);
+    if (!query_step(fetch))
+        return NULL;
+    *place = frame_of(fetch);
+    return place;
+}
+
+/* FRAME against its parent and its siblings before it. */
+static void frame_check_family(const struct frame *frame, struct frame *parent)
+{
+    if (parent->id >= frame->id)
+        frame_broken(FRAME_PARENT_ID, frame->id);
+    if (parent->thread_id != frame->thread_id)
+        frame_broken(FRAME_PARENT_THREAD, frame->id);
+    if (frame->start_ns < parent->start_ns || (!frame->open && !parent->open && frame->end_ns > parent->end_ns))
+        frame_broken(FRAME_ENCLOSED, frame->id);
+    if (frame->open && !parent->open)
+        frame_broken(FRAME_PARENT_OPEN, frame->id);
+    if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
+        frame_broken(FRAME_SIBLINGS, frame->id);
+    parent->child_open = frame->open;
+    if (!frame->open)
+        parent->last_child_end_ns = frame->end_ns;
+}
+
+/* Check every frame. *FRAMES and *OPEN count them. False when that could not be done. */
+static bool frames_check(struct db *db, struct progress *progress, int64_t *frames, int64_t *open)
+{
+    struct ids threads = {0}, codes = {0};
+    struct thread_state *states = NULL;
+    struct frame *cache = calloc(CACHE, sizeof *cache);
+    struct query *scan = NULL, *fetch = NULL;
+    int64_t last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    bool ok = false;
+
+    if (!ids_read(db, "SELECT thread_id FROM thread ORDER BY thread_id", &threads) ||
+        !ids_read(db, "SELECT code_id FROM code ORDER BY code_id", &codes))
+        goto out;
+    states = calloc(threads.count + 1, sizeof *states);
+    if (!cache || !states) {
+        say_error("%s: out of memory", db_path(db));
+        goto out;
+    }
+    for (size_t i = 0; i < threads.count; i++)
+        states[i].last_start_ns = states[i].last_root_end_ns = INT64_MIN;
+    scan = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit "
+                        "FROM frame ORDER BY frame_id");
+    fetch = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1");
+    if (!fetch)
+        goto out;
+    while (query_step(scan)) {
+        struct frame frame = frame_of(scan);
+        ptrdiff_t thread = query_type(scan, 1) == QUERY_INTEGER ? ids_find(&threads, frame.thread_id) : -1;
+
+        if (!(++*frames % TICK_FRAMES))
+            progress_tick(progress, frame.id, last_id);
+        *open += frame.open;
+        if (thread < 0)
+            frame_broken(FRAME_THREAD, frame.id);
+        if (query_type(scan, 4) != QUERY_INTEGER || ids_find(&codes, query_integer(scan, 4)) < 0)
+            frame_broken(FRAME_CODE, frame.id);
+        if (query_type(scan, 2) != QUERY_INTEGER || (!frame.open && frame.end_ns < frame.start_ns))
+            frame_broken(FRAME_SPAN, frame.id);
+        if ((uint64_t)query_integer(scan, 6) > 3 || (uint64_t)query_integer(scan, 7) > 9 ||
+            (uint64_t)query_integer(scan, 8) > 3)
+            frame_broken(FRAME_ENUM, frame.id);
+        if (thread >= 0) {
+            if (frame.start_ns < states[thread].last_start_ns)
+                frame_broken(FRAME_ORDER, frame.id);
+            states[thread].last_start_ns = frame.start_ns;
+        }
+        if (query_type(scan, 5) != QUERY_NULL) {
+            struct frame *parent = parent_find(cache, fetch, query_integer(scan, 5));
+            if (parent)
+                frame_check_family(&frame, parent);
+            else
+                frame_broken(FRAME_PARENT, frame.id);
+        } else if (thread >= 0) {
+            if (states[thread].root_open || frame.start_ns < states[thread].last_root_end_ns)
+                frame_broken(FRAME_SIBLINGS, frame.id);
+            states[thread].root_open = frame.open;
+            if (!frame.open)
+                states[thread].last_root_end_ns = frame.end_ns;
+        }
+        cache[(uint64_t)frame.id % CACHE] = frame;
+    }
+    ok = true;
+out:
+    if (!query_close(scan))
+        ok = false;
+    if (!query_close(fetch))
+        ok = false;
+    free(threads.id);
+    free(codes.id);
+    free(states);
+    free(cache);
+    return ok;
+}
+
+/* ---- the result ------------------------------------------------------------ */
+
+/* The I-th of all rules, NULL after the last. */
+static struct rule *rule_at(int i)
+{
+    static struct rule *const singles[] = {&file_rule, &schema_rule, &recorder_rule};
+    enum { SINGLES = sizeof singles / sizeof *singles };
+
+    if (i < SINGLES)
+        return singles[i];
+    if (i < SINGLES + FRAME_RULES)
+        return &frame_rules[i - SINGLES];
+    return i - SINGLES - FRAME_RULES < TABLE_RULES ? &table_rules[i - SINGLES - FRAME_RULES] : NULL;
+}
+
+struct count {
+    const char *table;
+    int64_t rows;
+};
+
+static void result_json(const char *path, bool ok, const struct count *counts)
+{
+    struct rule *rule;
+
+    fputs("{\"file\": ", stdout);
+    json_string(stdout, path, strlen(path));
+    printf(",\n\"ok\": %s,\n\"rows\": {", ok ? "true" : "false");
+    for (int i = 0; counts[i].table; i++)
+        printf("%s\"%s\": %" PRId64, i ? ", " : "", counts[i].table, counts[i].rows);
+    fputs("},\n\"rules\": [", stdout);
+    for (int i = 0; (rule = rule_at(i)); i++) {
+        fputs(i ? ",\n {\"rule\": " : "\n {\"rule\": ", stdout);
+        json_string(stdout, rule->what, strlen(rule->what));
+        printf(", \"broken\": %" PRId64 ", \"rows\": [", rule->broken);
+        for (int j = 0; j < SHOWN && rule->shown[j]; j++) {
+            fputs(j ? ", " : "", stdout);
+            json_string(stdout, rule->shown[j], strlen(rule->shown[j]));
+        }
+        fputs("]}", stdout);
+    }
+    puts("\n]}");
+}
+
+static void result_print_text(const char *path, bool ok, bool complete, const struct count *counts)
+{
+    bool colour = say_colour(stdout);
+    struct rule *rule;
+    int rules = 0;
+
+    for (int i = 0; (rule = rule_at(i)); i++, rules++) {
+        if (!rule->broken)
+            continue;
+        printf("%sbroken%s: %s: %" PRId64 " row%s: ", colour ? "\033[31m" : "", colour ? "\033[0m" : "", rule->what,
+               rule->broken, rule->broken == 1 ? "" : "s");
+        for (int j = 0; j < SHOWN && rule->shown[j]; j++) {
+            fputs(j ? ", " : "", stdout);
+            say_escaped(stdout, rule->shown[j], strnlen(rule->shown[j], 300));
+        }
+        puts(rule->broken > SHOWN ? ", ..." : "");
+    }
+    say_escaped(stdout, path, strlen(path));
+    if (ok)
+        printf(": ok: %d rules hold", rules);
+    else
+        fputs(complete ? ": broken" : ": broken; not everything could be checked", stdout);
+    for (int i = 0; counts[i].table; i++)
+        printf("%s %s %" PRId64, i ? "," : ";", counts[i].table, counts[i].rows);
+    putchar('\n');
+}
+
+static void rules_free(void)
+{
+    struct rule *rule;
+
+    for (int i = 0; (rule = rule_at(i)); i++)
+        for (int j = 0; j < SHOWN; j++) {
+            free(rule->shown[j]);
+            rule->shown[j] = NULL;
+        }
+}
+
+/* Check the trace at PATH and say the result. The exit status. */
+static int trace_check(const char *path, bool json, bool recovered)
+{
+    struct db *db = db_open(path);
+    struct progress progress = progress_begin("checking the file");
+    struct query *snapshot;
+    int64_t frames = 0, open = 0, known;
+    char *state = NULL, text[96];
+    bool complete, ok, recording;
+
+    if (!db)
+        return 2;
+    /* One snapshot: the recording may go on. */
+    snapshot = db_query(db, "BEGIN");
+    query_step(snapshot);
+    query_close(snapshot);
+
+    db_on_progress(db, tick, &progress);
+    complete = rule_ask(db, &file_rule, "PRAGMA integrity_check(100)");
+    progress.what = "checking tables";
+    state = db_meta(db, "state");
+    recording = state && !strcmp(state, "recording");
+    complete = schema_check(db, recording) && complete;
+    if (recording)
+        recorder_check(db, recovered);
+    for (int i = 0; i < TABLE_RULES; i++)
+        complete = rule_ask(db, &table_rules[i], table_rules[i].sql) && complete;
+    db_on_progress(db, NULL, NULL);
+    progress_end(&progress);
+
+    progress = progress_begin("checking frames");
+    complete = frames_check(db, &progress, &frames, &open) && complete;
+    progress_end(&progress);
+    known = db_meta_integer(db, "frame_count", -1);
+    if (state && !recording && known != frames) {
+        snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
+        rule_broken(&frame_rules[FRAME_COUNT], text);
+    }
+
+    ok = complete;
+    struct rule *rule;
+    for (int i = 0; (rule = rule_at(i)); i++)
+        ok = ok && !rule->broken;
+    const struct count counts[] = {
+        {"processes", db_integer(db, 0, "SELECT COUNT(*) FROM process")},
+        {"threads", db_integer(db, 0, "SELECT COUNT(*) FROM thread")},
+        {"code objects", db_integer(db, 0, "SELECT COUNT(*) FROM code")},
+        {"frames", frames},
+        {"open frames", open},
+        {"losses", db_integer(db, 0, "SELECT COUNT(*) FROM loss WHERE events IS NULL OR events > 0")},
+        {NULL, 0},
+    };
+    if (json)
+        result_json(path, ok, counts);
+    else
+        result_print_text(path, ok, complete, counts);
+    if (!json && recording && !recorder_rule.broken)
+        puts("it says that it is still being recorded; if not, `--recover` completes it");
+    rules_free();
+    free(state);
+    db_close(db);
+    return ok ? 0 : 1;
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+static int fsck_main(int argc, char **argv)
+{
+    const char *path = NULL;
+    bool json = false, recover = false, options = true;
+    int status;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (options && !strcmp(a, "--json")) {
+            json = true;
+        } else if (options && !strcmp(a, "--recover")) {
+            recover = true;
+        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        } else if (options && a[0] == '-' && a[1]) {
+            say_error("fsck: %s: no such option; `dyntrace fsck --help` lists them", a);
+            return 2;
+        } else if (path) {
+            say_error("fsck: %s: one trace at a time", a);
+            return 2;
+        } else {
+            path = a;
+        }
+    }
+    if (!path && !recover) {
+        say_error("fsck: which file? `dyntrace fsck FILE`");
+        return 2;
+    }
+    if (recover) {
+        status = recover_trace(path);
+        if (status != 0 || !path)
+            return status;
+    }
+    return trace_check(path, json, recover);
+}
+
+const struct command command_fsck = {
+    "fsck", "check a trace, or recover an interrupted one", usage, fsck_main,
+};

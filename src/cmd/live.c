@@ -1,0 +1,154 @@
+/* cmd/live.c -- a program that runs while its recording is on the screen. See cmd/live.h.
+ *
+ * Runs in: the command line. */
+#include "cmd/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "trace/db.h"
+#include "lib/say.h"
+#include "tui/main.h"
+#include "tui/screen.h"
+
+enum { LOOK_MS = 100, QUIET_MS = 300 };
+
+bool live_open(struct live *live)
+{
+    struct termios modes;
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+
+    *live = (struct live){.master = -1, .slave = -1, .in = -1, .out = -1};
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live FILE` follows from another");
+        return false;
+    }
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    if (openpty(&live->master, &live->slave, NULL, NULL, &size) != 0) {
+        say_error("run: --live: no pseudo terminal: %s", strerror(errno));
+        return false;
+    }
+    if (tcgetattr(live->slave, &modes) == 0) { /* lines as they were written: the real terminal does the rest */
+        modes.c_oflag &= ~(tcflag_t)OPOST;
+        modes.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(live->slave, TCSANOW, &modes);
+    }
+    live->in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    live->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    fcntl(live->master, F_SETFD, FD_CLOEXEC);
+    fcntl(live->master, F_SETFL, O_NONBLOCK);
+    fcntl(live->slave, F_SETFD, FD_CLOEXEC);
+    return true;
+}
+
+void live_command(struct live *live)
+{
+    int null;
+
+    if (live->slave < 0)
+        return;
+    /* The keys are the screen's. */
+    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(null, STDIN_FILENO);
+    dup2(live->slave, STDOUT_FILENO);
+    dup2(live->slave, STDERR_FILENO);
+}
+
+static int screen_run(struct live *live, const char *trace)
+{
+    struct tui_options options = {.live = true, .output_fd = live->master, .running = true};
+    static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    const char *why = NULL;
+    struct screen *screen;
+    struct db *db;
+    int status = 2;
+
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        signal(given[i], SIG_DFL);
+    dup2(live->in, STDIN_FILENO);
+    dup2(live->out, STDOUT_FILENO);
+    setlocale(LC_CTYPE, "");
+    if (!(db = db_open(trace)))
+        return 2;
+    screen = screen_open_terminal(false, &why);
+    if (!screen)
+        say_error("run: --live: %s", why);
+    else
+        status = tui_run(&options, db, screen);
+    db_close(db);
+    return status;
+}
+
+/* Wait for the screen's end; from then on what the command writes goes where it would have gone. */
+static void *live_thread(void *argument)
+{
+    struct live *live = argument;
+    char bytes[4096];
+
+    while (waitpid(live->screen, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    for (;;) {
+        struct pollfd polled = {live->master, POLLIN, 0};
+        int ready = poll(&polled, 1, atomic_load(&live->ended) ? QUIET_MS : LOOK_MS);
+        ssize_t got;
+        if (ready == 0 && atomic_load(&live->ended))
+            break; /* somebody keeps it open; the command itself is gone */
+        if (ready <= 0)
+            continue;
+        got = read(live->master, bytes, sizeof bytes);
+        if (got <= 0 && errno != EINTR && errno != EAGAIN)
+            break;
+        for (ssize_t at = 0, put; at < got; at += put)
+            if ((put = write(live->out, bytes + at, (size_t)(got - at))) <= 0)
+                return NULL;
+    }
+    return NULL;
+}
+
+void live_show(struct live *live, const char *trace)
+{
+    sigset_t all, old;
+
+    if (live->master < 0)
+        return;
+    close(live->slave);
+    live->slave = -1;
+    fflush(NULL);
+    live->screen = fork();
+    if (live->screen == 0)
+        _exit(screen_run(live, trace));
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    live->started = live->screen > 0 && pthread_create(&live->thread, NULL, live_thread, live) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!live->started)
+        say_error("run: --live: the screen cannot be started: %s", strerror(errno));
+}
+
+void live_close(struct live *live)
+{
+    atomic_store(&live->ended, true);
+    if (live->started)
+        pthread_join(live->thread, NULL);
+    if (live->master >= 0)
+        close(live->master);
+    if (live->slave >= 0)
+        close(live->slave);
+    if (live->in > 2)
+        close(live->in);
+    if (live->out > 2)
+        close(live->out);
+    live->master = live->slave = live->in = live->out = -1;
+    live->started = false;
+}

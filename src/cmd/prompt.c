@@ -1,0 +1,119 @@
+/* cmd/prompt.c -- a line typed by a person, with history. See cmd/prompt.h.
+ *
+ * Runs in: the viewer. */
+#include "cmd/prompt.h"
+
+#include <editline/readline.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "trace/db.h"
+
+static struct db *volatile running; /* what SIGINT interrupts; borrowed, NULL between queries */
+static volatile sig_atomic_t interrupted;
+
+static void on_sigint(int unused)
+{
+    int saved = errno;
+
+    (void)unused;
+    if (++interrupted > 2) { /* it does not heed it: one step of SQLite's takes as long as this */
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
+    if (running)
+        db_interrupt(running);
+    errno = saved;
+}
+
+/* Until something can be read from FD, or Ctrl-C: that only comes in while it waits, so it is never missed. */
+static bool wait_for_key(int fd)
+{
+    struct pollfd in = {.fd = fd, .events = POLLIN};
+    sigset_t masked, before;
+
+    sigemptyset(&masked);
+    sigaddset(&masked, SIGINT);
+    sigprocmask(SIG_BLOCK, &masked, &before);
+    while (!interrupted && ppoll(&in, 1, NULL, &before) < 0 && errno == EINTR)
+        ;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return !interrupted;
+}
+
+/* libedit's own way to read tries again after a signal; this one ends the line. */
+static int getc_interruptible(FILE *in)
+{
+    mbstate_t state = {0};
+    wchar_t wide;
+    char byte;
+
+    for (;;) {
+        if (!wait_for_key(fileno(in)) || read(fileno(in), &byte, 1) <= 0)
+            return EOF;
+        switch (mbrtowc(&wide, &byte, 1, &state)) {
+        case (size_t)-2: /* more bytes to come */
+            break;
+        case (size_t)-1:
+            memset(&state, 0, sizeof state);
+            break;
+        case 0:
+            return 0;
+        default:
+            return (int)wide;
+        }
+    }
+}
+
+void prompt_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
+
+    sigaction(SIGINT, &action, NULL);
+}
+
+void prompt_begin(void)
+{
+    prompt_catch();
+    rl_readline_name = "dyntrace";
+    rl_catch_signals = 0;
+    rl_getc_function = getc_interruptible;
+    rl_initialize();
+    using_history();
+}
+
+void prompt_running(struct db *db)
+{
+    running = db;
+}
+
+bool prompt_interrupted(void)
+{
+    return interrupted;
+}
+
+char *prompt_line(const char *prompt)
+{
+    char *line;
+
+    interrupted = 0;
+    rl_prep_terminal(1); /* before the prompt: a Ctrl-D typed at once is lost on a terminal that reads by lines */
+    line = readline(prompt);
+    if (!interrupted)
+        return line;
+    free(line);
+    putchar('\n');
+    return strdup("");
+}
+
+void prompt_remember(const char *line)
+{
+    if (*line)
+        add_history(line);
+}

@@ -1,0 +1,390 @@
+/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step or verified.
+ *
+ * Runs in: the viewer.
+ *
+ * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed.
+ * The stepping is in cmd/replay/step.c. */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "trace/db.h"
+#include "trace/doubts.h"
+#include "trace/find_code.h"
+#include "lib/json.h"
+#include "lib/option.h"
+#include "trace/prose.h"
+#include "replay.h"
+#include "cmd/replay/step.h"
+#include "trace/whatif/print.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "trace/why/why.h"
+
+enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
+
+static const char usage[] =
+    "usage: dyntrace replay [FILE] [--commands 'next; next; previous'] [--speed N]\n"
+    "       dyntrace replay [FILE] [--filter BY] [--goto PLACE] [--next WHAT] ...\n"
+    "       dyntrace replay [FILE] --verify [--json]\n"
+    "       dyntrace replay [FILE] --what-if KEY=VALUE... [--function FUNC] [--calls] [--json]\n\n"
+    "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program "
+    "again.\n"
+    "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
+    "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
+    "  --NAME WORDS     a command as an option, done in the order given: --goto PLACE, --next WHAT, --previous WHAT,\n"
+    "                   --filter BY, --stop WHEN, --guards LABEL, and --continue, --back, --play, --here, --cache, "
+    "--stack,\n"
+    "                   --source\n"
+    "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
+    "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
+    "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
+    "  --what-if KEY=VALUE  decide the recorded calls again under another setting, and print what would come of them\n"
+    "                   beside what was recorded. Several hold together, with commas between them or each with "
+    "--what-if:\n"
+    "                     recompile_limit=N, accumulated_limit=N   entries of a function at once, and ever\n"
+    "                     order=mru|fifo|static    a hit moves its entry to the front; oldest first; newest first\n"
+    "                     isolate=region           every torch.compile() has entries and a limit of its own\n"
+    "                     backend_shared=no        every backend has\n"
+    "                     dynamic=SOURCE[DIM]      L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
+    "                     drop_guard=ID|KIND       a guard that is not checked\n"
+    "                   or best, which looks for the smallest change that removes most recompiles\n"
+    "  --function FUNC  only that one is told, and dynamic and drop_guard hold for it alone\n"
+    "  --calls          a row for each call: what was recorded, what is predicted, whether it is a guess\n"
+    "  --json           the same for programs\n";
+
+struct session {
+    struct db *db;         /* owned */
+    struct replay *replay; /* owned */
+    bool verify, json;
+    struct replay_whatif whatif;
+    struct replay_script script;
+    double speed;
+};
+
+/* ---- names ----------------------------------------------------------------- */
+
+static const char *outcome_name(uint8_t outcome)
+{
+    return outcome == REPLAY_OUTCOME_UNKNOWN ? "?" : why_outcome((enum outcome_kind)outcome);
+}
+
+/* "0/1", else the row's id. The caller frees it. */
+static char *entry_name(struct session *s, uint32_t entry)
+{
+    struct query *query;
+    char *name = NULL;
+
+    if (entry == REPLAY_NONE)
+        return NULL;
+    query = db_query(s->db, "SELECT label FROM cache_entry WHERE cache_entry_id = ?1");
+    query_bind_integer(query, 1, s->replay->entries[entry].id);
+    if (query_step(query))
+        name = prose_column(query, 0);
+    query_close(query);
+    if ((!name || !*name) && (free(name), asprintf(&name, "#%" PRId64, s->replay->entries[entry].id)) < 0)
+        name = NULL;
+    return name;
+}
+
+/* "f (app/f.py:3)". The caller frees it. */
+static char *code_name(struct session *s, uint32_t code)
+{
+    struct query *query = db_query(s->db, "SELECT qualname, filename, first_line FROM code WHERE code_id = ?1");
+    char *made = NULL;
+
+    query_bind_integer(query, 1, s->replay->codes[code].id);
+    if (query_step(query)) {
+        char *file = prose_column(query, 1);
+        if (asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL), prose_path(file ? file : "?"),
+                     query_integer(query, 2)) < 0)
+            made = NULL;
+        free(file);
+    } else if (asprintf(&made, "code %" PRId64, s->replay->codes[code].id) < 0) {
+        made = NULL;
+    }
+    query_close(query);
+    return made;
+}
+
+/* ---- --verify -------------------------------------------------------------- */
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void finding_print(struct session *s, const struct replay_finding *f, FILE *out)
+{
+    const struct replay_lookup *l = &s->replay->lookups[f->lookup];
+    char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
+         *code = code_name(s, s->replay->caches[l->cache].code);
+    char at[TABLE_HUMAN];
+
+    fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
+    prose_text(out, code, WIDTH * 2);
+    fprintf(out, ", %s: %s", outcome_name(l->outcome), replay_fault_words(f->fault));
+    if (entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT) {
+        fputs(f->fault == FAULT_ORDER ? ": " : ", ", out);
+        prose_text(out, entry, WIDTH);
+    }
+    if (wanted && f->fault == FAULT_ORDER) {
+        fputs(" where ", out);
+        prose_text(out, wanted, WIDTH);
+        fputs(" was to be tried", out);
+    }
+    putc('\n', out);
+    free(entry);
+    free(wanted);
+    free(code);
+}
+
+static void verdict_print(struct session *s, const struct replay_verdict *v, FILE *out)
+{
+    if (!v->lookups)
+        fputs("No lookups are recorded: there is nothing to verify.\n", out);
+    else if (!v->count && !v->orphans)
+        fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups,
+                plural(v->lookups));
+    if (v->count) {
+        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", v->count,
+                v->lookups,
+                v->count == 1       ? "It is"
+                : v->count > LISTED ? "The first"
+                                    : "They are");
+        for (size_t i = 0; i < v->count && i < LISTED; i++)
+            finding_print(s, &v->findings[i], out);
+        if (v->count > LISTED)
+            fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, v->count);
+    }
+    if (v->orphans)
+        fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans,
+                v->orphans == 1 ? " is" : "s are");
+    if (v->lookups)
+        fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n",
+                v->whole);
+    if (v->observed)
+        fprintf(out,
+                "%10" PRId64 "  in part: seen from outside of torch's evaluator, so only the entry that ran is known\n",
+                v->observed);
+    if (v->before)
+        fprintf(out, "%10" PRId64 "  in part: ran code that was compiled before the recording began\n", v->before);
+    if (v->unsure)
+        fprintf(out,
+                "%10" PRId64
+                "  in part: the order of their entries depends on how lookups on several threads or processes\n"
+                "            overlapped, or on events that were lost\n",
+                v->unsure);
+    if (v->count)
+        fprintf(out, "%10zu  do not follow\n", v->count);
+    if (v->misses)
+        fprintf(out,
+                "\n%" PRId64 " call%s found no entry and nobody was asked to compile: %" PRId64
+                " after the code was marked so, %" PRId64 " at a limit of\nentries, %" PRId64
+                " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
+                v->misses, plural(v->misses), v->by_mark, v->by_limit, v->by_false);
+    if (v->insertion)
+        fprintf(out,
+                "\nIn %" PRId64
+                " process%s torch was told to leave entries where they were put: a hit did not move them.\n",
+                v->insertion, v->insertion == 1 ? "" : "es");
+}
+
+static void string_print(FILE *out, const char *text)
+{
+    if (text)
+        json_string(out, text, strlen(text));
+    else
+        fputs("null", out);
+}
+
+static void verdict_json(struct session *s, const struct replay_verdict *v, FILE *out)
+{
+    fprintf(out,
+            "{\"lookups\": %" PRId64 ", \"do_not_follow\": %zu, \"orphan_checks\": %" PRId64 ", \"whole\": %" PRId64
+            ", \"in_part_observed\": %" PRId64 ", \"in_part_before_recording\": %" PRId64
+            ", \"in_part_overlap\": %" PRId64 ", \"insertion_order_processes\": %" PRId64
+            ",\n\"not_asked\": {\"calls\": %" PRId64 ", \"by_mark\": %" PRId64 ", \"by_limit\": %" PRId64
+            ", \"by_callback\": %" PRId64 "},\n\"findings\": [",
+            v->lookups, v->count, v->orphans, v->whole, v->observed, v->before, v->unsure, v->insertion, v->misses,
+            v->by_mark, v->by_limit, v->by_false);
+    for (size_t i = 0; i < v->count && i < LISTED_JSON; i++) {
+        const struct replay_finding *f = &v->findings[i];
+        const struct replay_lookup *l = &s->replay->lookups[f->lookup];
+        char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
+             *code = code_name(s, s->replay->caches[l->cache].code);
+        fprintf(out,
+                "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64
+                ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ",
+                i ? "," : "", l->id, l->start_ns, outcome_name(l->outcome), replay_fault_words(f->fault));
+        string_print(out, code);
+        fputs(", \"entry\": ", out);
+        string_print(out, entry);
+        fputs(", \"wanted\": ", out);
+        string_print(out, wanted);
+        putc('}', out);
+        free(entry);
+        free(wanted);
+        free(code);
+    }
+    fputs("]}\n", out);
+}
+
+static int verify(struct session *s)
+{
+    struct replay_verdict verdict;
+    int status;
+
+    if (!replay_verify(s->replay, &verdict)) {
+        say_error("out of memory");
+        return 2;
+    }
+    if (s->json)
+        verdict_json(s, &verdict, stdout);
+    else
+        verdict_print(s, &verdict, stdout);
+    status = verdict.count || verdict.orphans ? 1 : 0;
+    replay_verdict_free(&verdict);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+static bool command_add(struct session *s, const char *name, const char *words)
+{
+    if (s->script.count == REPLAY_COMMANDS) {
+        say_error("replay: more than %d commands; --commands takes a list of any length", REPLAY_COMMANDS);
+        return false;
+    }
+    s->script.commands[s->script.count++] = (struct replay_command){name, words};
+    return true;
+}
+
+/* Say what is wrong with OPTION: WHY, or that nothing follows it. The exit status. */
+static int missing(const char *option, const char *why)
+{
+    say_error("replay: %s: %s", option, why ? why : "what follows it is missing");
+    return 2;
+}
+
+/* FILE and options into S. -1 to go on, else the exit status. */
+static int arguments(int argc, char **argv, struct session *s, const char **path)
+{
+    const char *name, *value;
+    bool options = true, words;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        } else if (options && !strcmp(a, "--verify")) {
+            s->verify = true;
+        } else if (options && !strcmp(a, "--json")) {
+            s->json = true;
+        } else if (options && !strcmp(a, "--calls")) {
+            s->whatif.calls = true;
+        } else if (options && (value = option_value(argc, argv, &i, "--what-if"))) {
+            if (!*value || s->whatif.count == WHATIF_SETTINGS)
+                return missing("--what-if", *value ? "too many settings" : "needs KEY=VALUE, or best");
+            s->whatif.settings[s->whatif.count++] = value;
+        } else if (options && (value = option_value(argc, argv, &i, "--function"))) {
+            if (!*value)
+                return missing("--function", NULL);
+            s->whatif.function = value;
+        } else if (options && (value = option_value(argc, argv, &i, "--commands"))) {
+            if (!*value)
+                return missing("--commands", NULL);
+            if (!command_add(s, NULL, value))
+                return 2;
+        } else if (options && (value = option_value(argc, argv, &i, "--speed"))) {
+            char *end = NULL;
+            s->speed = strtod(value, &end);
+            if (*end || end == value || !(s->speed > 0 && s->speed < 1e9)) {
+                say_error("replay: --speed %s: not a number above 0", value);
+                return 2;
+            }
+        } else if (options && !strncmp(a, "--", 2) && (name = replay_step_option(a + 2, &words))) {
+            const char *equals = strchr(a, '=');
+            value = !words ? "" : equals ? equals + 1 : i + 1 < argc ? argv[++i] : "";
+            if (words && !*value)
+                return missing(a, NULL);
+            if (!command_add(s, name, value))
+                return 2;
+        } else if (options && a[0] == '-' && a[1]) {
+            say_error("replay: %s: no such option; `dyntrace replay --help` lists them", a);
+            return 2;
+        } else if (*path) {
+            say_error("replay: %s: one trace at a time", a);
+            return 2;
+        } else {
+            *path = a;
+        }
+    }
+    if ((s->json && !s->verify && !s->whatif.count) || ((s->whatif.calls || s->whatif.function) && !s->whatif.count)) {
+        say_error("replay: %s goes with %s--what-if",
+                  s->whatif.calls      ? "--calls"
+                  : s->whatif.function ? "--function"
+                                       : "--json",
+                  s->json && !s->whatif.calls && !s->whatif.function ? "--verify or " : "");
+        return 2;
+    }
+    if (s->verify + (s->whatif.count > 0) + (s->script.count > 0) > 1) {
+        say_error("replay: --verify, --what-if and commands are each done alone");
+        return 2;
+    }
+    s->whatif.json = s->json;
+    return -1;
+}
+
+static int replay_main(int argc, char **argv)
+{
+    struct session s = {.speed = 1};
+    const char *path = NULL;
+    struct query *snapshot;
+    int status = arguments(argc, argv, &s, &path);
+
+    if (status >= 0)
+        return status;
+    status = 2;
+    setlocale(LC_CTYPE, "");
+    s.db = db_open(path);
+    if (!s.db)
+        return 2;
+    /* One snapshot, so that the tables agree while the recording goes on. */
+    snapshot = db_query(s.db, "BEGIN");
+    query_step(snapshot);
+    query_close(snapshot);
+    if (!find_tables(s.db))
+        goto out;
+    doubts_say(s.db, "what is replayed is what it has so far", s.whatif.count ? NULL : "what came after them is uncertain");
+    s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : s.whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
+    if (!s.replay)
+        goto out;
+    status = s.verify         ? verify(&s)
+             : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif)
+                              : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
+    if (db_damaged(s.db))
+        status = 2;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
+        status = 2;
+    }
+out:
+    replay_free(s.replay);
+    db_close(s.db);
+    return status;
+}
+
+const struct command command_replay = {
+    "replay",
+    "step through the recorded decisions, verify them, or decide them otherwise",
+    usage,
+    replay_main,
+};

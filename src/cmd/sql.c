@@ -1,0 +1,398 @@
+/* cmd/sql.c -- `dyntrace sql`: ask a trace anything.
+ *
+ * Runs in: the viewer.
+ *
+ * A query comes from the command line, by name from schemas/queries/, from
+ * stdin, or from a prompt with history and completion. Whatever it is, it can
+ * only read (see trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
+#include <editline/readline.h>
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/bounds.h"
+#include "command.h"
+#include "trace/db.h"
+#include "lib/progress.h"
+#include "cmd/prompt.h"
+#include "trace/result.h"
+#include "lib/say.h"
+#include "schema.h"
+#include "trace/sql_words.h"
+#include "lib/state_file.h"
+#include "lib/table.h"
+
+enum {
+    STDIN_MAX = 1 << 20, /* bytes of SQL taken from stdin; trace/db.c sets the same limit */
+    HISTORY_LINES = 1000,
+};
+
+static const char usage[] =
+    "usage: dyntrace sql [FILE] [QUERY|NAME] [--json] [--no-header]\n"
+    "       dyntrace sql --list\n\n"
+    "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given.\n"
+    "Without a query: a prompt on a terminal, else SQL from stdin.\n\n"
+    "  --list       the named queries (schemas/queries/ in the sources)\n"
+    "  --json       an array of objects instead of a table or TSV\n"
+    "  --no-header  no line of column names\n\n"
+    "  dyntrace sql hot-functions\n"
+    "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"\n";
+
+struct session {
+    struct db *db; /* owned */
+    enum table_format format;
+    bool headless;
+};
+
+/* ---- running queries ------------------------------------------------------- */
+
+static void tick(void *context)
+{
+    progress_tick(context, 0, 0);
+}
+
+/* Print what QUERY finds. Takes QUERY over. */
+static bool result_print(struct session *session, struct query *query)
+{
+    int columns = query_columns(query);
+    const char **names = calloc((size_t)columns + 1, sizeof *names);
+    struct progress progress = progress_begin("running");
+    struct table *table = NULL;
+    bool ok = false, any;
+
+    if (!names) {
+        say_error("out of memory");
+        goto out;
+    }
+    for (int i = 0; i < columns; i++)
+        names[i] = query_name(query, i);
+    /* Until the first row; from then on rows are the progress. */
+    db_on_progress(session->db, tick, &progress);
+    prompt_running(session->db);
+    any = query_step(query);
+    db_on_progress(session->db, NULL, NULL);
+    progress_end(&progress);
+    if (query_failed(query) || !columns)
+        ok = true; /* nothing to print; query_close knows whether it failed */
+    else if ((table = table_open(stdout, session->format, columns, names)))
+        ok = true;
+    if (!table)
+        goto out;
+    if (session->headless)
+        table_headless(table);
+    for (; any; any = query_step(query))
+        result_row(table, query);
+out:
+    prompt_running(NULL);
+    if (!query_close(query))
+        ok = false;
+    if (table && !table_close(table)) {
+        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
+        ok = false;
+    }
+    fflush(stdout);
+    free(names);
+    return ok;
+}
+
+/* Run every statement of SQL, up to the first that fails. */
+static bool sql_run(struct session *session, const char *sql)
+{
+    struct query *query;
+    bool first = true;
+
+    while (db_query_next(session->db, sql, &query, &sql)) {
+        if (!query) {
+            if (!*sql)
+                return true;
+            continue; /* a lone ';' or a comment */
+        }
+        if (!first && session->format != TABLE_JSON)
+            putchar('\n');
+        first = false;
+        errno = 0;
+        if (!result_print(session, query))
+            return false;
+    }
+    return false;
+}
+
+/* The text of the named query in the first LENGTH bytes of NAME, or NULL. Borrowed. */
+static const char *named_query(const char *name, size_t length)
+{
+    for (int i = 0; i < schema_query_count; i++)
+        if (strlen(schema_queries[i].name) == length && !memcmp(schema_queries[i].name, name, length))
+            return schema_queries[i].text;
+    return NULL;
+}
+
+static bool queries_print(enum table_format format)
+{
+    struct table *table = table_open(stdout, format, 2, (const char *[]){"name", "what it shows"});
+
+    for (int i = 0; table && i < schema_query_count; i++) {
+        const char *line = schema_queries[i].text;
+        line += strspn(line, "- ");
+        table_string(table, schema_queries[i].name);
+        table_text(table, line, strcspn(line, "\n"));
+    }
+    return table_close(table);
+}
+
+/* ---- the prompt: completion ------------------------------------------------ */
+
+static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
+
+/* Words to complete; made once by the prompt. */
+static struct sql_words words;
+static size_t next_word;
+
+static char *word_match(const char *text, int again)
+{
+    return sql_match(text, (const char *const *)words.words, words.count, &next_word, again);
+}
+
+static char *dot_match(const char *text, int again)
+{
+    return sql_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, &next_word, again);
+}
+
+static char **complete(const char *text, int start, int end)
+{
+    (void)end;
+    rl_attempted_completion_over = 1; /* no file names */
+    return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
+}
+
+/* ---- the prompt itself ----------------------------------------------------- */
+
+/* TEXT line by line, made safe; a schema is to be read with its comments. */
+static void lines_print(const char *text, size_t bytes)
+{
+    while (bytes) {
+        const char *end = memchr(text, '\n', bytes);
+        size_t length = end ? (size_t)(end - text) : bytes;
+        say_escaped(stdout, text, length);
+        putchar('\n');
+        length += end != NULL;
+        text += length;
+        bytes -= length;
+    }
+}
+
+static void schema_print(struct session *session, const char *name)
+{
+    struct query *query = db_query(session->db,
+        "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND (?1 IS NULL OR tbl_name LIKE ?1 OR name LIKE ?1)");
+    bool any = false;
+    size_t bytes;
+
+    if (name)
+        query_bind_text(query, 1, name);
+    while (query_step(query)) {
+        const char *text = query_text(query, 0, &bytes);
+        lines_print(text, bytes);
+        any = true;
+    }
+    if (query_close(query) && !any)
+        say_error("%s: no such table or view", name ? name : "schema");
+}
+
+/* A line that begins with a dot. False when the prompt is to end. */
+static bool dot_command(struct session *session, char *line)
+{
+    char *word = strtok(line, " \t;"), *argument = word ? strtok(NULL, " \t;") : NULL;
+
+    if (!word)
+        return true;
+    if (!strcmp(word, ".quit") || !strcmp(word, ".exit"))
+        return false;
+    if (!strcmp(word, ".queries"))
+        queries_print(session->format);
+    else if (!strcmp(word, ".tables"))
+        sql_run(session, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY type, name");
+    else if (!strcmp(word, ".schema"))
+        schema_print(session, argument);
+    else if (!strcmp(word, ".help"))
+        fputs("SQL ending in ';', or the name of a query. Tab completes, Ctrl-C stops a query.\n"
+              "  .tables      tables and views\n"
+              "  .schema [T]  how they are made, with what each column means\n"
+              "  .queries     the named queries\n"
+              "  .quit        or Ctrl-D\n", stdout);
+    else
+        say_error("%s: no such command; .help lists them", word);
+    return true;
+}
+
+/* Put a statement into the history, as one line where that does not change it. */
+static void remember(char *statement, const char *file)
+{
+    if (!strstr(statement, "--"))
+        for (char *p = statement; *p; p++)
+            if (*p == '\n')
+                *p = ' ';
+    prompt_remember(statement);
+    if (file)
+        write_history(file);
+}
+
+static void prompt(struct session *session)
+{
+    char *pending = NULL; /* owned: lines of an unfinished statement */
+    char *file = state_file("sql_history");
+    bool go_on = true;
+
+    setlocale(LC_CTYPE, ""); /* libedit and wcwidth go by it */
+    prompt_begin();
+    rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
+    rl_attempted_completion_function = complete;
+    stifle_history(HISTORY_LINES);
+    if (file)
+        read_history(file);
+    sql_words_gather(&words, session->db);
+
+    printf("dyntrace sql on ");
+    say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
+    puts(" (read only). \".help\" tells more.");
+    while (go_on) {
+        char *line = prompt_line(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
+        if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
+            free(line);
+            free(pending);
+            pending = NULL;
+            continue;
+        }
+        if (!line) {
+            putchar('\n');
+            break;
+        }
+        size_t length = strcspn(line, "; \t");
+        if (!pending && !line[strspn(line, "; \t")]) {
+            free(line); /* nothing typed */
+        } else if (!pending && line[0] == '.') {
+            remember(line, file);
+            go_on = dot_command(session, line);
+            free(line);
+        } else if (!pending && named_query(line, length) && !line[length + strspn(line + length, "; \t")]) {
+            remember(line, file);
+            sql_run(session, named_query(line, length));
+            free(line);
+        } else if (asprintf(&joined, "%s%s%s", pending ? pending : "", pending ? "\n" : "", line) < 0) {
+            say_error("out of memory");
+            go_on = false;
+            free(line);
+        } else {
+            free(line);
+            free(pending);
+            pending = joined;
+            if (db_complete(pending)) {
+                sql_run(session, pending);
+                remember(pending, file);
+                free(pending);
+                pending = NULL;
+            }
+        }
+    }
+    free(pending);
+    free(file);
+    sql_words_free(&words);
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+/* All of stdin, or NULL and why. The caller frees it. */
+static char *stdin_read(void)
+{
+    char *text = malloc(STDIN_MAX + 2);
+    size_t bytes = text ? fread(text, 1, STDIN_MAX + 1, stdin) : 0;
+    const char *why = !text ? "out of memory" : ferror(stdin) ? strerror(errno) : bytes > STDIN_MAX ? "too long for a query"
+                      : memchr(text, 0, bytes) ? "holds a NUL byte, so is no SQL" : NULL;
+
+    if (why) {
+        say_error("stdin: %s", why);
+        free(text);
+        return NULL;
+    }
+    text[bytes] = 0;
+    return text;
+}
+
+static bool is_file(const char *argument)
+{
+    size_t length = strlen(argument);
+
+    return (length > 3 && !strcmp(argument + length - 3, ".db")) || access(argument, F_OK) == 0;
+}
+
+static int sql_main(int argc, char **argv)
+{
+    struct session session = {0};
+    const char *given[2] = {0}, *path = NULL, *text = NULL;
+    char *typed = NULL;
+    bool json = false, list = false, options = true, ok;
+    int count = 0, status = 2;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (options && !strcmp(a, "--")) {
+            options = false;
+        } else if (options && !strcmp(a, "--json")) {
+            json = true;
+        } else if (options && !strcmp(a, "--list")) {
+            list = true;
+        } else if (options && !strcmp(a, "--no-header")) {
+            session.headless = true;
+        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        } else if (options && a[0] == '-' && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
+            say_error("sql: %s: no such option; `dyntrace sql --help` lists them", a);
+            return 2;
+        } else if (count == 2) {
+            say_error("sql: %s: one query at a time; put it in quotes", a);
+            return 2;
+        } else {
+            given[count++] = a;
+        }
+    }
+    session.format = table_format(stdout, json);
+    setlocale(LC_CTYPE, "");
+    if (list)
+        return queries_print(session.format) ? 0 : 2;
+    if (count == 2 || (count == 1 && is_file(given[0])))
+        path = given[0], text = given[1];
+    else
+        text = given[0];
+    if (text && named_query(text, strlen(text))) {
+        text = named_query(text, strlen(text));
+    } else if (text && !strpbrk(text, " \t\n;(")) {
+        say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
+        return 2;
+    }
+
+    session.db = db_open(path);
+    if (!session.db)
+        return 2;
+    bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
+    prompt_catch();
+    if (!text && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+        prompt(&session);
+        status = 0;
+        goto out;
+    }
+    if (!text && !(text = typed = stdin_read()))
+        goto out;
+    ok = sql_run(&session, text);
+    status = prompt_interrupted() ? 130 : ok ? 0 : 1;
+out:
+    db_close(session.db);
+    free(typed);
+    return status;
+}
+
+const struct command command_sql = {
+    "sql", "ask a trace in SQL, by a named query or at a prompt", usage, sql_main,
+};

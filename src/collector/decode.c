@@ -1,0 +1,514 @@
+/* collector/decode.c -- words of one ring become rows of `frame`. See collector/decode.h.
+ *
+ * Runs in: the collector. Words are not trusted: any bytes must leave a valid
+ * table, bounded memory, and a loss row that says so. */
+#include "collector/decode.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+
+/* Values of schemas/trace.sql's enum. */
+enum { EXIT_RETURN, EXIT_YIELD, EXIT_RAISE, EXIT_ABANDONED };
+enum { OUTCOME_MAX = 9 };
+enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
+
+uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
+{
+    unsigned __int128 ns = (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
+
+    return clock <= session->start_clock ? 0 : ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
+}
+
+/* ---- committing ---- */
+
+static void commit(struct decoder *d)
+{
+    uint32_t next = d->place->which ^ 1;
+
+    if (d->session->logged)
+        d->now.logged = *d->session->logged;
+    d->place->at[next] = d->now;
+    /* A killed process has stored a prefix of what the program says, in order;
+     * only the compiler must be kept from changing that order. */
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint32_t *)&d->place->which = next;
+    atomic_signal_fence(memory_order_release);
+}
+
+static void close_page(struct decoder *d, bool final)
+{
+    if (d->now.page != DECODE_NO_PAGE && d->now.rows) {
+        frame_pages_put(d->session->pages, d->now.page, d->place->rows, d->now.rows, final);
+        d->last_page = d->now.page;
+    }
+    d->now.page = DECODE_NO_PAGE;
+    d->now.rows = d->now.used = 0;
+}
+
+/* ---- the private stack and totals ---- */
+
+static bool grow(void **array, uint32_t *count, uint32_t wanted, size_t size)
+{
+    uint32_t room = *count ? *count : 256;
+    char *more;
+
+    while (room < wanted)
+        room *= 2;
+    more = realloc(*array, room * size);
+    if (!more)
+        return false;
+    memset(more + *count * size, 0, (room - *count) * size);
+    *array = more;
+    *count = room;
+    return true;
+}
+
+static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
+{
+    static struct decode_total nowhere;
+    struct decode_session *s = d->session;
+
+    if (code_id >= s->total_count && !grow((void **)&s->totals, &s->total_count, code_id + 1, sizeof *s->totals))
+        return &nowhere;
+    return &s->totals[code_id];
+}
+
+static uint32_t *active_of(struct decoder *d, uint32_t code_id)
+{
+    static uint32_t nowhere;
+
+    if (code_id >= d->active_count && !grow((void **)&d->active, &d->active_count, code_id + 1, sizeof *d->active))
+        return &nowhere;
+    return &d->active[code_id];
+}
+
+/* A place on top of the stack for one more frame, for the caller to fill field
+ * by field; NULL: no memory, or too deep. */
+static inline struct decode_frame *push(struct decoder *d)
+{
+    if (d->depth == d->room &&
+        (d->depth >= DECODE_DEPTH_MAX || !grow((void **)&d->stack, &d->room, d->depth + 1, sizeof *d->stack)))
+        return NULL;
+    return &d->stack[d->depth++];
+}
+
+/* After a restart: the open frames are the chain of parents from `current`. */
+static void rebuild_stack(struct decoder *d)
+{
+    uint64_t id = d->now.current, previous = UINT64_MAX;
+
+    while (id && id < previous && d->depth < DECODE_DEPTH_MAX) {
+        uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
+        struct frame_row row;
+        if (d->now.page != DECODE_NO_PAGE && slot < d->now.rows)
+            row = d->place->rows[slot];
+        else if (!frame_pages_read(d->session->pages, id, &row))
+            break;
+        struct decode_frame *frame = push(d);
+        if (!frame)
+            break;
+        *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
+                                       .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome,
+                                       .looked_up = row.outcome != 0};
+        previous = id;
+        id = row.parent_id;
+    }
+    for (uint32_t i = 0; i < d->depth / 2; i++) {
+        struct decode_frame swap = d->stack[i];
+        d->stack[i] = d->stack[d->depth - 1 - i];
+        d->stack[d->depth - 1 - i] = swap;
+    }
+    for (uint32_t i = 0; i < d->depth; i++)
+        ++*active_of(d, d->stack[i].code_id);
+}
+
+/* ---- events ---- */
+
+static void broken(struct decoder *d, const char *why)
+{
+    d->broken = true;
+    d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
+}
+
+void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total)
+{
+    if (code_id < session->total_count ||
+        grow((void **)&session->totals, &session->total_count, code_id + 1, sizeof *session->totals))
+        session->totals[code_id] = *total;
+}
+
+/* The full clock from its low bits. Backwards by a little: the last one again. */
+static inline uint64_t widen(struct decoder *d, uint64_t low)
+{
+    uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
+
+    if (ahead >> (RING_CLOCK_BITS - 1)) {
+        d->now.backwards++;
+        return d->now.clock;
+    }
+    return d->now.clock += ahead;
+}
+
+static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
+{
+    struct frame_pages *pages = d->session->pages;
+    struct decode_at *now = &d->now;
+    uint64_t ns = decode_ns(d->session, clock), id;
+    const struct decode_codes *codes = d->host.codes;
+    uint32_t code_id = local_code < codes->count ? codes->id[local_code] : 0;
+    struct decode_frame *frame;
+    struct frame_row *row;
+    unsigned bytes;
+
+    if (!code_id)
+        code_id = d->host.code(d->host.context, local_code);
+    id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0) : frame_id(now->page, now->rows);
+    bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    /* Room for the row as it is while open, and its pointer? */
+    if (now->page != DECODE_NO_PAGE &&
+        (now->rows == FRAME_PAGE_ROWS || now->used + bytes + 2 > FRAME_PAGE_ROOM)) {
+        close_page(d, false);
+        commit(d);
+    }
+    if (now->page == DECODE_NO_PAGE) {
+        now->page = frame_pages_take(pages);
+        id = frame_id(now->page, 0);
+        bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    }
+    frame = push(d);
+    if (!frame) {
+        broken(d, "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
+        return;
+    }
+    /* Field by field: a struct that is made and then copied waits for its stores. */
+    row = &d->place->rows[now->rows++];
+    row->parent_id = now->current;
+    row->start_ns = ns;
+    row->end_ns = 0;
+    row->code_id = code_id;
+    row->thread_id = now->thread_id;
+    row->kind = (uint8_t)kind;
+    row->outcome = row->exit = 0;
+    row->ended = false;
+    row->open_bytes = row->bytes = (uint8_t)bytes;
+    row->entry_bytes = 0;
+    row->cache_entry_id = 0;
+    now->used += bytes + 2;
+    frame->frame_id = id;
+    frame->start_ns = ns;
+    frame->child_ns = 0;
+    frame->code_id = code_id;
+    frame->ordinal = now->entered;
+    frame->outcome = 0;
+    frame->looked_up = false;
+    now->entered++;
+    now->current = id;
+    ++*active_of(d, code_id);
+    struct decode_total *total = total_of(d, code_id);
+    total->changed = true;
+    total->calls += kind == RING_CALL;
+}
+
+/* The innermost open frame ends. */
+static void leave(struct decoder *d, uint64_t ns, unsigned exit)
+{
+    struct decode_at *now = &d->now;
+    struct decode_frame *frame = &d->stack[--d->depth];
+    uint64_t id = frame->frame_id, duration = ns - frame->start_ns, slot;
+    bool left_out = duration < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
+    struct decode_total *total = total_of(d, frame->code_id);
+    uint32_t *active = active_of(d, frame->code_id);
+
+    total->changed = true;
+    total->self_ns += duration > frame->child_ns ? duration - frame->child_ns : 0;
+    total->raised += exit == EXIT_RAISE;
+    if (*active && !--*active)
+        total->total_ns += duration;
+    if (d->depth)
+        d->stack[d->depth - 1].child_ns += duration;
+    now->current = d->depth ? d->stack[d->depth - 1].frame_id : 0;
+
+    slot = id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
+    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
+        struct frame_row *row = &d->place->rows[slot];
+        if (left_out && slot + 1 == now->rows) {
+            /* Its place will be used again; what was committed must not need it. */
+            d->commit_due = true;
+            now->rows--;
+            now->used -= row->open_bytes + row->entry_bytes + 2u;
+            return;
+        }
+        now->used -= frame_row_end(row, ns, exit);
+    } else if (left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
+        /* The row goes away once no commit names it as open. A kill before that
+         * leaves a short row, hence the end. */
+        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
+        d->dropped = id;
+        d->commit_due = true;
+    } else {
+        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
+    }
+}
+
+static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
+{
+    uint64_t ns = decode_ns(d->session, clock);
+    uint32_t at = d->depth, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
+
+    /* Nearly always the innermost frame. Frames above the one that ends were
+     * left without an exit: a C stack was switched (greenlet) or unwound. */
+    while (at > lowest && (d->stack[at - 1].ordinal & RING_ID_MASK) != ordinal &&
+           d->stack[at - 1].ordinal != DECODE_ANY_ORDINAL)
+        at--;
+    if (at == lowest) {
+        d->now.unmatched++;
+        return;
+    }
+    d->now.overtaken += d->depth - at;
+    while (d->depth > at)
+        leave(d, ns, EXIT_ABANDONED);
+    leave(d, ns, exit);
+}
+
+/* The innermost open frame was decided so. Doing it twice is as good as once. */
+static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
+{
+    struct decode_at *now = &d->now;
+    struct decode_frame *frame;
+    uint64_t slot;
+
+    if (!d->depth)
+        return;
+    frame = &d->stack[d->depth - 1];
+    frame->outcome = (uint8_t)outcome;
+    slot = frame->frame_id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
+    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
+        struct frame_row *row = &d->place->rows[slot];
+        unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
+        row->outcome = (uint8_t)outcome;
+        if (!entry_id)
+            return;
+        if (now->used + bytes <= FRAME_PAGE_ROOM) {
+            row->cache_entry_id = entry_id;
+            row->entry_bytes = (uint8_t)bytes;
+            now->used += bytes;
+            return;
+        }
+    }
+    if (entry_id)
+        d->host.late_entry(d->host.context, frame->frame_id, entry_id);
+}
+
+/* A lookup has ended: its checks have come before. */
+static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
+{
+    unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
+    uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
+    uint64_t start_ns = decode_ns(d->session, clock);
+
+    if (d->depth && outcome <= OUTCOME_MAX) {
+        d->stack[d->depth - 1].looked_up = true;
+        d->host.decision(d->host.context, &(struct decode_decision){
+            .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
+            .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
+            .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
+            .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id,
+            .compile = d->now.compile, .signature = d->now.signature, .checks = d->place->checks,
+            .count = d->now.check_count});
+    }
+    /* The next lookup's checks take their place, which the last commit may still need. */
+    d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
+    d->now.check_count = d->now.compile = d->now.signature = 0;
+    if (outcome <= OUTCOME_MAX)
+        decided(d, outcome, entry_id);
+}
+
+static void check(struct decoder *d, uint64_t payload, uint64_t word)
+{
+    if (d->now.check_count < DECODE_CHECKS_MAX)
+        d->place->checks[d->now.check_count++] = (struct decode_check){
+            .entry = (uint32_t)(payload >> 8), .result = (uint8_t)payload, .guards_run = (uint32_t)(word >> 44),
+            .failed = (uint32_t)(word >> 24 & 0xfffff), .ticks = (uint32_t)(word & 0xffffff)};
+}
+
+/* Another thread writes from here on, or the ring's writer begins. */
+static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
+{
+    uint64_t ns = decode_ns(d->session, d->now.clock);
+
+    while (d->depth) /* a thread that ends has no frames left, unless it was cancelled */
+        leave(d, ns, EXIT_ABANDONED);
+    close_page(d, false);
+    d->now.clock = clock;
+    d->now.entered = 0;
+    d->now.current = 0;
+    d->now.thread_id = d->host.thread(d->host.context, local);
+    d->commit_due = true;
+}
+
+/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the innermost of ORDINAL. When the
+ * others ended is not known. */
+static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before, uint64_t lost)
+{
+    uint64_t ns = decode_ns(d->session, since > before ? since : before), end_ns = decode_ns(d->session, d->now.clock);
+    uint32_t at = left ? d->depth : 0;
+    char cause[160];
+
+    while (at && d->stack[at - 1].ordinal != ordinal)
+        at--;
+    if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
+        at = left < d->depth ? (uint32_t)left : d->depth;
+    while (d->depth > at)
+        leave(d, ns, EXIT_ABANDONED);
+    d->now.check_count = d->now.compile = d->now.signature = 0;
+    snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
+             "%.3f s were not recorded", (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
+    d->host.loss(d->host.context, d->now.thread_id, ns, lost, cause);
+    d->commit_due = true;
+}
+
+/* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
+static size_t control(struct decoder *d, const uint64_t *words, size_t count)
+{
+    uint64_t word = words[0];
+    uint32_t length = RING_WORD_COUNT(word);
+    static const uint8_t lengths[] = {
+        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
+        [CONTROL_GAP] = 4,
+        [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
+    };
+    unsigned what = RING_WORD_WHAT(word);
+    uint64_t before = d->now.clock;
+    char cause[96];
+
+    bool event = what <= CONTROL_GAP; /* its second word is the full clock of something that happens now */
+
+    if (what < sizeof lengths && lengths[what] == length && length > count)
+        return 0;
+    if (what >= sizeof lengths || lengths[what] != length ||
+        ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
+        ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
+        (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
+        broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
+        return 1;
+    }
+    if (!event)
+        ;
+    else if (words[1] >= d->now.clock)
+        d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
+    else
+        d->now.backwards += what != CONTROL_THREAD;
+    switch (what) {
+    case CONTROL_THREAD:
+        change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
+        break;
+    case CONTROL_ENTER:
+        enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word), d->now.clock);
+        break;
+    case CONTROL_STALL:
+        snprintf(cause, sizeof cause, "stall: the program waited %.1f ms for the collector", (double)words[2] / 1e6);
+        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        break;
+    case CONTROL_GAP:
+        gap(d, RING_WORD_LOW(word), (uint32_t)words[3], words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
+        break;
+    case CONTROL_CHECK:
+        check(d, RING_WORD_LOW(word), words[1]);
+        break;
+    case CONTROL_COMPILED:
+        d->now.compile = (uint32_t)RING_WORD_LOW(word);
+        d->now.signature = (uint32_t)words[1];
+        break;
+    case CONTROL_DECISION:
+        decision(d, RING_WORD_LOW(word), words[1], words[2]);
+        break;
+    case CONTROL_OUTCOME:
+        if (RING_WORD_LOW(word) <= OUTCOME_MAX)
+            decided(d, (unsigned)RING_WORD_LOW(word), 0);
+        break;
+    default:
+        break;
+    }
+    return length;
+}
+
+/* ---- the interface ---- */
+
+void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+                 struct decode_place *place)
+{
+    *d = (struct decoder){.session = session, .host = host, .place = place, .last_page = DECODE_NO_PAGE};
+    d->now = place->at[place->which & 1];
+    if (d->now.check_count > DECODE_CHECKS_MAX)
+        d->now.check_count = 0;
+    if (!d->now.thread_id && !d->now.tail)
+        d->now.page = DECODE_NO_PAGE;
+    else
+        rebuild_stack(d);
+}
+
+size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
+{
+    const uint64_t *p = words, *stop = words + count;
+
+    while (p < stop) {
+        uint64_t word = *p;
+        enum ring_tag tag = RING_WORD_TAG(word);
+        size_t taken = 1;
+
+        if (d->broken)
+            taken = (size_t)(stop - p); /* taken unread, so that the program goes on */
+        else if (tag == RING_CONTROL)
+            taken = control(d, p, (size_t)(stop - p));
+        else if (!d->now.thread_id)
+            broken(d, "ring: it begins without a thread; the rest of it was not taken");
+        else if (tag <= RING_INHERITED)
+            enter(d, tag, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+        else
+            end(d, (unsigned)tag - RING_RETURN, RING_WORD_ID(word), widen(d, RING_WORD_LOW(word)));
+        if (!taken)
+            break;
+        p += taken;
+        d->now.tail += taken; /* whatever commits before this line decodes the record again */
+        if (d->commit_due) {
+            commit(d);
+            d->commit_due = false;
+            if (d->dropped)
+                frame_pages_drop(d->session->pages, d->dropped);
+            d->dropped = 0;
+        }
+    }
+    commit(d);
+    d->session->last_ns = decode_ns(d->session, d->now.clock) > d->session->last_ns
+                              ? decode_ns(d->session, d->now.clock) : d->session->last_ns;
+    return (size_t)(p - words);
+}
+
+static void report(struct decoder *d, uint64_t *events, const char *cause)
+{
+    if (*events)
+        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), *events, cause);
+    *events = 0; /* said once, by whoever closes it */
+}
+
+void decode_close(struct decoder *d)
+{
+    close_page(d, true);
+    for (uint32_t i = 0; i < d->depth; i++)
+        frame_pages_leave_open(d->session->pages, d->stack[i].frame_id);
+    d->session->open_frames += d->depth;
+    d->depth = 0;
+    d->now.current = 0;
+    report(d, &d->now.unmatched, "order: exits of frames that were not open (greenlets?) were left out");
+    report(d, &d->now.overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
+    report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
+    commit(d);
+    free(d->stack);
+    free(d->active);
+    d->stack = NULL;
+    d->active = NULL;
+}

@@ -1,0 +1,149 @@
+/* collector/decode.h -- words of one ring become rows of `frame`.
+ *
+ * Runs in: the collector.
+ *
+ * The decoder keeps its place in shared memory (struct decode_place), so that
+ * the next collector can carry on after a kill at any instruction:
+ *
+ *     place->at[which]   the state before the words being decoded now
+ *     place->rows        the page being filled; rows below at.rows are certain
+ *
+ * Decoding only appends rows at positions that at[which] implies and sets ends
+ * by frame id. Doing it twice gives the same rows, so a commit is one store:
+ * `which`. Rows of other tables go to a log first, whose end is committed too. The stack of open frames is private, a copy of what the rows' parent
+ * ids say. */
+#ifndef DYNTRACE_DECODE_H
+#define DYNTRACE_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collector/frame_pages.h"
+
+enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
+#define DECODE_NO_PAGE UINT32_MAX
+#define DECODE_ANY_ORDINAL UINT32_MAX /* of a frame whose ENTER an earlier collector took */
+
+struct decode_at {
+    uint64_t tail;       /* words of the ring taken */
+    uint64_t clock;      /* the last event's */
+    uint64_t current;    /* innermost open frame, 0 = none */
+    uint32_t entered;    /* ENTERs of this thread: the next frame's ordinal */
+    uint32_t thread_id;  /* 0 = before the first CONTROL_THREAD */
+    uint32_t page, rows; /* the page being filled, or DECODE_NO_PAGE */
+    uint32_t used;       /* bytes of that page its rows need */
+    uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
+    uint64_t unmatched, overtaken, backwards; /* reported at the end */
+    uint64_t logged;     /* where the log of rows ended (collector/row_log.h): those after it come from words not yet taken */
+};
+
+struct decode_check {
+    uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
+    uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
+    uint8_t result;                     /* enum ring_result */
+};
+
+struct decode_place {
+    char file[64];       /* the ring's process file; "" = unused */
+    uint32_t ring;       /* which of its rings */
+    uint32_t which;      /* at[which] is in force */
+    struct decode_at at[2];
+    struct frame_row rows[FRAME_PAGE_ROWS];
+    struct decode_check checks[DECODE_CHECKS_MAX]; /* those below at.check_count are certain */
+};
+
+/* Totals of one code object, over all threads. */
+struct decode_total {
+    uint64_t calls, total_ns, self_ns, raised;
+    bool changed;
+};
+
+/* Row ids of a process's code objects by the ids it uses itself; 0 = not yet. */
+struct decode_codes {
+    uint32_t *id;
+    uint32_t count;
+};
+
+struct decode_decision {
+    uint64_t frame_id;
+    uint32_t thread_id, code_id;
+    uint64_t start_ns, duration_ns;
+    uint8_t outcome;
+    bool observed;                      /* which entries were tried is not known */
+    uint32_t cache_entry_id;            /* row id, 0 = none */
+    uint32_t compile, signature;        /* the process's ids + 1, 0 = none */
+    const struct decode_check *checks;  /* borrowed for the call */
+    uint32_t count;
+};
+
+/* What the decoder asks of whoever owns the ring. */
+struct decode_host {
+    void *context;
+    const struct decode_codes *codes; /* borrowed; grows as facts arrive */
+    /* Row ids of a process's code object and thread. Never 0: one that is not
+     * known gets a row that says so. */
+    uint32_t (*code)(void *context, uint32_t local);
+    uint32_t (*thread)(void *context, uint32_t local);
+    /* A lookup of the shim's, in frame DECISION->frame_id. */
+    void (*decision)(void *context, const struct decode_decision *decision);
+    /* The row id of a cache entry; 0: not known. */
+    uint32_t (*entry)(void *context, uint32_t local);
+    /* A frame whose row could not take its entry any more. */
+    void (*late_entry)(void *context, uint64_t frame_id, uint32_t cache_entry_id);
+    /* Something was not recorded as it was. THREAD_ID may be 0. */
+    void (*loss)(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
+};
+
+/* Shared by all decoders of a session. */
+struct decode_session {
+    struct frame_pages *pages;       /* borrowed */
+    struct decode_total *totals;     /* by code_id; owned, grown here */
+    uint32_t total_count;
+    uint64_t start_clock, ns_per_tick_32;
+    uint64_t min_duration_ns;
+    uint64_t last_ns;                /* the latest event seen */
+    uint64_t open_frames;            /* that never ended, of the decoders closed so far */
+    const uint64_t *logged;          /* borrowed: where the log of rows ends now; NULL: there is none */
+};
+
+struct decode_frame {
+    uint64_t frame_id, start_ns, child_ns;
+    uint32_t code_id, ordinal;
+    uint8_t outcome;
+    bool looked_up;
+};
+
+struct decoder {
+    struct decode_session *session;  /* borrowed */
+    struct decode_host host;
+    struct decode_place *place;      /* borrowed, shared */
+    struct decode_at now;            /* the working copy */
+    struct decode_frame *stack;      /* owned */
+    uint32_t depth, room;
+    uint32_t *active;                /* by code_id: open activations on this thread; owned */
+    uint32_t active_count;
+    uint32_t last_page;              /* the page stored last, for --min-duration */
+    uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
+    bool commit_due;
+    bool broken;                     /* the words make no sense: nothing more is taken */
+};
+
+/* PLACE is either zeroed (apart from file and ring) or a killed collector's. */
+void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+                 struct decode_place *place);
+
+/* Decode records from WORDS (COUNT of them) and commit; returns how many words
+ * were taken: all of them, unless the last record is cut off. */
+size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
+
+/* The thread writes no more: frames that are open stay open for ever. Frees what
+ * the decoder owns. */
+void decode_close(struct decoder *d);
+
+/* What an earlier session counted. */
+void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total);
+
+uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
+
+#endif

@@ -1,0 +1,689 @@
+/* collector/frame_pages.c -- writes the b-tree of `frame`. See collector/frame_pages.h.
+ *
+ * Runs in: the collector.
+ *
+ * A leaf page:
+ *
+ *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
+ *
+ * A cell: payload length, rowid, then the record: its header's length, a serial
+ * type per column, and the columns' bytes, big endian:
+ *
+ *     column   frame_id thread parent code kind outcome start end cache_entry exit
+ *     type     NULL     int    int    int  int  int     int   int int or NULL int
+ *
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the
+ * constants 0 and 1, which take no bytes, 0 is NULL. A row stored before it
+ * ended reserves outcome, end and exit at full width: patched in place later. */
+#include "collector/frame_pages.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    COLUMNS = FRAME_COLUMNS,
+    COLUMN_THREAD = 1, COLUMN_PARENT = 2, COLUMN_CODE = 3, COLUMN_KIND = 4, COLUMN_OUTCOME = 5,
+    COLUMN_START = 6, COLUMN_END = 7, COLUMN_ENTRY = 8, COLUMN_EXIT = 9,
+    INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
+    WRITE_PAGES = 256,       /* 1 MB at a time */
+    DISK_FULL_PAGES = 256,   /* given back when the disk is full, for the rest of the database */
+};
+
+/* ---- numbers ---- */
+
+static const uint8_t type_bytes[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
+
+const uint8_t frame_type_of_bits[65] = {
+    8, 9, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 5, [48 ... 64] = 6,
+};
+const uint8_t frame_bytes_of_bits[65] = {
+    0, 0, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 6, [48 ... 64] = 8,
+};
+
+/* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
+static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
+{
+    uint64_t stored = __builtin_bswap64(value << (64 - 8 * bytes) % 64);
+
+    memcpy(p, &stored, sizeof stored);
+    return p + bytes;
+}
+
+/* The same, and not a byte more: for pages that are full already. */
+static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
+{
+    while (bytes--)
+        *p++ = (uint8_t)(value >> 8 * bytes);
+}
+
+static uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
+{
+    uint64_t value = 0;
+
+    while (bytes--)
+        value = value << 8 | *p++;
+    return value;
+}
+
+static inline unsigned varint_bytes(uint64_t value)
+{
+    /* Seven bits a byte. Ids stay below 2^56, so never the 9-byte form. */
+    return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
+{
+    unsigned bytes = varint_bytes(value);
+
+    for (unsigned i = bytes; i--; )
+        *p++ = (uint8_t)((value >> (7 * i) & 0x7f) | (i ? 0x80 : 0));
+    return p;
+}
+
+static void put16(uint8_t *p, unsigned value)
+{
+    p[0] = (uint8_t)(value >> 8);
+    p[1] = (uint8_t)value;
+}
+
+static unsigned get16(const uint8_t *p)
+{
+    return (unsigned)p[0] << 8 | p[1];
+}
+
+/* ---- cells ---- */
+
+enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
+
+/* Bytes of ROW's cell as cell_make makes it. */
+static inline unsigned row_bytes(const struct frame_row *row, bool final)
+{
+    unsigned bytes = row->bytes + row->entry_bytes;
+
+    return !final || row->ended ? bytes : bytes - FRAME_OPEN_BYTES + (row->outcome > 1);
+}
+
+static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
+{
+    unsigned bits = frame_bits(value);
+
+    *type = frame_type_of_bits[bits];
+    return put_big_endian(p, value, frame_bytes_of_bits[bits]);
+}
+
+/* A page's ids as varints: 128 ids a page, so only the last 7 bits differ. */
+struct id_prefix {
+    uint8_t byte[8];
+    unsigned bytes;
+};
+
+static struct id_prefix id_prefix(uint64_t id)
+{
+    struct id_prefix prefix = {{0}, varint_bytes(id) - 1};
+
+    put_varint(prefix.byte, id);
+    return prefix;
+}
+
+/* Make ROW's cell at P; returns its end. No loop over the columns: this is where
+ * the collector's time goes. */
+static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
+                                 const struct frame_row *row, bool final)
+{
+    uint8_t *cell = p, *type, *body;
+
+    memcpy(p + 1, prefix->byte, sizeof prefix->byte); /* the length comes last */
+    p += 1 + prefix->bytes;
+    *p++ = (slot + 1) & 0x7f;
+    *p++ = 1 + COLUMNS;
+    type = p;
+    body = p + COLUMNS;
+    memset(type, 0, COLUMNS);
+    body = put_number(body, row->thread_id, &type[COLUMN_THREAD]);
+    body = put_number(body, row->parent_id, &type[COLUMN_PARENT]);
+    if (!row->parent_id)
+        type[COLUMN_PARENT] = 0;
+    body = put_number(body, row->code_id, &type[COLUMN_CODE]);
+    body = put_number(body, row->kind, &type[COLUMN_KIND]);
+    if (row->ended || final)
+        body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
+    else /* room for what comes later */
+        type[COLUMN_OUTCOME] = 1, *body++ = row->outcome;
+    body = put_number(body, row->start_ns, &type[COLUMN_START]);
+    if (row->ended) {
+        body = put_number(body, row->end_ns, &type[COLUMN_END]);
+    } else if (!final) {
+        type[COLUMN_END] = 6;
+        body = put_big_endian(body, 0, 8);
+    }
+    if (row->cache_entry_id)
+        body = put_number(body, row->cache_entry_id, &type[COLUMN_ENTRY]);
+    if (row->ended)
+        body = put_number(body, row->exit, &type[COLUMN_EXIT]);
+    else if (!final)
+        type[COLUMN_EXIT] = 1, *body++ = 0;
+    cell[0] = (uint8_t)(body - type + 1);
+    return body;
+}
+
+/* Where things lie in a stored cell. */
+struct cell {
+    uint8_t *start, *type, *column[COLUMNS + 1]; /* column[COLUMNS] is the cell's end */
+};
+
+/* The cell of slot SLOT, checked against the page's bounds and our own form. */
+static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
+{
+    uint8_t *p, *end = page + FRAME_PAGE_BYTES;
+
+    if (page[0] != 13 || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS)
+        return false;
+    p = cell->start = page + get16(page + 8 + 2 * slot);
+    if (p < page + 8 || end - p < 2 + 1 + COLUMNS)
+        return false;
+    for (p++; p < end && *p & 0x80; p++)
+        ;
+    if (end - ++p < 1 + COLUMNS || *p++ != 1 + COLUMNS)
+        return false;
+    cell->type = p;
+    p += COLUMNS;
+    for (int i = 0; i < COLUMNS; i++) {
+        cell->column[i] = p;
+        if (cell->type[i] > 9 || end - p < type_bytes[cell->type[i]])
+            return false;
+        p += type_bytes[cell->type[i]];
+    }
+    cell->column[COLUMNS] = p;
+    return true;
+}
+
+static uint64_t cell_integer(const struct cell *cell, int column)
+{
+    unsigned type = cell->type[column];
+
+    return type >= 8 ? type - 8 : get_big_endian(cell->column[column], type_bytes[type]);
+}
+
+static bool cell_end(struct cell *cell, uint64_t end_ns, unsigned outcome, unsigned exit)
+{
+    if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || cell->type[COLUMN_OUTCOME] != 1)
+        return false;
+    patch_big_endian(cell->column[COLUMN_OUTCOME], outcome, 1);
+    patch_big_endian(cell->column[COLUMN_END], end_ns, 8);
+    patch_big_endian(cell->column[COLUMN_EXIT], exit, 1);
+    return true;
+}
+
+/* Take the bytes [FROM, TO) out of the cells' area: what lies before moves up. */
+static void cut_out(uint8_t *page, uint8_t *from, uint8_t *to)
+{
+    unsigned content = get16(page + 5), cells = get16(page + 3), removed = (unsigned)(to - from);
+
+    memmove(page + content + removed, page + content, (size_t)(from - (page + content)));
+    memset(page + content, 0, removed);
+    for (unsigned i = 0; i < cells; i++) {
+        unsigned at = get16(page + 8 + 2 * i);
+        if (at < (unsigned)(from - page))
+            put16(page + 8 + 2 * i, at + removed);
+    }
+    put16(page + 5, content + removed);
+}
+
+/* Make COLUMN of SLOT's cell NULL, which needs no bytes. */
+static bool cell_clear(uint8_t *page, unsigned slot, int column)
+{
+    struct cell cell;
+    uint8_t *from, *to;
+
+    if (!cell_find(page, slot, &cell) || page + get16(page + 5) > cell.start)
+        return false;
+    from = cell.column[column];
+    to = cell.column[column + 1];
+    cell.type[column] = 0;
+    cell.start[0] = (uint8_t)(cell.start[0] - (to - from));
+    cut_out(page, from, to);
+    return true;
+}
+
+/* Take the reserved end and exit out of the cell. */
+static bool cell_leave_open(uint8_t *page, unsigned slot)
+{
+    struct cell cell;
+
+    if (!cell_find(page, slot, &cell) || cell.type[COLUMN_END] != 6 || cell.type[COLUMN_EXIT] != 1)
+        return false;
+    return cell_clear(page, slot, COLUMN_EXIT) && cell_clear(page, slot, COLUMN_END);
+}
+
+/* ---- where a page is ---- */
+
+static uint64_t file_page(const struct frame_pages *w, uint64_t page)
+{
+    uint64_t number = w->window->first + page;
+
+    return number >= FRAME_LOCK_PAGE ? number + 1 : number;
+}
+
+static int write_whole(struct frame_pages *w, const void *data, size_t bytes, uint64_t at)
+{
+    const char *p = data;
+
+    while (bytes) {
+        ssize_t wrote = pwrite(w->fd, p, bytes, (off_t)at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0) {
+            if (!w->error)
+                w->error = wrote < 0 ? errno : EIO;
+            return -1;
+        }
+        p += wrote;
+        bytes -= (size_t)wrote;
+        at += (size_t)wrote;
+    }
+    return 0;
+}
+
+static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
+{
+    ssize_t got;
+
+    do
+        got = pread(w->fd, data, FRAME_PAGE_BYTES, (off_t)(file_page(w, page) - 1) * FRAME_PAGE_BYTES);
+    while (got < 0 && errno == EINTR);
+    return got == FRAME_PAGE_BYTES ? 0 : -1;
+}
+
+static uint8_t *in_window(struct frame_pages *w, uint32_t page)
+{
+    uint32_t slot = page % FRAME_WINDOW_PAGES;
+
+    return page >= w->window->written && w->window->holds[slot] == page + 1 ? w->window->page[slot] : NULL;
+}
+
+/* The disk is full: store no more frames, and cut off the last pages, which may
+ * be half written, so that the rest of the database finds room. */
+static void disk_full(struct frame_pages *w)
+{
+    uint32_t keep = w->window->written < w->limit ? w->window->written : w->limit;
+    uint32_t given_back = DISK_FULL_PAGES + keep / 100;
+
+    w->limit = keep > given_back ? keep - given_back : 0;
+    if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
+        /* Then there is no more room than before; the pages do not count all the same. */
+    }
+    for (uint32_t page = w->limit; page < w->cells_room && page < w->window->next_page; page++) {
+        w->lost += w->cells[page];
+        w->cells[page] = 0;
+    }
+}
+
+/* Write the window's pages [written, end) that are there. The others are still
+ * being filled by slow threads and go to the file by themselves. */
+static void write_window(struct frame_pages *w, uint32_t end)
+{
+    struct frame_window *window = w->window;
+
+    while (window->written < end) {
+        uint32_t from = window->written, slot = from % FRAME_WINDOW_PAGES, count = 0;
+        while (from + count < end && slot + count < FRAME_WINDOW_PAGES && count < WRITE_PAGES &&
+               window->holds[slot + count] == from + count + 1 &&
+               (count == 0 || file_page(w, from + count) == file_page(w, from) + count))
+            count++;
+        if (count && from < w->limit &&
+            write_whole(w, window->page[slot], (size_t)count * FRAME_PAGE_BYTES,
+                        (file_page(w, from) - 1) * FRAME_PAGE_BYTES))
+            disk_full(w);
+        window->written = from + (count ? count : 1);
+    }
+}
+
+/* ---- the interface ---- */
+
+int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume)
+{
+    uint8_t page[FRAME_PAGE_BYTES];
+
+    *w = (struct frame_pages){.fd = fd, .window = window, .limit = UINT32_MAX};
+    if (!resume)
+        return 0;
+    w->cells_room = window->next_page + 1;
+    w->cells = calloc(w->cells_room, 1);
+    if (!w->cells)
+        return -1;
+    for (uint32_t n = 0; n < window->next_page; n++) {
+        uint8_t *held = in_window(w, n);
+        struct cell cell;
+        if (!held && read_page(w, n, page))
+            continue;
+        if (!held)
+            held = page;
+        /* A page that was never stored is a hole of zeros, or cut short. */
+        if (held[0] == 13 && get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
+            w->cells[n] = (uint8_t)get16(held + 3);
+    }
+    return 0;
+}
+
+void frame_pages_close(struct frame_pages *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    free(w->cells);
+    *w = (struct frame_pages){.fd = -1};
+}
+
+uint32_t frame_pages_take(struct frame_pages *w)
+{
+    uint32_t page = w->window->next_page;
+
+    if (page >= w->cells_room) {
+        uint32_t room = w->cells_room ? w->cells_room * 2 : 4096;
+        uint8_t *more = realloc(w->cells, room);
+        if (more) {
+            memset(more + w->cells_room, 0, room - w->cells_room);
+            w->cells = more;
+            w->cells_room = room;
+        } else if (page < w->limit) { /* 1 byte a page: never in practice */
+            w->limit = page;
+            w->error = ENOMEM;
+        }
+    }
+    if (page >= w->window->written + FRAME_WINDOW_PAGES)
+        write_window(w, w->window->written + WRITE_PAGES);
+    w->window->next_page = page + 1;
+    return page;
+}
+
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
+{
+    uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], *p;
+    uint32_t slot = page % FRAME_WINDOW_PAGES;
+    struct id_prefix prefix = id_prefix(frame_id(page, 0));
+    unsigned bytes = 0;
+
+    if (page >= w->limit) {
+        w->lost += count;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        bytes += row_bytes(&rows[i], final);
+    memset(made, 0, FRAME_PAGE_BYTES - bytes);
+    made[0] = 13;
+    put16(made + 3, count);
+    put16(made + 5, FRAME_PAGE_BYTES - bytes);
+    p = made + FRAME_PAGE_BYTES - bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        put16(made + 8 + 2 * i, (unsigned)(p - made));
+        if (i == FRAME_PAGE_ROWS - 1)
+            prefix = id_prefix(frame_id(page, i));
+        p = cell_make(p, &prefix, i, &rows[i], final);
+    }
+    w->cells[page] = (uint8_t)count;
+    if (page >= w->window->written) {
+        w->window->holds[slot] = 0; /* not whole from here ... */
+        atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
+        memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
+        atomic_signal_fence(memory_order_release);
+        w->window->holds[slot] = page + 1; /* ... to here */
+    } else if (write_whole(w, made, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES)) {
+        w->cells[page] = 0; /* a hole, or half a page */
+        w->lost += count;
+        disk_full(w);
+    }
+}
+
+/* Bring a stored page into view, change it by CHANGE, put it back. A change that
+ * is more than patching bytes is not made in the window: a kill in the middle
+ * would leave half of it. The page moves to the file, by one write. */
+static bool change_page(struct frame_pages *w, uint64_t id, bool (*change)(uint8_t *, unsigned, const uint64_t *),
+                        const uint64_t *arguments, bool patches)
+{
+    uint8_t copy[FRAME_PAGE_BYTES], *data;
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
+    unsigned slot = (unsigned)((id - 1) % FRAME_PAGE_ROWS);
+
+    if (!id || (id - 1) / FRAME_PAGE_ROWS >= w->window->next_page || page >= w->limit || !w->cells[page])
+        return false;
+    data = in_window(w, page);
+    if (data && patches)
+        return change(data, slot, arguments);
+    if (data)
+        memcpy(copy, data, sizeof copy);
+    else if (read_page(w, page, copy))
+        return false;
+    if (!change(copy, slot, arguments))
+        return false;
+    if (write_whole(w, copy, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES))
+        return data && change(data, slot, arguments); /* no room: in the window after all */
+    if (data) {
+        atomic_signal_fence(memory_order_release);
+        w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
+    }
+    return true;
+}
+
+static bool change_end(uint8_t *page, unsigned slot, const uint64_t *arguments)
+{
+    struct cell cell;
+
+    return cell_find(page, slot, &cell) &&
+           cell_end(&cell, arguments[0], (unsigned)arguments[1], (unsigned)arguments[2]);
+}
+
+void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
+{
+    change_page(w, id, change_end, (uint64_t[]){end_ns, outcome, exit}, true);
+}
+
+static bool change_leave_open(uint8_t *page, unsigned slot, const uint64_t *arguments)
+{
+    (void)arguments;
+    return cell_leave_open(page, slot);
+}
+
+void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
+{
+    change_page(w, id, change_leave_open, NULL, false);
+}
+
+void frame_pages_leave_all_open(struct frame_pages *w)
+{
+    for (uint32_t page = 0; page < w->window->next_page && page < w->cells_room; page++) {
+        uint8_t copy[FRAME_PAGE_BYTES], *held = in_window(w, page);
+        struct cell cell;
+        if (!w->cells[page] || (!held && read_page(w, page, copy)))
+            continue;
+        if (held) /* it moves as its rows change */
+            memcpy(copy, held, sizeof copy);
+        for (unsigned slot = 0; slot < w->cells[page]; slot++)
+            if (cell_find(copy, slot, &cell) && cell_integer(&cell, COLUMN_END) == 0)
+                frame_pages_leave_open(w, frame_id(page, slot));
+    }
+}
+
+static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
+{
+    struct cell cell;
+
+    (void)arguments;
+    if (slot + 1 != get16(page + 3) || !cell_find(page, slot, &cell))
+        return false;
+    put16(page + 3, slot);
+    cut_out(page, cell.start, cell.column[COLUMNS]);
+    return true;
+}
+
+void frame_pages_drop(struct frame_pages *w, uint64_t id)
+{
+    if (change_page(w, id, change_drop, NULL, false))
+        w->cells[(id - 1) / FRAME_PAGE_ROWS]--;
+}
+
+bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
+{
+    uint8_t copy[FRAME_PAGE_BYTES], *data;
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
+    struct cell cell;
+
+    if (!id || (id - 1) / FRAME_PAGE_ROWS >= w->window->next_page || page >= w->limit)
+        return false;
+    data = in_window(w, page);
+    if (!data) {
+        if (read_page(w, page, copy))
+            return false;
+        data = copy;
+    }
+    if (!cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
+        return false;
+    *row = (struct frame_row){
+        .parent_id = cell.type[COLUMN_PARENT] ? cell_integer(&cell, COLUMN_PARENT) : 0,
+        .start_ns = cell_integer(&cell, COLUMN_START),
+        .end_ns = cell_integer(&cell, COLUMN_END),
+        .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
+        .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+        .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
+        .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME),
+    };
+    return true;
+}
+
+/* ---- the end ---- */
+
+/* A list of child pages for the level that is made next. */
+struct level {
+    uint64_t *child, *key; /* file page; the largest id in it */
+    size_t count;
+};
+
+static void interior_make(uint8_t *page, const struct level *level, size_t from, size_t count)
+{
+    unsigned content = FRAME_PAGE_BYTES;
+
+    memset(page, 0, FRAME_PAGE_BYTES);
+    page[0] = 5;
+    for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
+        uint8_t cell[16], *p = put_big_endian(cell, level->child[from + i], 4);
+        p = put_varint(p, level->key[from + i]);
+        content -= (unsigned)(p - cell);
+        memcpy(page + content, cell, (size_t)(p - cell));
+        put16(page + 12 + 2 * i, content);
+    }
+    put16(page + 3, (unsigned)count - 1);
+    put16(page + 5, content);
+    patch_big_endian(page + 8, level->child[from + count - 1], 4);
+}
+
+/* Leaf pages that hold nothing go to SQLite's list of free pages. */
+static int free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, uint32_t count)
+{
+    uint32_t next = 0;
+
+    for (uint32_t at = 0; at < count; ) {
+        uint8_t trunk[FRAME_PAGE_BYTES] = {0};
+        uint32_t leaves = count - at - 1 < 1000 ? count - at - 1 : 1000;
+        patch_big_endian(trunk, next, 4);
+        patch_big_endian(trunk + 4, leaves, 4);
+        for (uint32_t i = 0; i < leaves; i++)
+            patch_big_endian(trunk + 8 + 4 * i, empty[at + 1 + i], 4);
+        if (write_whole(w, trunk, sizeof trunk, (uint64_t)(empty[at] - 1) * FRAME_PAGE_BYTES))
+            return -1;
+        next = empty[at];
+        at += leaves + 1;
+    }
+    patch_big_endian(header + 32, next, 4);
+    patch_big_endian(header + 36, count, 4);
+    return 0;
+}
+
+/* Make the tree over the pages that are stored. The number of rows, or -1. */
+static int64_t tree_make(struct frame_pages *w)
+{
+    struct frame_window *window = w->window;
+    struct level level = {0};
+    uint32_t *empty = NULL, empty_count = 0, stored;
+    uint64_t next;
+    int64_t rows = 0;
+    uint8_t page[FRAME_PAGE_BYTES], header[100];
+
+    stored = window->next_page < w->limit ? window->next_page : w->limit;
+    level.child = malloc((stored + 1) * sizeof *level.child);
+    level.key = malloc((stored + 1) * sizeof *level.key);
+    empty = malloc((stored + 1) * sizeof *empty);
+    if (!level.child || !level.key || !empty) {
+        w->error = ENOMEM;
+        goto err;
+    }
+    for (uint32_t n = 0; n < stored; n++) {
+        if (!w->cells[n]) {
+            empty[empty_count++] = (uint32_t)file_page(w, n);
+            continue;
+        }
+        level.child[level.count] = file_page(w, n);
+        level.key[level.count++] = (uint64_t)(n + 1) * FRAME_PAGE_ROWS;
+        rows += w->cells[n];
+    }
+    next = file_page(w, stored);
+    if (pread(w->fd, header, sizeof header, 0) != sizeof header) {
+        w->error = errno ? errno : EIO;
+        goto err;
+    }
+    if (level.count == 1) { /* a root may be a leaf, but not an interior page with one child */
+        if (pread(w->fd, page, sizeof page, (off_t)(level.child[0] - 1) * FRAME_PAGE_BYTES) != sizeof page ||
+            write_whole(w, page, sizeof page, (uint64_t)(window->root - 1) * FRAME_PAGE_BYTES))
+            goto err;
+        empty[empty_count++] = (uint32_t)level.child[0];
+    }
+    while (level.count > 1) {
+        size_t pages = (level.count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN, made = 0;
+        for (size_t i = 0; i < pages; i++) {
+            /* Children spread evenly: no page is left with only one. */
+            size_t from = level.count * i / pages, to = level.count * (i + 1) / pages;
+            uint64_t number = pages == 1 ? window->root : next;
+            /* The window is written and free: pages gather there. */
+            interior_make(window->page[made++], &level, from, to - from);
+            level.child[i] = number;
+            level.key[i] = level.key[to - 1];
+            next += pages > 1;
+            if (made == FRAME_WINDOW_PAGES || i + 1 == pages || next == FRAME_LOCK_PAGE) {
+                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
+                    goto err;
+                made = 0;
+                next += next == FRAME_LOCK_PAGE;
+            }
+        }
+        level.count = pages;
+    }
+    if (free_pages(w, header, empty, empty_count))
+        goto err;
+    patch_big_endian(header + 28, next - 1, 4);
+    patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
+    patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
+    if (ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) || write_whole(w, header, sizeof header, 0))
+        goto err;
+    goto done;
+err:
+    if (!w->error)
+        w->error = errno ? errno : EIO;
+    rows = -1;
+done:
+    free(level.child);
+    free(level.key);
+    free(empty);
+    return rows;
+}
+
+int64_t frame_pages_finish(struct frame_pages *w)
+{
+    int64_t rows;
+
+    write_window(w, w->window->next_page);
+    /* The disk may have room for the leaves and not for the tree over them. */
+    while ((rows = tree_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
+        disk_full(w);
+    return rows;
+}

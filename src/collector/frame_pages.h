@@ -1,0 +1,146 @@
+/* collector/frame_pages.h -- the `frame` table's pages, written by us.
+ *
+ * Runs in: the collector.
+ *
+ * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf
+ * pages of `frame` are made here, as SQLite's file format describes them
+ * (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
+ * database file that SQLite has made with the whole schema:
+ *
+ *     page 1 .. first-1        SQLite's: the schema, every table empty
+ *     first + 0, first + 1 ..  leaf pages, one thread's frames each
+ *     after them               interior pages, made at the end
+ *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
+ *
+ * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can
+ * be written long after its page went to disk, and nothing needs an index.
+ *
+ *     w = frame_pages_open()
+ *     for each thread, as often as it needs room:
+ *         page = frame_pages_take(w)
+ *         collect rows until frame_cell_bytes says the page is full
+ *         frame_pages_put(w, page, rows, n, false)
+ *     when an older frame ends:   frame_pages_end(w, id, ...)
+ *     at the end:
+ *         frame_pages_put(.., true) for every page begun
+ *         frame_pages_leave_open(w, id) for every frame that never ended
+ *         frame_pages_finish(w)
+ *
+ * Full pages wait in a window of shared memory before they are written in large
+ * pieces; the window outlives a collector that is killed. */
+#ifndef DYNTRACE_FRAME_PAGES_H
+#define DYNTRACE_FRAME_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FRAME_PAGE_BYTES = 4096,
+    FRAME_PAGE_ROWS = 128,      /* ids per page; a page rarely holds that many */
+    FRAME_PAGE_ROOM = FRAME_PAGE_BYTES - 8,
+    FRAME_COLUMNS = 10,
+    FRAME_OPEN_BYTES = 10,      /* reserved in a cell for outcome, end and exit */
+    FRAME_WINDOW_PAGES = 1024,  /* 4 MB */
+    FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
+};
+
+struct frame_row {
+    uint64_t parent_id;  /* 0: none */
+    uint64_t start_ns, end_ns;
+    uint32_t code_id, thread_id;
+    uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
+    bool ended;
+    uint8_t open_bytes, bytes; /* of its cell: while open, and as it is now, without */
+    uint8_t entry_bytes;       /* those of cache_entry_id */
+    uint32_t cache_entry_id;   /* 0: none */
+};
+
+/* Shared: survives the collector. Pages below `written` are in the file. */
+struct frame_window {
+    uint32_t next_page; /* the first page nobody has */
+    uint32_t written;
+    uint32_t first;     /* file page of leaf page 0 */
+    uint32_t root;      /* file page of the table's root */
+    uint32_t holds[FRAME_WINDOW_PAGES]; /* page + 1 in that slot of the window, or 0 */
+    _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
+};
+
+struct frame_pages {
+    int fd;                      /* the database file; owned */
+    int error;                   /* errno of the write that failed, 0 = none */
+    struct frame_window *window; /* borrowed, shared */
+    uint8_t *cells;              /* rows in each page, 0 = none or not yet */
+    uint32_t cells_room;
+    uint32_t limit;              /* pages from here on are not stored (disk full) */
+    uint64_t lost;               /* rows dropped since */
+};
+
+/* FD becomes the writer's. With RESUME the window and file hold a killed
+ * collector's pages. 0, or -1 with errno. */
+int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
+void frame_pages_close(struct frame_pages *w);
+
+uint32_t frame_pages_take(struct frame_pages *w);
+
+static inline uint64_t frame_id(uint32_t page, uint32_t slot)
+{
+    return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
+}
+
+/* SQLite's serial type for a number by its significant bits, and the bytes that
+ * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
+extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
+
+static inline unsigned frame_bits(uint64_t value)
+{
+    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static inline unsigned frame_bytes_of(uint64_t value)
+{
+    return frame_bytes_of_bits[frame_bits(value)];
+}
+
+/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of
+ * them are for what its end brings. */
+static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id, uint32_t code_id,
+                                       unsigned kind, uint64_t start_ns)
+{
+    return 1 + (frame_bits(id) + 6) / 7 + 1 + FRAME_COLUMNS + frame_bytes_of(thread_id) + frame_bytes_of(parent_id) +
+           frame_bytes_of(code_id) + (kind > 1) + frame_bytes_of(start_ns) + FRAME_OPEN_BYTES;
+}
+
+/* End a row; returns how many bytes its cell is shorter than while open. Doing it
+ * twice is as good as once (collector/decode.h). */
+static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, unsigned exit)
+{
+    unsigned spared = FRAME_OPEN_BYTES - frame_bytes_of(end_ns) - (row->outcome > 1) - (exit > 1);
+
+    row->end_ns = end_ns;
+    row->exit = (uint8_t)exit;
+    row->ended = true;
+    row->bytes = (uint8_t)(row->open_bytes - spared);
+    return spared;
+}
+
+/* Store a page. Rows that have not ended get room to do so later; with FINAL
+ * they are stored as open (end_ns NULL). */
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final);
+
+/* What a stored row says; false: no such row. */
+bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
+/* Write the end of a row that was stored without one. */
+void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);
+/* Take the row away if it is its page's last. */
+void frame_pages_drop(struct frame_pages *w, uint64_t id);
+/* The row will never end: end_ns becomes NULL. */
+void frame_pages_leave_open(struct frame_pages *w, uint64_t id);
+
+/* The same for every row that was stored without an end: nobody knows of it any more. */
+void frame_pages_leave_all_open(struct frame_pages *w);
+
+/* Write what is left and the interior pages. Returns the number of rows, or -1
+ * with w->error. The file is a valid database afterwards. */
+int64_t frame_pages_finish(struct frame_pages *w);
+
+#endif

@@ -1,0 +1,255 @@
+/* collector/launch.c -- start a collector, replace it when it dies, and wait for what it made. See collector/launch.h.
+ *
+ * Runs in: the command line. */
+#include "collector/launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "lib/say.h"
+
+#define PAUSE_NS UINT64_C(5000000)
+#define PAUSE_MAX_NS UINT64_C(1000000000)
+
+enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
+
+/* The program's standard input and output and what else was handed to it are its
+ * own: whoever is at the other end must see them closed when it closes them. We
+ * only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
+void launch_let_go(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+    DIR *directory = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    dup2(null, 0);
+    dup2(null, 1);
+    while (directory && (entry = readdir(directory)))
+        if ((fd = atoi(entry->d_name)) > 2 && fd != dirfd(directory) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            close(fd);
+    if (directory)
+        closedir(directory);
+    if (null >= 0)
+        close(null);
+}
+
+static const struct launch closed = {.orders = -1, .result = -1};
+
+/* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes no orders. */
+static int start(struct launch *l, struct collector_start what, bool alone)
+{
+    struct session *session = l->session;
+    int down[2] = {-1, -1}, up[2] = {-1, -1};
+    pid_t pid = -1;
+
+    if ((alone || pipe2(down, O_CLOEXEC) == 0) && pipe2(up, O_CLOEXEC) == 0) {
+        fflush(NULL);
+        pid = fork();
+    }
+    if (pid == 0) {
+        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
+        sigset_t none;
+        setsid();
+        if (alone && fork() != 0)
+            _exit(0);
+        sigemptyset(&none);
+        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+            signal(ignored[i], SIG_IGN);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        setpriority(PRIO_PROCESS, 0, -10); /* the program waits for us; refused unless root */
+        launch_let_go();
+        if (alone)
+            dup2(1, 2);
+        if (chdir("/")) {
+            /* Only so that no filesystem is kept busy. */
+        }
+        if (!alone)
+            close(down[1]);
+        close(up[0]);
+        what.orders = down[0];
+        what.result = up[1];
+        _exit(collector_run(session, &what));
+    }
+    if (down[0] >= 0)
+        close(down[0]);
+    close(up[1]);
+    close(session->lock); /* the collector holds it now */
+    session->lock = -1;
+    l->orders = down[1];
+    l->result = up[0];
+    l->pid = pid < 0 ? 0 : pid;
+    l->born_ns = clock_monotonic_ns();
+    if (alone && pid > 0) {
+        waitpid(pid, NULL, 0);
+        l->pid = 0;
+    }
+    return pid < 0 ? -1 : 0;
+}
+
+/* The first that it says: 'R' it works, 'E' it cannot (SAID tells why), 0 it died. */
+static char first_word(struct launch *l, struct collector_result *said)
+{
+    char word = 0;
+
+    while (read(l->result, &word, 1) < 0 && errno == EINTR)
+        ;
+    if (word == 'E' && read(l->result, said, sizeof *said) != sizeof *said)
+        word = 0;
+    return word;
+}
+
+int launch_collector(struct launch *l, struct session *session, const char *argv, uint32_t first, uint32_t root)
+{
+    struct collector_result said = {0};
+    char word;
+
+    *l = closed;
+    l->session = session;
+    if (start(l, (struct collector_start){.argv = argv, .first = first, .root = root}, false)) {
+        say_error("cannot start the collector: %s", strerror(errno));
+        return -1;
+    }
+    word = first_word(l, &said);
+    if (word == 'R')
+        return 0;
+    say_error("%s", word == 'E' ? said.error : "the collector died at once; nothing was run");
+    return -1;
+}
+
+int launch_orphan(struct launch *l, struct session *session)
+{
+    *l = closed;
+    l->session = session;
+    l->orphan = true;
+    return start(l, (struct collector_start){.argv = NULL}, true);
+}
+
+static void tell(struct launch *l, const struct collector_order *order)
+{
+    if (l->orders >= 0 && write(l->orders, order, sizeof *order) != sizeof *order) {
+        /* It is dead: the next is told again. */
+    }
+}
+
+void launch_order(struct launch *l, const struct collector_order *order)
+{
+    if (order->what == ORDER_BEGAN)
+        l->began = *order;
+    else
+        l->ended = *order;
+    tell(l, order);
+}
+
+static void pipes_close(struct launch *l)
+{
+    if (l->orders >= 0)
+        close(l->orders);
+    if (l->result >= 0)
+        close(l->result);
+    l->orders = l->result = -1;
+}
+
+/* Put another in the place of the dead one. */
+static void replace(struct launch *l)
+{
+    struct collector_result said;
+
+    pipes_close(l);
+    if (session_take(l->session) || start(l, (struct collector_start){.argv = NULL}, false))
+        return;
+    if (first_word(l, &said) != 'R')
+        return;
+    l->replaced++;
+    if (l->began.pid)
+        tell(l, &l->began);
+    if (l->ended.pid)
+        tell(l, &l->ended);
+}
+
+int launch_look(struct launch *l)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    int status = 0;
+
+    if (l->pid && waitpid(l->pid, &status, WNOHANG) != 0) {
+        /* One that lived is replaced at once; one that dies again and again, ever more slowly. */
+        l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
+        l->pid = 0;
+        l->done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    if (l->pid || l->done)
+        return -1;
+    if (l->pause_ns > PAUSE_MAX_NS)
+        l->pause_ns = PAUSE_MAX_NS;
+    if (now - l->born_ns < l->pause_ns)
+        return (int)((l->pause_ns - (now - l->born_ns)) / 1000000) + 1;
+    l->born_ns = now;
+    replace(l);
+    return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
+}
+
+/* Read what it made. 1: all of it, 0: nothing yet, -1: it is dead. */
+static int result_read(struct launch *l, size_t *used, struct collector_result *said)
+{
+    struct pollfd fd = {l->result, POLLIN, 0};
+    ssize_t got;
+
+    if (l->result < 0)
+        return -1;
+    if (poll(&fd, 1, 200) <= 0)
+        return 0;
+    got = read(l->result, (char *)said + *used, sizeof *said - *used);
+    if (got <= 0)
+        return -1;
+    *used += (size_t)got;
+    return *used == sizeof *said;
+}
+
+bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
+{
+    size_t used = 0;
+
+    for (unsigned deaths = 0; deaths < DEATHS_MAX; ) {
+        int read;
+        if (interrupted && *interrupted) {
+            *interrupted = 0;
+            tell(l, &(struct collector_order){.what = ORDER_STOP});
+        }
+        read = result_read(l, &used, said);
+        if (read > 0) {
+            l->pid = 0; /* what it gives back takes time, which is nobody's who waits for the command */
+            return true;
+        }
+        if (read == 0)
+            continue;
+        used = 0;
+        deaths++;
+        if (l->orphan)
+            return false;
+        if (l->pid)
+            waitpid(l->pid, NULL, 0);
+        l->pid = 0;
+        usleep((useconds_t)(deaths * PAUSE_NS / 1000));
+        replace(l);
+    }
+    return false;
+}
+
+void launch_close(struct launch *l)
+{
+    pipes_close(l);
+    if (l->pid)
+        waitpid(l->pid, NULL, 0);
+    l->pid = 0;
+}

@@ -1,0 +1,371 @@
+/* collector/session.c -- the directory through which a recording is made. See collector/session.h.
+ *
+ * Runs in: the command line and the collector. */
+#include "collector/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "lib/say.h"
+#include "session_check.h"
+
+enum {
+    RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
+    BUDGET_BYTES = 64 << 20,         /* rings of one process; see tracer/ring.c */
+    SHARED_ROOM = 48 << 20,          /* less free than this: not in /dev/shm */
+    SESSION_FILE_MAX = 1 << 20,
+};
+
+static const char shared_memory[] = "/dev/shm";
+
+int session_file(const struct session *s, enum session_place place, const char *name, int flags)
+{
+    return session_open_file(s->place[place], name, flags);
+}
+
+enum session_clock session_clock_choose(void)
+{
+#if defined __aarch64__
+    return SESSION_TSC; /* cntvct is constant by the architecture */
+#else
+    char name[16] = "";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        if (read(fd, name, sizeof name - 1) < 0)
+            name[0] = 0;
+        close(fd);
+    }
+    if (!strncmp(name, "tsc", 3))
+        return SESSION_TSC;
+    /* A virtual machine may prefer its own clock source over a good counter. */
+    if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6)) {
+        char *line = NULL;
+        size_t room = 0;
+        FILE *info = fopen("/proc/cpuinfo", "re");
+        bool invariant = false;
+        while (info && !invariant && getline(&line, &room, info) > 0)
+            invariant = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
+        free(line);
+        if (info)
+            fclose(info);
+        if (invariant)
+            return SESSION_TSC;
+    }
+    return SESSION_MONOTONIC;
+#endif
+}
+
+static const char *const values_words[] = {"all", "types", "off"};
+
+bool session_values_read(const char *word, enum session_values *values)
+{
+    for (size_t i = 0; i < sizeof values_words / sizeof *values_words; i++)
+        if (!strcmp(word, values_words[i])) {
+            *values = (enum session_values)i;
+            return true;
+        }
+    return false;
+}
+
+const char *session_values_word(enum session_values values)
+{
+    return values_words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values];
+}
+
+/* Can sessions be made in directory PATH? */
+static bool is_usable(const char *path)
+{
+    struct stat status;
+
+    return *path == '/' && strlen(path) <= 200 && access(path, W_OK | X_OK) == 0 && stat(path, &status) == 0 &&
+           session_check_parent(&status);
+}
+
+bool session_has_room(const char *path)
+{
+    struct statvfs status;
+
+    return is_usable(path) && statvfs(path, &status) == 0 && (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
+}
+
+static const char *temporary_directory(void)
+{
+    const char *named = getenv("TMPDIR");
+
+    return named && is_usable(named) ? named : "/tmp";
+}
+
+/* Make PATH's last six characters a name that is free, and open it. Its descriptor, or -1 with errno. */
+static int directory_make(char *path, size_t room, const char *base)
+{
+    int fd;
+
+    snprintf(path, room, "%s/dyntrace-%u-XXXXXX", base, (unsigned)geteuid());
+    if (!mkdtemp(path))
+        return -1;
+    fd = session_open_directory(path);
+    if (fd < 0) {
+        rmdir(path);
+        errno = EPERM;
+    }
+    return fd;
+}
+
+/* The two directories. They have one name, so that the second is known by the first's. */
+static int directories_make(struct session *s)
+{
+    const char *temporary = temporary_directory();
+
+    if (session_has_room(shared_memory))
+        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, shared_memory);
+    if (s->place[SESSION_MAIN] < 0) {
+        s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, temporary);
+        return s->place[SESSION_MAIN] < 0 ? -1 : 0;
+    }
+    snprintf(s->spill, sizeof s->spill, "%.200s/%.50s", temporary, session_check_base(s->directory));
+    if (mkdir(s->spill, 0700) == 0)
+        s->place[SESSION_SPILL] = session_open_directory(s->spill);
+    if (s->place[SESSION_SPILL] < 0)
+        s->spill[0] = 0;
+    return 0;
+}
+
+/* Write the session file and map it. */
+static int file_make(struct session *s, const struct session_options *o)
+{
+    size_t bytes = sizeof *s->file + strlen(s->spill) + 1 + strlen(s->trace) + 1, at;
+    struct timespec now;
+    int fd;
+
+    for (uint32_t i = 0; i < o->glob_count; i++)
+        bytes += strlen(o->globs[i]) + 1;
+    if (bytes > SESSION_FILE_MAX) {
+        errno = E2BIG;
+        return -1;
+    }
+    fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0)
+        return -1;
+    s->file = posix_fallocate(fd, 0, (off_t)bytes) ? MAP_FAILED
+                                                   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (s->file == MAP_FAILED) {
+        s->file = NULL;
+        return -1;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    memcpy(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic);
+    s->file->format = RING_FORMAT;
+    s->file->bytes = (uint32_t)bytes;
+    s->bytes = bytes;
+    s->file->clock = session_clock_choose();
+    s->file->frames = o->frames;
+    s->file->max_depth = o->max_depth;
+    s->file->torch = o->torch;
+    s->file->values = o->values;
+    s->file->no_argv = o->no_argv;
+    s->file->min_duration_ns = o->min_duration_ns;
+    s->file->max_stall_ns = o->max_stall_ns;
+    s->file->globs = o->glob_count;
+    s->file->ring_bytes = RING_BYTES;
+    s->file->budget_bytes = BUDGET_BYTES;
+    s->file->start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    s->file->start_clock = s->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+    at = 0;
+    at += (size_t)sprintf(s->file->text + at, "%s", s->spill) + 1;
+    at += (size_t)sprintf(s->file->text + at, "%s", s->trace) + 1;
+    for (uint32_t i = 0; i < o->glob_count; i++)
+        at += (size_t)sprintf(s->file->text + at, "%s", o->globs[i]) + 1;
+    return 0;
+}
+
+int session_create(struct session *s, const char *trace, const struct session_options *options)
+{
+    *s = SESSION_CLOSED;
+    snprintf(s->trace, sizeof s->trace, "%s", trace);
+    snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
+    if (directories_make(s)) {
+        say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with room that is yours, or has "
+                  "its sticky bit set", temporary_directory(), strerror(errno));
+        s->directory[0] = 0;
+        return -1;
+    }
+    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR | O_CREAT | O_EXCL);
+    /* Locked before there is a session file, or another `run` would take this
+     * for a session whose collector was killed. */
+    if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
+        say_error("%s: cannot set up the recording: %s", s->directory, strerror(errno));
+        session_remove(s);
+        session_close(s);
+        return -1;
+    }
+    return 0;
+}
+
+int session_take(struct session *s)
+{
+    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
+    if (s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB)) {
+        close(s->lock);
+        s->lock = -1;
+    }
+    return s->lock < 0 ? -1 : 0;
+}
+
+/* Map the session file that is there. False: it is not one. */
+static bool file_map(struct session *s)
+{
+    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
+    struct stat status;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX) {
+        s->bytes = (size_t)status.st_size;
+        s->file = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    close(fd);
+    if (s->file == MAP_FAILED)
+        s->file = NULL;
+    if (s->file && (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
+                    s->file->bytes != s->bytes || ((char *)s->file)[s->bytes - 1])) {
+        munmap(s->file, s->bytes);
+        s->file = NULL;
+    }
+    return s->file;
+}
+
+int session_open(struct session *s, const char *directory, bool *busy)
+{
+    const char *text, *end;
+
+    *busy = false;
+    *s = SESSION_CLOSED;
+    if (strlen(directory) >= sizeof s->directory)
+        return -1;
+    snprintf(s->directory, sizeof s->directory, "%s", directory);
+    s->place[SESSION_MAIN] = session_open_directory(directory);
+    if (s->place[SESSION_MAIN] < 0 || !file_map(s))
+        goto err;
+    text = s->file->text; /* the last byte is 0, so the strings end within the file */
+    end = (char *)s->file + s->bytes;
+    if (strlen(text) < sizeof s->spill && !strcmp(session_check_base(text), session_check_base(directory)))
+        s->place[SESSION_SPILL] = session_open_directory(text);
+    if (s->place[SESSION_SPILL] >= 0)
+        snprintf(s->spill, sizeof s->spill, "%s", text);
+    text += strlen(text) + 1;
+    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
+    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
+    if (session_take(s)) {
+        *busy = true;
+        goto err;
+    }
+    return 0;
+err:
+    session_close(s);
+    return -1;
+}
+
+int session_open_damaged(struct session *s, const char *directory)
+{
+    *s = SESSION_CLOSED;
+    if (strlen(directory) >= sizeof s->directory)
+        return -1;
+    snprintf(s->directory, sizeof s->directory, "%s", directory);
+    s->place[SESSION_MAIN] = session_open_directory(directory);
+    if (s->place[SESSION_MAIN] >= 0 && session_take(s) == 0)
+        return 0;
+    session_close(s);
+    return -1;
+}
+
+bool session_whole(const struct session *s)
+{
+    int fd = s->file ? session_file(s, SESSION_MAIN, "session", O_RDONLY) : -1;
+    struct stat status;
+    bool whole = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)s->bytes;
+
+    if (fd >= 0)
+        close(fd);
+    return whole;
+}
+
+/* Delete the files in the directory that FD is, then itself. We make no directories there: one that is not empty stays. */
+static void directory_remove(const char *path, int fd)
+{
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = again >= 0 ? fdopendir(again) : NULL;
+    struct dirent *entry;
+
+    while (directory && (entry = readdir(directory)))
+        if (unlinkat(fd, entry->d_name, 0) && strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+    if (directory)
+        closedir(directory);
+    else if (again >= 0)
+        close(again);
+    rmdir(path); /* what lies there now, if that is empty */
+}
+
+void session_remove(struct session *s)
+{
+    if (!s->directory[0])
+        return;
+    if (session_whole(s)) /* who lives on must not look for it by its name */
+        atomic_store(&s->file->closed, 1);
+    if (s->place[SESSION_SPILL] >= 0)
+        directory_remove(s->spill, s->place[SESSION_SPILL]);
+    if (s->place[SESSION_MAIN] >= 0)
+        directory_remove(s->directory, s->place[SESSION_MAIN]);
+    s->directory[0] = 0;
+}
+
+void session_close(struct session *s)
+{
+    for (int i = 0; i < SESSION_PLACES; i++) {
+        if (s->place[i] >= 0)
+            close(s->place[i]);
+        s->place[i] = -1;
+    }
+    if (s->lock >= 0)
+        close(s->lock);
+    if (s->file)
+        munmap(s->file, s->bytes);
+    s->lock = -1;
+    s->file = NULL;
+}
+
+void session_each(void (*visit)(const char *directory, void *context), void *context)
+{
+    const char *bases[] = {shared_memory, temporary_directory()};
+
+    for (int i = 0; i < 2; i++) {
+        DIR *directory = opendir(bases[i]);
+        struct dirent *entry;
+        while (directory && (entry = readdir(directory))) {
+            char path[600];
+            int fd;
+            snprintf(path, sizeof path, "%s/%s", bases[i], entry->d_name);
+            fd = session_open_directory(path);
+            if (fd < 0)
+                continue;
+            close(fd);
+            visit(path, context);
+        }
+        if (directory)
+            closedir(directory);
+    }
+}

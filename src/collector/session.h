@@ -1,0 +1,78 @@
+/* collector/session.h -- the directory through which a recording is made.
+ *
+ * Runs in: the command line (`run`, `fsck --recover`) and the collector.
+ *
+ * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that
+ * has room, and readable by its owner only. It goes away with the recording; one
+ * that is left, unlocked, belongs to a collector that was killed. */
+#ifndef DYNTRACE_SESSION_H
+#define DYNTRACE_SESSION_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring.h"
+
+#define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
+
+struct session_options {
+    enum session_frames frames;
+    enum session_torch torch;
+    enum session_values values;
+    bool no_argv;
+    uint32_t max_depth;
+    uint64_t min_duration_ns;
+    uint64_t max_stall_ns;
+    const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */
+    uint32_t glob_count;
+};
+
+enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };
+
+struct session {
+    char directory[256];         /* "" = none */
+    char spill[256];             /* second place for rings, when the first is full, of the same name; "" = none */
+    int place[SESSION_PLACES];   /* the two, opened; -1 = not there */
+    char trace[PATH_MAX];        /* the database, absolute */
+    char frames[PATH_MAX + 8];   /* its frames while recording: "TRACE-frames" */
+    struct session_file *file;   /* shared, and in reach of the program */
+    size_t bytes;                /* mapped of it */
+    int lock;                    /* descriptor that holds the lock, -1 = not held */
+};
+
+#define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})
+
+/* Make a session for TRACE (absolute) and hold its lock, which goes over to the
+ * collector by fork. Prints what is wrong; 0 or -1. */
+int session_create(struct session *s, const char *trace, const struct session_options *options);
+/* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
+ * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
+int session_open(struct session *s, const char *directory, bool *busy);
+/* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
+int session_take(struct session *s);
+/* The same of DIRECTORY, whose session file is damaged: nothing but removing it is possible. */
+int session_open_damaged(struct session *s, const char *directory);
+/* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
+bool session_whole(const struct session *s);
+/* Delete everything but the trace. */
+void session_remove(struct session *s);
+void session_close(struct session *s);
+
+/* Call VISIT with each session directory of this user. */
+void session_each(void (*visit)(const char *directory, void *context), void *context);
+
+/* "all", "types", "off", as the option --values and meta.values have them. */
+bool session_values_read(const char *word, enum session_values *values);
+const char *session_values_word(enum session_values values);
+
+/* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
+enum session_clock session_clock_choose(void);
+/* Is there room for rings in directory PATH, and may we write there? */
+bool session_has_room(const char *path);
+
+/* Open one of its files, as session_open_file() does. */
+int session_file(const struct session *s, enum session_place place, const char *name, int flags);
+
+#endif

@@ -1,0 +1,52 @@
+/* collector/state.h -- what a collector must not forget when it is killed.
+ *
+ * Runs in: the collector.
+ *
+ * Three files of the session, mapped: `window` (struct frame_window, pages not
+ * yet in the trace), `rows` (struct row_log, rows not yet in the trace) and
+ * `state`: this header, then the decoders' places. */
+#ifndef DYNTRACE_COLLECTOR_STATE_H
+#define DYNTRACE_COLLECTOR_STATE_H
+
+#include "collector/decode.h"
+#include "collector/row_log.h"
+#include "collector/session.h"
+
+enum { STATE_BLOCK = 16 /* places are mapped so many at a time */ };
+#define STATE_MAGIC "DYNSTAT"
+
+struct state_header {
+    char magic[8];
+    uint32_t format, places;                        /* places given so far */
+    uint32_t next_process, next_thread, next_code;  /* row ids: the next to give */
+    uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
+    uint32_t next_loss;
+    uint32_t command;                               /* pid of the command, 0: not begun */
+    uint64_t next_lookup, next_check;
+    uint64_t last_ns;                               /* the latest event taken */
+    uint64_t command_started, parent_started;       /* /proc/PID/stat's start times, as collector/process.h has them */
+    uint32_t parent;                                /* pid of the `run` or `collect` that replaces a dead collector */
+    int32_t session_id;                             /* its session: who has left it is a daemon */
+    char unsupported[512];                          /* what an interpreter without our extension said of itself */
+};
+
+struct collector_state {
+    struct state_header *header;  /* shared */
+    struct frame_window *window;  /* shared */
+    struct row_log *rows;         /* shared */
+    struct decode_place **blocks; /* owned array of shared blocks */
+    uint32_t block_count;
+    int fd, rows_fd;              /* of `state` and `rows`; owned */
+};
+
+/* Make the files, or with RESUME take what is there. 0, or -1 with errno. */
+int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
+/* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
+struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring);
+/* Where the rows of the log end that no decoder will say again. */
+uint64_t collector_state_logged(struct collector_state *s);
+/* Does ADDRESS lie in one of the files? */
+bool collector_state_holds(const struct collector_state *s, const void *address);
+void collector_state_close(struct collector_state *s);
+
+#endif

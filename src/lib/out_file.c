@@ -1,0 +1,163 @@
+/* lib/out_file.c -- a file that is there whole or not at all.
+ *
+ * Runs in: the viewer. See lib/out_file.h. */
+#include "lib/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/bounds.h"
+#include "lib/say.h"
+
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING = sizeof ending / sizeof *ending };
+
+static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
+static char side[3][4200];        /* what SQLite may put beside it */
+static struct sigaction before[ENDING]; /* what those signals did, which they do again when all is in its place */
+
+/* Safe in a signal handler. */
+static void take_away(void)
+{
+    if (unfinished) {
+        unlink(unfinished);
+        for (int i = 0; i < 3; i++)
+            unlink(side[i]);
+    }
+}
+
+static void on_signal(int number)
+{
+    take_away();
+    for (int i = 0; i < ENDING; i++)
+        if (ending[i] == number)
+            sigaction(number, &before[i], NULL);
+    raise(number);
+}
+
+static void watch(char *path)
+{
+    struct sigaction act = {.sa_handler = on_signal}, old;
+
+    if (path)
+        for (int i = 0; i < 3; i++)
+            snprintf(side[i], sizeof side[i], "%.4000s%s", path, (const char *[]){"-journal", "-wal", "-shm"}[i]);
+    unfinished = path;
+    bounds_at_end(take_away);
+    for (int i = 0; i < ENDING; i++) {
+        if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN) /* nohup stays nohup */
+            continue;
+        if (path) {
+            if (old.sa_handler != on_signal)
+                before[i] = old;
+            sigaction(ending[i], &act, NULL);
+        } else if (old.sa_handler == on_signal) {
+            sigaction(ending[i], &before[i], NULL);
+        }
+    }
+}
+
+bool out_open(struct out_file *out, const char *path, bool force)
+{
+    struct stat st;
+    int fd;
+
+    *out = (struct out_file){.force = force};
+    if (!path || !strcmp(path, "-")) {
+        out->file = stdout;
+        return true;
+    }
+    if (lstat(path, &st) == 0) {
+        if (!force) {
+            say_error("%s: exists already; --force replaces it", path);
+            return false;
+        }
+        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+            say_error("%s: %s", path, S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+            return false;
+        }
+    }
+    if (!*path || path[strlen(path) - 1] == '/') {
+        say_error("%s: not the name of a file", path);
+        return false;
+    }
+    out->path = strdup(path);
+    if (!out->path || asprintf(&out->temporary, "%s.XXXXXX", path) < 0) {
+        out->temporary = NULL;
+        say_error("%s: out of memory", path);
+        out_close(out);
+        return false;
+    }
+    fd = mkstemp(out->temporary);
+    if (fd < 0 || !(out->file = fdopen(fd, "w"))) {
+        say_error("%s: %s", path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+            unlink(out->temporary);
+        }
+        free(out->temporary);
+        out->temporary = NULL;
+        out_close(out);
+        return false;
+    }
+    setvbuf(out->file, NULL, _IOFBF, 1 << 18);
+    watch(out->temporary);
+    return true;
+}
+
+bool out_failed(const struct out_file *out)
+{
+    return ferror(out->file);
+}
+
+bool out_commit(struct out_file *out)
+{
+    bool written = fflush(out->file) == 0 && !ferror(out->file);
+    int moved;
+
+    if (!written || !out->path) {
+        if (!written)
+            say_error("%s: %s", out->path ? out->path : "output", errno ? strerror(errno) : "cannot be written");
+        return written;
+    }
+    moved = out->force ? rename(out->temporary, out->path) : renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, RENAME_NOREPLACE);
+    if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) { /* a filesystem that has no such rename */
+        moved = link(out->temporary, out->path);
+        if (moved == 0)
+            unlink(out->temporary);
+    }
+    if (moved != 0) {
+        say_error("%s: %s", out->path, errno == EEXIST ? "exists already; --force replaces it" : strerror(errno));
+        return false;
+    }
+    watch(NULL);
+    free(out->temporary);
+    out->temporary = NULL;
+    return true;
+}
+
+void out_close(struct out_file *out)
+{
+    if (out->file && out->file != stdout)
+        fclose(out->file);
+    if (out->temporary) {
+        char *path = out->temporary;
+        unlink(path);
+        watch(NULL);
+        free(path);
+    }
+    free(out->path);
+    *out = (struct out_file){0};
+}
+
+bool out_is(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    return path && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}

@@ -1,0 +1,41 @@
+/* lib/out_file.h -- a file that is there whole or not at all.
+ *
+ * Runs in: the viewer.
+ *
+ *     struct out_file out;
+ *     if (!out_open(&out, path, force)) return 2;
+ *     ... fprintf(out.file, ...), or let SQLite write to out.temporary ...
+ *     if (ok) ok = out_commit(&out);
+ *     out_close(&out);              removes what was not committed
+ *
+ * It is written beside its place under another name and moved there at the end.
+ * A signal that ends the program takes the unfinished file away. One at a time. */
+#ifndef DYNTRACE_OUT_FILE_H
+#define DYNTRACE_OUT_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct out_file {
+    FILE *file;      /* owned; stdout for "-" */
+    char *path;      /* owned: where it will be; NULL for stdout */
+    char *temporary; /* owned: where it is until then; NULL once it is in its place */
+    bool force;
+};
+
+/* PATH NULL or "-" is standard output. False: it was said why. An existing file is replaced only with FORCE, and never
+ * when it is not a regular file. */
+bool out_open(struct out_file *out, const char *path, bool force);
+
+/* True when writing has failed so far: a reason to stop early. */
+bool out_failed(const struct out_file *out);
+
+/* Move it to its place. False: it was said why. */
+bool out_commit(struct out_file *out);
+
+void out_close(struct out_file *out);
+
+/* True when PATH, if it exists, is the file OTHER: an output must not be an input. */
+bool out_is(const char *path, const char *other);
+
+#endif

@@ -1,0 +1,121 @@
+/* lib/say.c -- messages for people, and text made safe to print.
+ *
+ * Runs in: the command line (every command). See lib/say.h. */
+#include "lib/say.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Length of the well-formed, printable UTF-8 sequence at TEXT, or 0. Overlong
+ * forms, surrogates, C1 controls (U+0080..9F) and the bidirectional overrides
+ * are not printable: the last can make a line read backwards. */
+static size_t printable(const unsigned char *text, size_t bytes)
+{
+    unsigned char c = text[0];
+    unsigned long rune;
+    size_t length;
+
+    if (c < 0x80)
+        return c >= 0x20 && c != 0x7f;
+    if (c >= 0xc2 && c <= 0xdf)
+        length = 2, rune = c & 0x1f;
+    else if (c >= 0xe0 && c <= 0xef)
+        length = 3, rune = c & 0x0f;
+    else if (c >= 0xf0 && c <= 0xf4)
+        length = 4, rune = c & 0x07;
+    else
+        return 0;
+    if (length > bytes)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        rune = rune << 6 | (text[i] & 0x3f);
+    }
+    if (rune < 0xa0 || (length == 3 && rune < 0x800) || (length == 4 && rune < 0x10000) ||
+        rune > 0x10ffff || (rune >= 0xd800 && rune <= 0xdfff) ||
+        (rune >= 0x202a && rune <= 0x202e) || (rune >= 0x2066 && rune <= 0x2069))
+        return 0;
+    return length;
+}
+
+void say_escaped(FILE *out, const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + bytes;
+
+    while (p < end) {
+        size_t length = printable(p, (size_t)(end - p));
+        if (length) {
+            fwrite(p, 1, length, out);
+            p += length;
+        } else if (*p == '\n') {
+            fputs("\\n", out), p++;
+        } else if (*p == '\t') {
+            fputs("\\t", out), p++;
+        } else {
+            fprintf(out, "\\x%02x", *p++);
+        }
+    }
+}
+
+char *say_escape(const char *text, size_t bytes)
+{
+    char *made = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&made, &length);
+
+    if (!out)
+        return NULL;
+    say_escaped(out, text, bytes);
+    if (fclose(out) != 0) {
+        free(made);
+        return NULL;
+    }
+    return made;
+}
+
+enum { LINE_MOST = 4000 }; /* bytes of a message; a name in it may be of any length */
+
+static _Thread_local void (*diverted)(void *context, const char *line);
+static _Thread_local void *diverted_context;
+
+void say_divert(void (*to)(void *context, const char *line), void *context)
+{
+    diverted = to;
+    diverted_context = context;
+}
+
+bool say_diverted(void)
+{
+    return diverted != NULL;
+}
+
+void say_error(const char *format, ...)
+{
+    va_list arguments;
+    char *text = NULL;
+    int length;
+
+    va_start(arguments, format);
+    length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    /* One write, so that lines of several processes do not mix. */
+    char *safe = say_escape(text, (size_t)length < LINE_MOST ? (size_t)length : LINE_MOST);
+    if (safe && diverted)
+        diverted(diverted_context, safe);
+    else if (safe)
+        fprintf(stderr, "dyntrace: %s\n", safe);
+    free(safe);
+    free(text);
+}
+
+bool say_colour(FILE *out)
+{
+    const char *no = getenv("NO_COLOR");
+
+    return isatty(fileno(out)) && !(no && *no);
+}

@@ -1,0 +1,34 @@
+/* lib/say.h -- messages for people, and text made safe to print.
+ *
+ * Runs in: the command line (every command).
+ *
+ * A message is one line: "dyntrace: what: why". It is made where the facts are
+ * known (path, errno, SQL); the decision to stop is the command's. */
+#ifndef DYNTRACE_SAY_H
+#define DYNTRACE_SAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Print "dyntrace: ..." and a newline on stderr. Control bytes in the text are
+ * escaped, so that a hostile name cannot drive the terminal. */
+void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ", to TO and prints
+ * nothing: for a program that has the whole screen. NULL ends that. */
+void say_divert(void (*to)(void *context, const char *line), void *context);
+
+bool say_diverted(void);
+
+/* Write TEXT (BYTES long) to OUT with control characters, DEL, C1 controls and
+ * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
+void say_escaped(FILE *out, const char *text, size_t bytes);
+
+/* The same into a malloc'ed string; the caller frees it. NULL when out of memory. */
+char *say_escape(const char *text, size_t bytes);
+
+/* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
+bool say_colour(FILE *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* lib/table.h -- rows printed for people and for programs.
+ *
+ * Runs in: the viewer.
+ *
+ *     struct table *t = table_open(stdout, table_format(stdout, json), 2, (const char *[]){"pid", "name"});
+ *     for each row:
+ *         table_integer(t, pid);
+ *         table_text(t, name, strlen(name));
+ *     ok = table_close(t);
+ *
+ * TABLE_ALIGNED  columns of equal width, long cells cut: for a terminal
+ * TABLE_TSV      a line of names, then a line per row; NULL is the empty cell
+ * TABLE_JSON     an array of one object per row
+ *
+ * Text comes from traced programs, so control characters are never printed as
+ * they are: \xNN, \t and \n in the first two, \uNNNN in JSON. */
+#ifndef DYNTRACE_TABLE_H
+#define DYNTRACE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_JSON };
+
+/* JSON when asked for, aligned on a terminal, else TSV. */
+enum table_format table_format(FILE *out, bool json);
+
+struct table;
+
+/* NAMES are copied. NULL when out of memory. The caller ends it with table_close. */
+struct table *table_open(FILE *out, enum table_format format, int columns, const char *const *names);
+
+/* Print no line of names. */
+void table_headless(struct table *table);
+
+/* Each call fills the next cell; the row is done with its last column. TEXT is copied. */
+void table_text(struct table *table, const char *text, size_t bytes);
+void table_string(struct table *table, const char *text); /* NULL is the NULL cell */
+void table_figure(struct table *table, const char *text); /* set flush right, as numbers are */
+void table_integer(struct table *table, int64_t value);
+void table_real(struct table *table, double value);
+void table_blob(struct table *table, const void *bytes, size_t count);
+void table_null(struct table *table);
+void table_json(struct table *table, const char *json); /* is JSON already; elsewhere its text */
+
+/* Print the current row in red, where there are colours. */
+void table_alarm(struct table *table);
+
+/* Print what is left and free it. False when something could not be written. */
+bool table_close(struct table *table);
+
+/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN
+ * bytes and is returned. */
+enum { TABLE_HUMAN = 32 };
+const char *table_duration(char *made, int64_t nanoseconds);
+const char *table_count(char *made, int64_t count);
+
+#endif

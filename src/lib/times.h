@@ -1,0 +1,32 @@
+/* lib/times.h -- sums and lengths of what a trace says; it may hold any number.
+ *
+ * Runs in: the viewer. */
+#ifndef DYNTRACE_TIMES_H
+#define DYNTRACE_TIMES_H
+
+#include <stdint.h>
+
+/* A + B; what is too much is the most there is. */
+static inline int64_t times_sum(int64_t a, int64_t b)
+{
+    int64_t made;
+
+    return __builtin_add_overflow(a, b, &made) ? (a < 0 ? INT64_MIN : INT64_MAX) : made;
+}
+
+static inline int64_t times_difference(int64_t a, int64_t b)
+{
+    int64_t made;
+
+    return __builtin_sub_overflow(a, b, &made) ? (a < b ? INT64_MIN : INT64_MAX) : made;
+}
+
+/* From START to END; 0 when that is not after it, or too long to be true. */
+static inline int64_t times_span(int64_t start, int64_t end)
+{
+    int64_t made;
+
+    return end < start || __builtin_sub_overflow(end, start, &made) ? 0 : made;
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* trace/db.h -- a trace opened for reading: a thin layer over SQLite.
+ *
+ * Runs in: the viewer.
+ *
+ * A query reads like a query:
+ *
+ *     struct query *q = db_query(db, "SELECT pid FROM process WHERE process_id > ?1");
+ *     query_bind_integer(q, 1, 3);
+ *     while (query_step(q))
+ *         printf("%lld\n", (long long)query_integer(q, 0));
+ *     ok = query_close(q);
+ *
+ * A trace may come from anybody. It is opened read-only and defensively: SQL in
+ * it cannot call what SQL should not, and SQL typed by the user cannot write to
+ * the trace or to any other file; what a reader may take of the machine is bounded
+ * (lib/bounds.h), and a schema that does more than hold rows is refused
+ * (trace/db_schema.h). Every function here that fails has said so on
+ * stderr, in one line. */
+#ifndef DYNTRACE_DB_H
+#define DYNTRACE_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct db;
+struct query;
+
+/* Open the trace at PATH, or for NULL the newest *.db trace in the current
+ * directory. NULL when it cannot be read, is no trace, or is from a newer
+ * dyntrace. The caller ends it with db_close. */
+struct db *db_open(const char *path);
+void db_close(struct db *db);
+
+/* The path it was opened by. Borrowed: lives as long as DB. */
+const char *db_path(const struct db *db);
+
+/* Make a running query of DB return an error soon. Safe in a signal handler. */
+void db_interrupt(struct db *db);
+
+/* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
+void db_on_progress(struct db *db, void (*call)(void *context), void *context);
+
+/* Prepare the first statement of SQL. NULL on an error, or when SQL holds no
+ * statement. db_query_next also sets *REST to what follows (borrowed from SQL)
+ * and tells an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, whom damage is
+ * told each time. */
+struct query *db_query(struct db *db, const char *sql);
+bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest);
+
+/* True when a query has come upon damage, which was said once: an answer that was printed all the same is not to be
+ * relied on. */
+bool db_damaged(const struct db *db);
+
+/* True when SQL ends in a ';' that ends a statement, not one inside a string or
+ * a comment. */
+bool db_complete(const char *sql);
+
+/* Parameters count from 1. TEXT is copied. */
+void query_bind_integer(struct query *query, int parameter, int64_t value);
+void query_bind_text(struct query *query, int parameter, const char *text);
+
+/* Go to the next row; false at the end and on an error. */
+bool query_step(struct query *query);
+
+/* True when a step ended in an error. */
+bool query_failed(const struct query *query);
+
+/* Start again with the same or new parameters. */
+void query_reset(struct query *query);
+
+/* End it. False when a step failed. Harmless on NULL (false). */
+bool query_close(struct query *query);
+
+/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time that
+ * stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The rows come in
+ * the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no error. */
+bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
+
+enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
+
+/* Columns count from 0. Names, texts and blobs are borrowed until the next step. */
+int query_columns(struct query *query);
+const char *query_name(struct query *query, int column);
+enum query_type query_type(struct query *query, int column);
+int64_t query_integer(struct query *query, int column); /* NULL is 0 */
+double query_real(struct query *query, int column);
+const char *query_text(struct query *query, int column, size_t *bytes); /* never NULL; BYTES may be NULL */
+
+/* query_text cuts what is longer than 64 KB and says so at its end: names, reasons, values. The whole of it, 16 MB at
+ * most, for what is copied, parsed, or long by its nature. */
+const char *query_whole(struct query *query, int column, size_t *bytes);
+
+/* The first column of the first row of a query that needs no parameters, or
+ * OTHERWISE when there is none or it is NULL. */
+int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
+
+/* A value of `meta` as text, NULL when it is not there. The caller frees it. */
+char *db_meta(struct db *db, const char *key);
+int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
+
+#endif

@@ -1,0 +1,27 @@
+/* trace/doubts.h -- what makes any answer from a trace uncertain.
+ *
+ * Runs in: the viewer. */
+#ifndef DYNTRACE_DOUBTS_H
+#define DYNTRACE_DOUBTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct db;
+
+struct doubts {
+    bool recording; /* it is still being recorded, or was interrupted */
+    int64_t lost;   /* events that are missing */
+};
+
+/* Say on stderr that DB is still being recorded, which means SO_FAR for the answer, and that it lost events, which means
+ * MISSING; NULL: that is not said here. */
+struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
+
+/* In words, which frames DB has, when that is not every one; or NULL. */
+const char *doubts_frames(struct db *db);
+
+/* In words, what DB keeps of values, when that is not all; or NULL. */
+const char *doubts_values(struct db *db);
+
+#endif

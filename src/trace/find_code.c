@@ -1,0 +1,459 @@
+/* trace/find_code.c -- from what a user types to a function of a trace.
+ *
+ * Runs in: the viewer. See trace/find_code.h. */
+#include "trace/find_code.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "lib/json.h"
+#include "trace/prose.h"
+#include "lib/say.h"
+#include "lib/table.h"
+
+enum {
+    LISTED = 40,       /* functions in a list of several */
+    NEAREST = 5,       /* names suggested */
+    NAME_MAX_ = 96,    /* bytes of a name that are compared */
+    IDS_MAX = 1 << 14, /* bytes of a list of ids */
+    NEAR_ROWS = 200000,
+};
+
+/* ---- how a name can be meant ----------------------------------------------- */
+
+/* Tried in this order; the first that finds anything decides. ?1 is the name,
+ * ?2 and ?3 the parts of FILE:LINE, ?4 torch's name for FUNC@LINE. Code made by a compiler has the name of
+ * what it was made from, so it is not meant. */
+#define FILE_IS(c) "(" c ".filename = ?2 OR substr(" c ".filename, -length(?2) - 1) = '/' || ?2)"
+/* Functions that torch makes for the rest after a graph break; it makes some of them twice and runs one. */
+#define KIND "CASE WHEN '.' || c.qualname GLOB '*.torch_dynamo_resume_in_?*_at_[0-9]*' THEN 'resume' ELSE c.kind END"
+enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8, RESTED = 16 };
+static const struct way {
+    int needs;
+    const char *where;
+} ways[] = {
+    {LABELLED, "c.code_id IN (SELECT code_id FROM compile WHERE label = ?1)"},
+    {NAMED, "c.qualname = ?1"},
+    {NAMED, "substr(c.qualname, -length(?1) - 1) = '.' || ?1"},
+    {RESTED, "c.qualname = ?4"},
+    {RESTED, "substr(c.qualname, -length(?4) - 1) = '.' || ?4"},
+    {LINED, FILE_IS("c") " AND c.first_line = ?3"},
+    /* No function begins there: the last one that begins above. */
+    {LINED, FILE_IS("c") " AND c.first_line = (SELECT MAX(d.first_line) FROM code d WHERE " FILE_IS("d")
+            " AND d.first_line < ?3 AND d.kind IS NOT 'compiled')"},
+    {GLOBBED, "c.qualname GLOB ?1"},
+    {GLOBBED, "c.qualname GLOB '*.' || ?1"},
+    {GLOBBED, "c.filename GLOB ?1"},
+};
+
+static int name_kinds(const char *name)
+{
+    const char *colon = strrchr(name, ':'), *at = strrchr(name, '@');
+    size_t digits = strspn(name, "0123456789");
+    int kinds = NAMED;
+
+    if (colon && colon > name && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
+        kinds |= LINED;
+    if (at && at > name && at[1] && !at[1 + strspn(at + 1, "0123456789")])
+        kinds |= RESTED;
+    if (strpbrk(name, "*?["))
+        kinds |= GLOBBED;
+    if (digits && name[digits] == '/' && isdigit((unsigned char)name[digits + 1]) &&
+        !name[digits + 1 + strspn(name + digits + 1, "0123456789_")]) /* 0/1, and torch's 0/1_1 */
+        kinds |= LABELLED;
+    return kinds;
+}
+
+/* "Net.forward@12": what torch calls the rest of Net.forward after line 12. The caller frees it. */
+static char *rest_name(const char *name)
+{
+    const char *at = strrchr(name, '@'), *last = name;
+    char *made = NULL;
+
+    for (const char *dot = name; dot < at; dot++)
+        if (*dot == '.')
+            last = dot + 1;
+    if (asprintf(&made, "%.*storch_dynamo_resume_in_%.*s_at_%s", (int)(last - name), name, (int)(at - last), last, at + 1) < 0)
+        return NULL;
+    return made;
+}
+
+static struct query *matches(struct db *db, const struct way *way, const char *name)
+{
+    const char *colon = strrchr(name, ':');
+    struct query *query = NULL;
+    char *sql = NULL, *file = NULL;
+
+    if (asprintf(&sql,
+                 "SELECT c.filename, c.qualname, c.first_line, " KIND " AS kind_, group_concat(c.code_id, ', '), COUNT(*),"
+                 "       COUNT(DISTINCT c.process_id), SUM(n.calls) "
+                 "FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id WHERE c.kind IS NOT 'compiled' AND %s "
+                 "GROUP BY c.filename, c.qualname, c.first_line, kind_ "
+                 "ORDER BY EXISTS (SELECT 1 FROM compile m WHERE m.code_id = c.code_id) DESC, MIN(c.code_id)",
+                 way->where) < 0) {
+        say_error("out of memory");
+        return NULL;
+    }
+    query = db_query(db, sql);
+    free(sql);
+    query_bind_text(query, 1, name);
+    if (way->needs & LINED && (file = strndup(name, (size_t)(colon - name)))) {
+        query_bind_text(query, 2, file);
+        query_bind_integer(query, 3, strtoll(colon + 1, NULL, 10));
+        free(file);
+    }
+    if (way->needs & RESTED && (file = rest_name(name))) {
+        query_bind_text(query, 4, file);
+        free(file);
+    }
+    return query;
+}
+
+/* ---- one, several ---------------------------------------------------------- */
+
+/* All of a column, to be freed: ids are SQL, and JSON holds names whole. NULL is NULL. */
+static char *whole(struct query *query, int column)
+{
+    return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_whole(query, column, NULL));
+}
+
+/* The current row of matches(). */
+static struct found_code found_read(struct query *query)
+{
+    struct found_code found = {
+        .filename = whole(query, 0), .qualname = whole(query, 1), .kind = prose_column(query, 3),
+        .first_line = query_integer(query, 2), .ids = whole(query, 4),
+        .code_objects = query_integer(query, 5), .processes = query_integer(query, 6), .calls = -1,
+    };
+
+    if (query_type(query, 7) != QUERY_NULL)
+        found.calls = query_integer(query, 7);
+    if (!found.filename)
+        found.filename = strdup("?");
+    if (!found.qualname)
+        found.qualname = strdup("?");
+    if (!found.kind)
+        found.kind = strdup("code");
+    if (found.ids && strlen(found.ids) > IDS_MAX) {
+        found.ids[IDS_MAX] = 0;
+        *strrchr(found.ids, ',') = 0;
+    }
+    return found;
+}
+
+void found_code_free(struct found_code *found)
+{
+    free(found->filename);
+    free(found->qualname);
+    free(found->kind);
+    free(found->ids);
+    free(found->label);
+    *found = (struct found_code){0};
+}
+
+static bool found_whole(const struct found_code *found)
+{
+    return found->filename && found->qualname && found->kind && found->ids;
+}
+
+static int64_t count_of(struct db *db, const char *table, const char *ids)
+{
+    char *sql = NULL;
+    int64_t count = 0;
+
+    if (asprintf(&sql, "SELECT COUNT(*) FROM %s WHERE code_id IN (%s)", table, ids) >= 0)
+        count = db_integer(db, 0, sql);
+    free(sql);
+    return count;
+}
+
+static void list_row(struct db *db, struct table *table, const struct found_code *found)
+{
+    char *where = NULL;
+
+    if (found->calls < 0)
+        table_null(table);
+    else
+        table_integer(table, found->calls);
+    table_integer(table, count_of(db, "compile", found->ids));
+    table_integer(table, count_of(db, "cache_entry", found->ids));
+    table_string(table, found->qualname);
+    table_string(table, found->kind);
+    if (asprintf(&where, "%s:%lld", found->filename, (long long)found->first_line) < 0)
+        where = NULL;
+    table_string(table, where);
+    free(where);
+}
+
+/* FIRST and the rows that QUERY still has. */
+static bool list_print(struct db *db, struct query *query, const struct found_code *first, const char *name, FILE *out,
+                       bool json)
+{
+    struct table *table;
+    int64_t count = 1;
+
+    if (json) {
+        fputs("{\"name\": ", out);
+        json_string(out, name, strlen(name));
+        fputs(",\n\"matches\": ", out);
+    } else {
+        prose_text(out, name, 200);
+        fputs(" is several functions; name one by its qualified name, or by FILE:LINE\n\n", out);
+    }
+    table = table_open(out, table_format(out, json), 6,
+                       (const char *[]){"calls", "compiles", "entries", "function", "kind", "where"});
+    if (!table)
+        return false;
+    list_row(db, table, first);
+    while (query_step(query)) {
+        struct found_code found = {0};
+        if (count++ < LISTED && (found = found_read(query), found_whole(&found)))
+            list_row(db, table, &found);
+        found_code_free(&found);
+    }
+    table_close(table);
+    if (json)
+        fprintf(out, ",\n\"match_count\": %lld}\n", (long long)count);
+    else if (count > LISTED)
+        fprintf(out, "(%d of %lld)\n", LISTED, (long long)count);
+    return true;
+}
+
+/* ---- none: the nearest names ----------------------------------------------- */
+
+struct near {
+    char *name; /* owned */
+    int distance;
+};
+
+/* Edits that make A from B, letter case counted half; names are cut to NAME_MAX_. */
+static int distance_of(const char *a, const char *b)
+{
+    int row[NAME_MAX_ + 1];
+    int la = (int)strnlen(a, NAME_MAX_), lb = (int)strnlen(b, NAME_MAX_);
+
+    for (int j = 0; j <= lb; j++)
+        row[j] = j * 2;
+    for (int i = 1; i <= la; i++) {
+        int corner = row[0];
+        row[0] = i * 2;
+        for (int j = 1; j <= lb; j++) {
+            int change = a[i - 1] == b[j - 1] ? 0
+                         : tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]) ? 1 : 2;
+            int best = corner + change;
+            if (row[j] + 2 < best)
+                best = row[j] + 2;
+            if (row[j - 1] + 2 < best)
+                best = row[j - 1] + 2;
+            corner = row[j];
+            row[j] = best;
+        }
+    }
+    return row[lb];
+}
+
+static void near_add(struct near nearest[NEAREST], const char *name, int distance)
+{
+    int at = NEAREST;
+
+    for (int i = 0; i < NEAREST; i++)
+        if (nearest[i].name && !strcmp(nearest[i].name, name))
+            return;
+    while (at > 0 && (!nearest[at - 1].name || nearest[at - 1].distance > distance))
+        at--;
+    if (at == NEAREST)
+        return;
+    free(nearest[NEAREST - 1].name);
+    memmove(&nearest[at + 1], &nearest[at], (size_t)(NEAREST - 1 - at) * sizeof *nearest);
+    nearest[at] = (struct near){strdup(name), distance};
+}
+
+/* A function whose compiled code has taken NAME in, so that no call of it is ever seen: the guards that it needed say
+ * so. The caller frees it; NULL: none is known. */
+static char *taker_of(struct db *db, const char *name)
+{
+    const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+    struct query *query;
+    char *taker = NULL;
+
+    if (!*last || !find_column(db, "guard", "user_stack") || !find_column(db, "cache_entry", "code_id"))
+        return NULL;
+    query = db_query(db, "SELECT c.qualname FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
+                         " JOIN code c ON c.code_id = e.code_id"
+                         " WHERE instr(substr(g.user_stack, 1, 10000) || char(10), ', in ' || ?1 || char(10)) LIMIT 1");
+    query_bind_text(query, 1, last);
+    if (query_step(query))
+        taker = prose_column(query, 0);
+    query_close(query);
+    return taker;
+}
+
+/* Say that NAME is not there, and what comes nearest to it. */
+static void none_say(struct db *db, const char *name)
+{
+    struct query *query = db_query(db, "SELECT qualname FROM code WHERE kind IS NOT 'compiled' AND qualname IS NOT NULL LIMIT ?1");
+    struct near nearest[NEAREST + 1] = {{0}};
+    const char *colon = strrchr(name, ':');
+    char *list = NULL, *taker, *wanted = strndup(name, NAME_MAX_);
+    size_t room = 0;
+    FILE *out = open_memstream(&list, &room);
+    int worst = (int)strnlen(name, NAME_MAX_); /* half of its letters are others */
+
+    query_bind_integer(query, 1, NEAR_ROWS);
+    while (wanted && query_step(query)) {
+        const char *qualname = query_text(query, 0, NULL), *last = strrchr(qualname, '.');
+        int whole = distance_of(wanted, qualname), part = last ? distance_of(wanted, last + 1) + 1 : whole;
+        if (whole > part)
+            whole = part;
+        if (whole <= worst && strlen(qualname) < 200)
+            near_add(nearest, qualname, whole);
+    }
+    query_close(query);
+    for (int i = 0; out && i < NEAREST && nearest[i].name; i++)
+        fprintf(out, "%s%s", i ? ", " : "; nearest: ", nearest[i].name);
+    if (out)
+        fclose(out);
+    taker = taker_of(db, name);
+    if (db_damaged(db))
+        ; /* which was said: it may be there */
+    else if (taker)
+        say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name, db_path(db), taker);
+    else
+        say_error("%.200s: no such function in %s%s", name, db_path(db),
+                  list && *list ? list : colon ? "; FILE:LINE names one by its line" : "");
+    for (int i = 0; i < NEAREST; i++)
+        free(nearest[i].name);
+    free(list);
+    free(taker);
+    free(wanted);
+}
+
+/* ---- the search ------------------------------------------------------------ */
+
+enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json)
+{
+    int kinds = name_kinds(name);
+
+    *found = (struct found_code){0};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct query *query;
+        enum find_result result = FIND_NONE;
+        if (!(kinds & ways[i].needs))
+            continue;
+        query = matches(db, &ways[i], name);
+        if (query_step(query)) {
+            *found = found_read(query);
+            result = FIND_ONE;
+            if (!found_whole(found))
+                result = FIND_ERROR;
+            else if (query_step(query)) {
+                struct query *again = matches(db, &ways[i], name);
+                query_step(again); /* FOUND itself */
+                result = list_print(db, again, found, name, out, json) ? FIND_SEVERAL : FIND_ERROR;
+                if (!query_close(again))
+                    result = FIND_ERROR;
+            }
+        }
+        if (!query_close(query))
+            result = FIND_ERROR;
+        if (result == FIND_ONE) {
+            if (ways[i].needs == LABELLED)
+                found->label = strdup(name);
+            return FIND_ONE;
+        }
+        found_code_free(found);
+        if (result != FIND_NONE)
+            return result;
+    }
+    none_say(db, name);
+    return FIND_NONE;
+}
+
+/* ---- the command line and the tables --------------------------------------- */
+
+static bool is_trace_name(const char *argument)
+{
+    size_t length = strlen(argument);
+
+    return length > 3 && !strcmp(argument + length - 3, ".db");
+}
+
+int find_arguments(int argc, char **argv, const char *usage, const char *const *options, bool *set, const char **name,
+                   const char **path)
+{
+    const char *given[2] = {0};
+    bool taken = true;
+    int count = 0;
+
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        int option = 0;
+        if (taken && !strcmp(a, "--")) {
+            taken = false;
+            continue;
+        }
+        if (taken && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        while (taken && options[option] && strcmp(a, options[option]))
+            option++;
+        if (taken && options[option]) {
+            set[option] = true;
+        } else if (taken && a[0] == '-' && a[1]) {
+            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", argv[0], a, argv[0]);
+            return 2;
+        } else if (count == 2) {
+            say_error("%s: %s: one function and one trace at a time", argv[0], a);
+            return 2;
+        } else {
+            given[count++] = a;
+        }
+    }
+    if (count == 0 || !*given[0]) {
+        say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", argv[0], argv[0]);
+        return 2;
+    }
+    if (count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1])) { /* the order of the other commands */
+        *name = given[1];
+        *path = given[0];
+    } else {
+        *name = given[0];
+        *path = given[1];
+    }
+    return -1;
+}
+
+bool find_tables(struct db *db)
+{
+    static const char missing[] =
+        "SELECT group_concat(value, ', ') FROM json_each('[\"lookup\", \"guard_check\", \"cache_entry\", \"guard\","
+        " \"compile\", \"recompile_cause\", \"graph_break\", \"graph\", \"graph_node\", \"listing\", \"signature\","
+        " \"code_total\"]')"
+        " WHERE value NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0)";
+    struct query *query = db_query(db, missing);
+    bool ok = false;
+
+    if (query_step(query) && query_type(query, 0) != QUERY_NULL)
+        say_error("%s: has no table %s, so tells nothing about decisions", db_path(db), query_text(query, 0, NULL));
+    else
+        ok = !query_failed(query);
+    return query_close(query) && ok;
+}
+
+bool find_column(struct db *db, const char *table, const char *column)
+{
+    /* A table only: a view of that name may be anything. */
+    struct query *query = db_query(db,
+        "SELECT 1 FROM sqlite_schema s, pragma_table_info(s.name) c"
+        " WHERE s.type = 'table' AND s.rootpage > 0 AND s.name = ?1 COLLATE NOCASE AND c.name = ?2 COLLATE NOCASE LIMIT 1");
+    bool found;
+
+    query_bind_text(query, 1, table);
+    query_bind_text(query, 2, column);
+    found = query_step(query);
+    query_close(query);
+    return found;
+}

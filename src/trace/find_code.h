@@ -1,0 +1,53 @@
+/* trace/find_code.h -- from what a user types to a function of a trace.
+ *
+ * Runs in: the viewer.
+ *
+ *     struct found_code f;
+ *     switch (find_code(db, "Net.forward", &f, ...)) ...
+ *     ... "SELECT ... WHERE code_id IN (" f.ids ")"
+ *     found_code_free(&f);
+ *
+ * A function is what its file, qualified name, first line and kind say: code
+ * objects that agree in those are the same function in several processes, or
+ * one that was defined again. */
+#ifndef DYNTRACE_FIND_CODE_H
+#define DYNTRACE_FIND_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct db;
+
+struct found_code {
+    char *qualname, *filename, *kind; /* owned, "?" when not known */
+    int64_t first_line;
+    char *ids;            /* owned: code ids for an SQL list, "3, 7" */
+    int64_t code_objects; /* all there are, also those that IDS has no room for */
+    int64_t processes;
+    int64_t calls;        /* -1: not known */
+    char *label;          /* owned: the compile that was named, "0/1", or NULL */
+};
+
+enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_ERROR };
+
+/* Find NAME: a qualified name, its last part, FILE:LINE, a GLOB, or a compile's
+ * label such as 0/1. FIND_ONE fills FOUND, which the caller ends with
+ * found_code_free. FIND_SEVERAL: they were listed on OUT with their counts.
+ * FIND_NONE, FIND_ERROR: it was said on stderr. */
+enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
+void found_code_free(struct found_code *found);
+
+/* What `why` and `show` have in common: FUNC, FILE and options. OPTIONS ends in
+ * NULL; SET[i] becomes true for OPTIONS[i]. Returns -1 to go on, else the exit
+ * status. */
+int find_arguments(int argc, char **argv, const char *usage, const char *const *options, bool *set, const char **name,
+                   const char **path);
+
+/* True when the tables about decisions are there and are tables. */
+bool find_tables(struct db *db);
+
+/* True when TABLE has COLUMN. Traces of older recorders lack some; those that lack a table lack its columns. */
+bool find_column(struct db *db, const char *table, const char *column);
+
+#endif

@@ -1,0 +1,160 @@
+/* trace/prose.c -- facts of a trace in sentences. See trace/prose.h.
+ *
+ * Runs in: the viewer. */
+#include "trace/prose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "lib/say.h"
+
+enum { LINE_BYTES = 400 }; /* of a line of a text of which not all lines are shown */
+
+void prose_title(FILE *out, const char *title)
+{
+    bool colour = say_colour(out);
+
+    fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
+}
+
+size_t prose_cut(const char *text, size_t width)
+{
+    size_t bytes = strnlen(text, width + 1);
+
+    if (bytes <= width)
+        return bytes;
+    while (width > 0 && ((unsigned char)text[width] & 0xc0) == 0x80)
+        width--;
+    return width;
+}
+
+void prose_text(FILE *out, const char *text, size_t width)
+{
+    size_t bytes = text ? strnlen(text, width + 1) : 0;
+
+    if (!text) {
+        putc('?', out);
+    } else if (bytes <= width) {
+        say_escaped(out, text, bytes);
+    } else {
+        say_escaped(out, text, prose_cut(text, width));
+        fputs("…", out);
+    }
+}
+
+/* TEXT as it is printed. The caller frees it; NULL: no memory. */
+static char *printed(const char *text, size_t width)
+{
+    char *made = NULL;
+    size_t room = 0;
+    FILE *out = open_memstream(&made, &room);
+
+    if (!out)
+        return NULL;
+    prose_text(out, text && *text ? text : "-", width);
+    fclose(out);
+    return made;
+}
+
+/* Columns of what is safe to print: one a rune. */
+static size_t columns_of(const char *text)
+{
+    size_t columns = 0;
+
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+size_t prose_columns(const char *text, size_t width)
+{
+    char *made = printed(text, width);
+    size_t columns = made ? columns_of(made) : 0;
+
+    free(made);
+    return columns;
+}
+
+void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
+{
+    char *made = printed(text, width);
+
+    if (made) {
+        fputs(made, out);
+        for (size_t used = columns_of(made); used < columns; used++)
+            putc(' ', out);
+    }
+    free(made);
+}
+
+void prose_place(FILE *out, const char *before, const char *stack)
+{
+    static const char file[] = "File \"", line[] = "\", line ", in[] = ", in ";
+    const char *last = NULL, *name, *number, *function;
+    char *path;
+
+    for (const char *at = stack; at && (at = strstr(at, file)); at++)
+        last = at;
+    name = last ? last + sizeof file - 1 : NULL;
+    number = name ? strstr(name, line) : NULL;
+    function = number ? strstr(number, in) : NULL;
+    path = function ? strndup(name, (size_t)(number - name)) : NULL;
+    if (!path)
+        return;
+    number += sizeof line - 1;
+    function += sizeof in - 1;
+    fputs(before, out);
+    prose_text(out, prose_path(path), 80);
+    putc(':', out);
+    say_escaped(out, number, strspn(number, "0123456789"));
+    fputs(" in ", out);
+    say_escaped(out, function, prose_cut(function, strcspn(function, "\n") < 60 ? strcspn(function, "\n") : 60));
+    free(path);
+}
+
+void prose_lines(FILE *out, const char *text, int indent, long lines)
+{
+    long left = 0;
+
+    for (long line = 0; *text; line++) {
+        size_t length = strcspn(text, "\n");
+        if (lines >= 0 && line >= lines) {
+            left++;
+        } else if (!length) {
+            putc('\n', out);
+        } else {
+            fprintf(out, "%*s", indent, "");
+            if (lines >= 0 && length > LINE_BYTES) {
+                say_escaped(out, text, prose_cut(text, LINE_BYTES));
+                fputs("…", out);
+            } else {
+                say_escaped(out, text, length);
+            }
+            putc('\n', out);
+        }
+        text += length + (text[length] == '\n');
+    }
+    if (left)
+        fprintf(out, "%*s(%ld more lines; --full shows all)\n", indent, "", left);
+}
+
+const char *prose_path(const char *path)
+{
+    const char *end = path + strlen(path);
+
+    for (int slashes = 0; end > path; end--)
+        if (end[-1] == '/' && ++slashes == 2)
+            break;
+    return end;
+}
+
+char *prose_column(struct query *query, int column)
+{
+    return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_text(query, column, NULL));
+}
+
+bool prose_same(const char *text, const char *other)
+{
+    return text && other ? !strcmp(text, other) : text == other;
+}

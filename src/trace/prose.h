@@ -1,0 +1,48 @@
+/* trace/prose.h -- facts of a trace in sentences: what `why` and `show` print with.
+ *
+ * Runs in: the viewer.
+ *
+ * Text in a trace comes from traced programs and can be long and hostile: here
+ * it is escaped and cut, so that one fact stays on one line. */
+#ifndef DYNTRACE_PROSE_H
+#define DYNTRACE_PROSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct query;
+
+/* An empty line, then TITLE in bold where there are colours. */
+void prose_title(FILE *out, const char *title);
+
+/* TEXT escaped, cut to about WIDTH bytes with a "…" at the end. NULL is "?". */
+void prose_text(FILE *out, const char *text, size_t width);
+
+/* The same, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
+void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
+
+/* How many columns prose_cell() needs for TEXT. */
+size_t prose_columns(const char *text, size_t width);
+
+/* The innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for other texts. */
+void prose_place(FILE *out, const char *before, const char *stack);
+
+/* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */
+size_t prose_cut(const char *text, size_t width);
+
+/* TEXT line by line, each with INDENT spaces before it; at most LINES,
+ * long ones cut, then how many were left out. -1: all of it. */
+void prose_lines(FILE *out, const char *text, int indent, long lines);
+
+/* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
+const char *prose_path(const char *path);
+
+/* A column as text that the caller frees; NULL when it is NULL (or no memory). */
+char *prose_column(struct query *query, int column);
+
+/* TEXT, of which the caller keeps ownership, equals OTHER; NULL equals NULL. */
+bool prose_same(const char *text, const char *other);
+
+#endif

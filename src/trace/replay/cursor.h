@@ -1,0 +1,126 @@
+/* trace/replay/cursor.h -- a place among a trace's decisions, moved either way.
+ *
+ * Runs in: the viewer. `dyntrace replay` moves it by commands, the TUI by keys.
+ *
+ *     struct cursor c;
+ *     cursor_begin(&c, db, replay_open(db, 0));
+ *     cursor_filter(&c, "function Net.forward");
+ *     while (cursor_step(&c, NEXT_MISS, 1) == CURSOR_THERE)
+ *         cursor_cache(&c, &state);             the function's entries as they stood
+ *     cursor_end(&c);
+ *
+ * It is on an event (a lookup, a compile, a graph break, the death of an entry) or,
+ * after a jump or a step over frames, in the gap before one:
+ *
+ *     events   ... [41] [42] [43] ...
+ *                    ^    on 42:  next is 43, previous 41
+ *                   ^     gap before 42:  next is 42, previous 41
+ *
+ * What fails here has been said on stderr, in one line. */
+#ifndef DYNTRACE_REPLAY_CURSOR_H
+#define DYNTRACE_REPLAY_CURSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "trace/remedy.h"
+#include "replay.h"
+
+enum cursor_what {
+    NEXT_LOOKUP,
+    NEXT_COMPILE,
+    NEXT_RECOMPILE,
+    NEXT_BREAK,
+    NEXT_DEATH,
+    NEXT_HIT,
+    NEXT_MISS,
+    NEXT_EVENT,
+    NEXT_FRAME,
+    NEXT_KINDS,
+};
+extern const char *const cursor_whats[NEXT_KINDS]; /* "lookup", ... */
+
+enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
+
+struct cursor_stop {
+    char *text; /* owned: as it was typed */
+    enum { STOP_RECOMPILE, STOP_COMPILE, STOP_MISS, STOP_HIT, STOP_DEATH, STOP_LOOKUP } when;
+    bool *codes, *entries; /* owned, or NULL: any */
+};
+enum { CURSOR_STOPS = 16 };
+
+struct cursor {
+    struct db *db;    /* borrowed */
+    struct replay *r; /* borrowed */
+    FILE *out;        /* borrowed: where a name that fits several functions lists them */
+    size_t at;        /* the event that it is on, or before which it is */
+    bool gap;
+    int64_t frame_id; /* after a step over frames: that frame; else 0 */
+    int64_t frame_thread; /* row id: whose frames are stepped over */
+    int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
+    /* The filter; NULL: all. By index of codes, threads, lookups. */
+    bool *codes, *threads, *lookups;
+    bool outcomes[CALL_KINDS + 1], by_outcome;
+    char *filtered; /* owned: words for it, or NULL */
+    struct cursor_stop stops[CURSOR_STOPS];
+    int stop_count;
+};
+
+/* In the gap before the first event. The caller ends it with cursor_end. */
+void cursor_begin(struct cursor *cursor, struct db *db, struct replay *replay, FILE *out);
+void cursor_end(struct cursor *cursor);
+
+/* For commands: the next word of *TEXT, ended in place, NULL at the end; all of TEXT without the blanks round it. */
+char *cursor_word(char **text);
+char *cursor_words(char *text);
+
+/* "miss", "misses", "break": what a word stands for. */
+bool cursor_what(const char *word, enum cursor_what *what);
+
+/* On to the next WHAT that passes the filter, DIRECTION 1, or back, -1. It stays where it is when there is none. */
+enum cursor_result cursor_step(struct cursor *cursor, enum cursor_what what, int direction);
+
+/* The first WHAT that passes the filter, or the LAST. */
+enum cursor_result cursor_far(struct cursor *cursor, enum cursor_what what, bool last);
+
+/* WHAT with this row id; of NEXT_EVENT its number from 1, of NEXT_DEATH the entry's row id. */
+enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64_t id);
+
+/* The gap before the first event at AT_NS or later; the place of EVENT. */
+void cursor_to_time(struct cursor *cursor, int64_t at_ns);
+void cursor_to_event(struct cursor *cursor, size_t event);
+
+/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no such event; *WHAT
+ * is what was looked for. */
+enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cursor_what *what);
+
+/* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL". Filters of several kinds
+ * hold together; one of the same kind takes the place of the former. False: it was said why not. */
+bool cursor_filter(struct cursor *cursor, const char *by);
+void cursor_filter_off(struct cursor *cursor);
+size_t cursor_passing(const struct cursor *cursor); /* how many events pass it */
+
+/* "when FUNC recompiles", "when entry 0/3 is hit". False: it was said why not. */
+bool cursor_stop_add(struct cursor *cursor, const char *when);
+void cursor_stops_off(struct cursor *cursor);
+
+/* The stop that the event which it is on is one for, or NULL. */
+const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
+
+/* What it is on: NULL in a gap or on a frame. */
+const struct replay_event *cursor_event(const struct cursor *cursor);
+int64_t cursor_ns(const struct cursor *cursor);
+/* Index of the event's code object, thread; or REPLAY_NONE. */
+uint32_t cursor_code(const struct replay *replay, const struct replay_event *event);
+uint32_t cursor_thread(const struct replay *replay, const struct replay_event *event);
+
+/* The row id of the frame that it is at, 0 if none is known. */
+int64_t cursor_frame(const struct cursor *cursor);
+
+/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. NONE: there is none
+ * here. The caller ends STATE with replay_state_free. */
+enum cursor_result cursor_cache(const struct cursor *cursor, struct replay_state *state);
+
+#endif

@@ -1,0 +1,41 @@
+/* trace/result.c -- where a query meets the table it is printed in.
+ *
+ * Runs in: the viewer. See trace/result.h. */
+#include "trace/result.h"
+
+#include "trace/db.h"
+#include "lib/table.h"
+
+void result_cell(struct table *table, struct query *query, int column)
+{
+    size_t bytes;
+    const char *text;
+
+    switch (query_type(query, column)) {
+    case QUERY_NULL:
+        table_null(table);
+        break;
+    case QUERY_INTEGER:
+        table_integer(table, query_integer(query, column));
+        break;
+    case QUERY_REAL:
+        table_real(table, query_real(query, column));
+        break;
+    case QUERY_TEXT:
+        text = query_whole(query, column, &bytes);
+        table_text(table, text, bytes);
+        break;
+    case QUERY_BLOB:
+        text = query_whole(query, column, &bytes);
+        table_blob(table, text, bytes);
+        break;
+    }
+}
+
+void result_row(struct table *table, struct query *query)
+{
+    int columns = query_columns(query);
+
+    for (int i = 0; i < columns; i++)
+        result_cell(table, query, i);
+}

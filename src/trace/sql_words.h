@@ -1,0 +1,23 @@
+/* trace/sql_words.h -- what Tab may complete in SQL: keywords, tables, columns, named queries.
+ *
+ * Runs in: the viewer. */
+#ifndef DYNTRACE_SQL_WORDS_H
+#define DYNTRACE_SQL_WORDS_H
+
+#include <stddef.h>
+
+struct db;
+
+struct sql_words {
+    char **words; /* owned, each word too */
+    size_t count;
+};
+
+void sql_words_gather(struct sql_words *words, struct db *db);
+void sql_words_free(struct sql_words *words);
+
+/* One match of TEXT in LIST after the other; the first with AGAIN 0. NEXT is kept for the search between two calls.
+ * TEXT may be "f.par": what stands before the last dot is kept. The caller frees it; NULL: no more. */
+char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again);
+
+#endif

@@ -1,0 +1,88 @@
+/* trace/stacks.h -- frames in order of id, and the stacks that they make.
+ *
+ * Runs in: the viewer.
+ *
+ * Walks the frames with one stack of open frames for each thread:
+ *
+ *     a frame comes:  pop until its parent is on top (those have ended),
+ *                     then push it
+ *
+ * and counts time of their own in a tree of (caller's node, code), which has at
+ * most STACKS_NODES of them; what does not fit is counted for its caller. */
+#ifndef DYNTRACE_STACKS_H
+#define DYNTRACE_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct db;
+struct query;
+
+enum { STACKS_NODES = 2000000 };
+
+struct open_frame {
+    int64_t id, end_ns;
+    uint32_t what; /* folded: node; speedscope: index of the frame's name */
+};
+
+struct track {
+    int64_t thread_id;
+    struct open_frame *stack; /* owned */
+    size_t depth, room;
+    uint32_t root;            /* folded: the thread's node */
+    FILE *events;             /* speedscope: owned */
+    int64_t first_ns, last_ns, count;
+};
+
+struct tracks {
+    struct track *at; /* owned, by thread_id */
+    size_t count;
+};
+
+/* One for each thread of the trace. False: it was said why. */
+bool tracks_read(struct db *db, struct tracks *tracks);
+void tracks_free(struct tracks *tracks);
+struct track *track_find(struct tracks *tracks, int64_t id); /* NULL: no such thread */
+bool track_push(struct track *track, struct open_frame frame);
+
+/* Frames in order, with what is needed of them. */
+extern const char stacks_sql[];
+
+struct walked {
+    int64_t id, parent_id, code_id, start_ns, end_ns;
+    bool root;
+};
+
+/* The row that a query of stacks_sql is at; frames without an end last until END_NS. */
+struct walked walked_read(struct query *query, int64_t end_ns);
+
+struct node {
+    int64_t code_id; /* of a thread's own node: its thread_id */
+    int64_t self_ns;
+    uint32_t parent; /* 0: a thread's own node */
+    uint32_t next;   /* with the same hash */
+    uint32_t recent; /* the node that was last found from here */
+    uint32_t after;  /* the one that its caller called after this one, the last time */
+};
+
+struct tree {
+    struct node *nodes; /* owned; node 0 is not used, callers come before what they call */
+    uint32_t *heads;    /* owned: by hash */
+    uint32_t count, room;
+    uint32_t cut;       /* frames that had no room */
+};
+
+/* What stacks_fold() tells while it walks. EACH may be NULL. */
+struct fold {
+    void *context;
+    bool (*tick)(void *context, int64_t frame_id); /* every so many rows; false: stop */
+    void (*each)(void *context, const struct track *track, const struct walked *frame); /* the frame is on its stack */
+};
+
+/* Fold all frames of DB up to id LAST (-1: all) into TREE and TRACKS, which are empty. False: it was said why not. */
+bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold);
+void tree_free(struct tree *tree);
+
+#endif

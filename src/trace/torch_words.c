@@ -1,0 +1,217 @@
+/* trace/torch_words.c -- what torch's names and sentences mean. See trace/torch_words.h.
+ *
+ * Runs in: the viewer. */
+#include "trace/torch_words.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/prose.h"
+
+int torch_version(const char *text)
+{
+    char *end;
+    long major, minor;
+
+    if (!text || !isdigit((unsigned char)*text))
+        return 0;
+    major = strtol(text, &end, 10);
+    if (*end != '.' || !isdigit((unsigned char)end[1]) || major < 1 || major > 99)
+        return 0;
+    minor = strtol(end + 1, NULL, 10);
+    return minor < 0 || minor > 99 ? 0 : (int)(major * 100 + minor);
+}
+
+/* ---- names ----------------------------------------------------------------- */
+
+bool torch_resume(const char *qualname, char **function, int64_t *line)
+{
+    static const char prefix[] = "torch_dynamo_resume_in_", at[] = "_at_";
+    const char *start = NULL, *name, *end = qualname + strlen(qualname), *digits = end;
+    size_t before;
+
+    for (const char *found = qualname; (found = strstr(found, prefix)); found++)
+        if (found == qualname || found[-1] == '.')
+            start = found;
+    if (!start)
+        return false;
+    name = start + sizeof prefix - 1;
+    while (digits > name && isdigit((unsigned char)digits[-1]))
+        digits--;
+    if (digits == end || end - digits > 9 || digits - name < (ptrdiff_t)sizeof at || strncmp(digits - 4, at, 4))
+        return false;
+    before = (size_t)(start - qualname);
+    *line = strtoll(digits, NULL, 10);
+    *function = malloc(before + (size_t)(digits - name) + 1);
+    if (*function) {
+        memcpy(*function, qualname, before);
+        memcpy(*function + before, name, (size_t)(digits - 4 - name));
+        (*function)[before + (size_t)(digits - 4 - name)] = 0;
+    }
+    return true;
+}
+
+void torch_name_print(FILE *out, const char *qualname, size_t width)
+{
+    char *function = NULL;
+    int64_t line;
+
+    if (qualname && torch_resume(qualname, &function, &line)) {
+        fputs("the rest of ", out);
+        prose_text(out, function, width);
+        fprintf(out, " after line %lld", (long long)line);
+    } else {
+        prose_text(out, qualname, width);
+    }
+    free(function);
+}
+
+/* ---- reasons --------------------------------------------------------------- */
+
+static struct span line_at(const char *text)
+{
+    struct span span = {text, strcspn(text, "\n")};
+
+    while (span.bytes && strchr(" \t\r", *span.text))
+        span.text++, span.bytes--;
+    while (span.bytes && strchr(" \t\r", span.text[span.bytes - 1]))
+        span.bytes--;
+    return span;
+}
+
+/* What follows LABEL on this line, if it begins so. */
+static struct span after(struct span line, const char *label)
+{
+    size_t length = strlen(label);
+
+    if (line.bytes <= length || strncmp(line.text, label, length))
+        return (struct span){0};
+    line.text += length;
+    line.bytes -= length;
+    while (line.bytes && *line.text == ' ')
+        line.text++, line.bytes--;
+    return line;
+}
+
+static bool begins(struct span span, const char *words)
+{
+    return span.bytes >= strlen(words) && !strncmp(span.text, words, strlen(words));
+}
+
+/* Hints that torch adds by the dozen and that say nothing about this place. */
+static bool hint_useful(struct span hint)
+{
+    static const char *const others[] = {"Please report", "It may be possible to write Dynamo", "This is likely to be a Dynamo",
+                                         "This graph break is fundamental", "This graph break may have been caused",
+                                         "This graph break may be difficult", "Your code may result in an error"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (begins(hint, others[i]))
+            return false;
+    return hint.bytes > 0;
+}
+
+struct torch_reason torch_reason_split(const char *reason)
+{
+    struct torch_reason made = {0};
+
+    for (const char *at = reason; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        struct span line = line_at(at), found;
+        if (!line.bytes)
+            continue;
+        if (!made.what.text) {
+            made.what = line;
+        } else if (made.what.text + made.what.bytes < line.text && made.what.text[made.what.bytes - 1] == ':') {
+            /* "backend='mine' raised:", and the next line says what */
+            made.what.bytes = (size_t)(line.text + line.bytes - made.what.text);
+        } else if ((found = after(line, "Explanation:")).text) {
+            made.why = made.why.text ? made.why : found;
+        } else if ((found = after(line, "Hint:")).text) {
+            if (!made.hint.text && hint_useful(found))
+                made.hint = found;
+        } else if ((found = after(line, "Developer debug context:")).text) {
+            made.context = made.context.text ? made.context : found;
+        } else if (!made.why.text && *at != ' ' &&
+                   (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported"))) {
+            made.what = line; /* the cause of a break that is named after where it is */
+        }
+    }
+    return made;
+}
+
+void span_print(FILE *out, struct span span, size_t width)
+{
+    char *text = span.text ? strndup(span.text, span.bytes) : NULL;
+
+    for (char *at = text; at && *at; at++)
+        if (*at == '\n')
+            *at = ' ';
+    prose_text(out, text, width);
+    free(text);
+}
+
+bool torch_reason_same(const char *one, const char *other)
+{
+    if (!one || !other)
+        return one == other;
+    for (; *one && *one == *other; one++, other++)
+        if (one[0] == '0' && one[1] == 'x' && other[1] == 'x') {
+            one += 2 + strspn(one + 2, "0123456789abcdef") - 1;
+            other += 2 + strspn(other + 2, "0123456789abcdef") - 1;
+        }
+    return *one == *other;
+}
+
+struct span torch_flags(const char *text)
+{
+    static const char words[] = "GLOBAL_STATE changed:";
+    const char *found = text ? strstr(text, words) : NULL;
+
+    return found ? line_at(found + sizeof words - 1) : (struct span){0};
+}
+
+/* ---- phases ---------------------------------------------------------------- */
+
+size_t torch_phase_length(const char *name)
+{
+    static const char attempt[] = "compile_attempt_";
+    size_t length = sizeof attempt - 1;
+
+    if (!strncmp(name, attempt, length) && name[length] && !name[length + strspn(name + length, "0123456789")])
+        return length - 1;
+    return strlen(name);
+}
+
+const char *torch_phase_words(const char *name)
+{
+    static const struct { const char *name, *words; } phases[] = {
+        {"dynamo", "around the compile of the frame"},
+        {"entire_frame_compile", "in the compile of the frame, but for the other lines"},
+        {"entire_backward_compile", "in the compile of the backward, but for the other lines"},
+        {"compile_attempt", "in an attempt, but for the other lines"},
+        {"bytecode_tracing", "following the bytecode"},
+        {"build_guards", "making guards"},
+        {"backend_compile", "in the backend, but for the other lines"},
+        {"gc", "garbage collection"},
+        {"create_aot_dispatcher_function", "AOTAutograd"},
+        {"aot_collect_metadata", "AOTAutograd"},
+        {"aot_trace_joint_graph", "AOTAutograd follows forward and backward"},
+        {"inductor_import", "importing Inductor"},
+        {"inductor_compile", "Inductor"},
+        {"fx_codegen_and_compile", "Inductor"},
+        {"compile_fx_inner", "Inductor"},
+        {"GraphLowering.run", "Inductor lowers the graph"},
+        {"GraphLowering.codegen", "Inductor writes code"},
+        {"Scheduler.codegen", "Inductor writes kernels"},
+        {"GraphLowering.compile_to_fn", "Inductor loads its code"},
+        {"compile_file", "the C++ compiler"},
+        {"async_compile.wait", "waiting for kernels to be compiled"},
+        {"PyCodeCache.load_by_key_path", "loading generated code"},
+    };
+
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+        if (strlen(phases[i].name) == torch_phase_length(name) && !strncmp(phases[i].name, name, strlen(phases[i].name)))
+            return phases[i].words;
+    return NULL;
+}

@@ -1,0 +1,61 @@
+/* trace/torch_words.h -- what torch's names and sentences mean.
+ *
+ * Runs in: the viewer.
+ *
+ * Strings only: nothing here asks the trace. All of them come from traced
+ * programs, so nothing is believed and nothing is longer than what was given. */
+#ifndef DYNTRACE_TORCH_WORDS_H
+#define DYNTRACE_TORCH_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
+int torch_version(const char *text);
+
+/* "Net.torch_dynamo_resume_in_forward_at_12" is the rest of Net.forward after line 12: true, *FUNCTION is "Net.forward",
+ * which the caller frees (NULL: no memory), and *LINE 12. */
+bool torch_resume(const char *qualname, char **function, int64_t *line);
+
+/* "the rest of Net.forward after line 12"; other names as they are. */
+void torch_name_print(FILE *out, const char *qualname, size_t width);
+
+/* A part of a text, borrowed from it. */
+struct span {
+    const char *text; /* NULL: there is none */
+    size_t bytes;
+};
+
+/* Torch's reason for a graph break or a failure, taken apart. From 2.7 on it is written so:
+ *
+ *     Failed to trace builtin operator           what
+ *       Explanation: Dynamo does not ...         why
+ *       Hint: Avoid calling ...                  hint: the first that says what to do
+ *       Developer debug context: builtin ...     context
+ *
+ * Others have WHAT alone: their first line, with the next one after a colon. */
+struct torch_reason {
+    struct span what, why, hint, context;
+};
+
+struct torch_reason torch_reason_split(const char *reason);
+
+/* A span as prose_text() prints. */
+void span_print(FILE *out, struct span span, size_t width);
+
+/* Two reasons are the same but for addresses in them. NULL equals NULL. */
+bool torch_reason_same(const char *one, const char *other);
+
+/* What a phase of a compile is about, in words, or NULL. */
+const char *torch_phase_words(const char *name);
+
+/* The length of a phase's name without the number of the attempt: compile_attempt of compile_attempt_0. */
+size_t torch_phase_length(const char *name);
+
+/* The global flags that a GLOBAL_STATE guard saw changed, as torch's sentence has them:
+ * "grad_mode" of "GLOBAL_STATE changed: grad_mode". */
+struct span torch_flags(const char *text);
+
+#endif

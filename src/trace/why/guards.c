@@ -1,0 +1,146 @@
+/* trace/why/guards.c -- what guards take of a function's calls. See trace/why/why.h.
+ *
+ * Runs in: the viewer.
+ *
+ * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
+ * time, shared out among its guards alike. The first calls of compiled code are not like others, so what part of a call
+ * guards are is asked of the last ones that hit, where frames are stored; else of all, compiles left aside. Where guards were not timed, as in torch's own evaluator, lookups that ended
+ * in a hit stand for them: they are nothing else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "lib/times.h"
+#include "trace/why/why.h"
+
+enum {
+    SLOW_SHARE = 10,    /* percent of the time in the function, */
+    SLOW_NS = 1000,     /* time a call, */
+    SLOW_CALLS = 10,    /* and calls, from which on guards are called slow */
+    KINDS = 100,
+    SAMPLES = 1000,
+};
+
+double why_guard_share(const struct why *why)
+{
+    return why->share_of_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->share_ns / (double)why->share_of_ns : -1;
+}
+
+static struct guard_cost *cost_of(struct why *why, const char *kind)
+{
+    struct guard_cost *cost;
+
+    for (size_t i = 0; i < why->costs.count; i++)
+        if (!strcmp(why->costs.items[i].kind, kind))
+            return &why->costs.items[i];
+    if (why->costs.count == KINDS || !(cost = ADD(why, costs)))
+        return NULL;
+    cost->kind = strdup(kind);
+    if (!cost->kind) {
+        why->costs.count--;
+        why->failed = true;
+        return NULL;
+    }
+    return cost;
+}
+
+static int cost_more(const void *a, const void *b)
+{
+    const struct guard_cost *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? 1 : -1;
+    if (x->guards != y->guards)
+        return x->guards < y->guards ? 1 : -1;
+    return strcmp(x->kind, y->kind);
+}
+
+/* Which kinds of guards the time is of. */
+static void gather_kinds(struct why *why)
+{
+    struct query *query = why_ask(why, "its guards by entry and kind",
+        "SELECT cache_entry_id, COALESCE(kind, '?'), COUNT(*) FROM guard\n"
+        "WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN ($codes) LIMIT 10000)\n"
+        "GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000");
+    size_t at = 0;
+
+    while (query_step(query)) {
+        int64_t entry_id = query_integer(query, 0), count = query_integer(query, 2);
+        struct guard_cost *cost = cost_of(why, query_text(query, 1, NULL));
+        while (at < why->entries.count && why->entries.items[at].entry_id < entry_id)
+            at++;
+        if (!cost || at == why->entries.count || why->entries.items[at].entry_id != entry_id || count < 0)
+            continue;
+        cost->guards += count;
+        if (why->entries.items[at].guards >= count && why->entries.items[at].check_ns > 0)
+            cost->ns = times_sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
+    }
+    why_asked(why, query);
+    if (why->costs.count)
+        qsort(why->costs.items, why->costs.count, sizeof *why->costs.items, cost_more);
+}
+
+static int time_longer(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What part of a call that hit is its lookup: of the last ones, whose frames are found by their key. The medians of
+ * both, because a call that was interrupted takes as long as hundreds. */
+static void gather_share(struct why *why)
+{
+    int64_t lookup[SAMPLES], whole[SAMPLES];
+    struct query *query;
+    size_t count = 0;
+
+    if (!why_calls(why, CALL_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
+        return;
+    query = why_ask(why, "the last calls that hit: time in the lookup, and in all",
+        "SELECT l.duration_ns, f.end_ns - f.start_ns\n"
+        "FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN ($codes) ORDER BY lookup_id DESC LIMIT 1000) l\n"
+        "CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns");
+    for (; count < SAMPLES && query_step(query); count++) {
+        lookup[count] = query_integer(query, 0);
+        whole[count] = query_integer(query, 1);
+    }
+    why_asked(why, query);
+    if (!count)
+        return;
+    qsort(lookup, count, sizeof *lookup, time_longer);
+    qsort(whole, count, sizeof *whole, time_longer);
+    why->share_of_hits = true;
+    why->share_ns = lookup[count / 2];
+    why->share_of_ns = whole[count / 2];
+}
+
+void why_gather_cost(struct why *why)
+{
+    int64_t compile_ns = 0, looked_up = 0, hits_ns = 0;
+
+    for (size_t i = 0; i < why->calls.count; i++) {
+        const struct call_class *class = &why->calls.items[i];
+        if (class->outcome == CALL_HIT)
+            hits_ns = times_sum(hits_ns, class->lookup_ns);
+        if (class->outcome != CALL_PLAIN && class->outcome != CALL_SKIP && class->outcome != CALL_DISABLED)
+            looked_up += class->calls;
+    }
+    for (size_t i = 0; i < why->compiles.count; i++) {
+        const struct compile *c = &why->compiles.items[i];
+        if (c->ended)
+            compile_ns = times_sum(compile_ns, times_span(c->start_ns, c->end_ns));
+    }
+    why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
+    why->guard_calls = why->timed_checks ? looked_up : why_calls(why, CALL_HIT);
+    gather_share(why);
+    if (!why->share_of_hits) {
+        why->share_ns = why->guard_ns;
+        why->share_of_ns = times_span(compile_ns, why->total_ns);
+    }
+    why->guards_slow = why->guard_calls >= SLOW_CALLS && why->guard_ns / why->guard_calls >= SLOW_NS &&
+                       why_guard_share(why) >= SLOW_SHARE;
+    if (why->guards_slow)
+        gather_kinds(why);
+}

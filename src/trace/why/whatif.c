@@ -1,0 +1,127 @@
+/* trace/why/whatif.c -- what would come of a remedy: the recorded calls decided again as `replay --what-if` does. See trace/why/why.h.
+ *
+ * Runs in: the viewer.
+ *
+ * A cause that is a size becomes a dynamic dimension, another one whose guard is known a guard that is not checked, a
+ * limit a higher one; of the function that is asked about only. Other remedies have no setting and get no figure. All
+ * decisions of a trace are read for it, so a long one is left to `replay`, unless it is asked for. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "replay.h"
+#include "lib/say.h"
+#include "trace/whatif/whatif.h"
+#include "trace/why/why.h"
+
+enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LIMIT_MOST = 100000 };
+
+/* The source that a size is of: L['x'] of L['x'].size()[0]. Its length. */
+static int whole_source(const char *source)
+{
+    const char *asked = strstr(source, ".size()[");
+
+    return asked && asked > source ? (int)(asked - source) : (int)strlen(source);
+}
+
+char *why_settings_cause(const struct why *why, const struct history *history)
+{
+    const struct cause *cause = history->cause;
+    const struct remedy_facts facts = {.kind = cause->kind, .source = cause->source, .expected = cause->expected,
+                                       .actual = cause->actual, .text = cause->text, .torch = why->torch.version};
+    int dimension = -1;
+    char *made = NULL;
+
+    if (remedy_change(&facts, &dimension) == CHANGE_SIZE && dimension >= 0 && cause->source && !strpbrk(cause->source, ", ")) {
+        if (asprintf(&made, "dynamic=%.*s[%d]", whole_source(cause->source), cause->source, dimension) < 0)
+            return NULL;
+    } else if (cause->guard_id > 0 && asprintf(&made, "drop_guard=%" PRId64, cause->guard_id) < 0) {
+        return NULL;
+    }
+    return made;
+}
+
+char *why_settings_limit(const struct why *why, const struct remedy_facts *facts)
+{
+    bool accumulated = facts->text && strstr(facts->text, "accumulated");
+    int64_t made = 0, limit;
+    char *text = NULL;
+
+    for (size_t i = 0; i < why->compiles.count; i++)
+        made += compile_made(&why->compiles.items[i]);
+    limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
+    if (limit > LIMIT_MOST)
+        limit = LIMIT_MOST;
+    if (limit < 1 || asprintf(&text, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit) < 0)
+        return NULL;
+    return text;
+}
+
+/* The function's code objects, by index; NULL: no memory. The caller frees it. */
+static bool *codes_of(const struct why *why, const struct replay *replay)
+{
+    bool *codes = calloc(replay->code_count + 1, sizeof *codes);
+
+    for (char *at = why->code.ids; codes && at && *at; at += strspn(at, ", ")) {
+        char *end;
+        uint32_t code = replay_map_get(&replay->code_ids, strtoll(at, &end, 10));
+        if (end == at)
+            break;
+        if (code != REPLAY_NONE)
+            codes[code] = true;
+        at = end;
+    }
+    return codes;
+}
+
+static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
+{
+    struct whatif_knobs knobs = {.codes = codes};
+    struct whatif_result result = {0};
+
+    if (whatif_knob(&knobs, remedy->settings) && whatif_run(whatif, &knobs, &result)) {
+        for (size_t i = 0; i < result.function_count; i++) {
+            const struct whatif_function *f = &result.functions[i];
+            if (!codes[f->code])
+                continue;
+            remedy->predicted = true;
+            remedy->compiles += f->recorded.compiles;
+            remedy->would_compile += f->predicted.compiles;
+            remedy->eager += f->recorded.eager;
+            remedy->would_eager += f->predicted.eager;
+            remedy->undecided += f->undecided;
+            remedy->unrecorded += f->unrecorded;
+            remedy->gone += f->gone;
+        }
+    }
+    whatif_result_free(&result);
+    whatif_knobs_free(&knobs);
+}
+
+void why_whatif(struct why *why)
+{
+    struct replay *replay = NULL;
+    struct whatif *whatif = NULL;
+    bool *codes = NULL, any = false;
+    int64_t lookups;
+
+    for (size_t i = 0; i < why->remedies.count; i++)
+        any = any || why->remedies.items[i].settings;
+    lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0; /* at least as many as there are */
+    if (!lookups)
+        return;
+    why->long_trace = !why->force_whatif &&
+                      (lookups > LOOKUPS_READ || db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
+    if (why->long_trace)
+        return;
+    replay = replay_open(why->db, REPLAY_CHECKS | REPLAY_TIMES);
+    whatif = replay ? whatif_open(why->db, replay) : NULL;
+    codes = whatif ? codes_of(why, replay) : NULL;
+    for (size_t i = 0; codes && i < why->remedies.count; i++)
+        if (why->remedies.items[i].settings)
+            predict(whatif, codes, &why->remedies.items[i]);
+    free(codes);
+    whatif_free(whatif);
+    replay_free(replay);
+}

@@ -1,0 +1,312 @@
+/* tracer/code.c -- code objects: an id each, its facts, and whether to record it.
+ *
+ * Runs in: the traced process, once per code object.
+ *
+ * The result is kept in the code object's extra slot as a "mark":
+ *
+ *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP] [| CODE_INIT]
+ *
+ * so that the choice of --frames, --include and --exclude costs nothing later. */
+#include "tracer/evaluator/cache.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P tracer_process
+
+enum { NAME_MAX_BYTES = 16 << 10 };
+
+/* ---- whether to record ---- */
+
+/* Files of the standard library and of installed packages. "<frozen ...>" is
+ * the standard library too; "<string>" and "<stdin>" are the user's. */
+static bool is_library(const char *file)
+{
+    size_t length = strlen(P.standard_library);
+
+    return (length && !strncmp(file, P.standard_library, length) && file[length] == '/') ||
+           strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || !strncmp(file, "<frozen ", 8);
+}
+
+/* The Python side of the bridge to torch. */
+static bool is_ours(const char *file)
+{
+    const char *at = strstr(file, "/dyntrace/_torch");
+
+    return !strcmp(file, "<dyntrace>") || (at && !strchr(at + 1 + strlen("dyntrace/"), '/'));
+}
+
+static bool is_wanted(const char *file, const char *name)
+{
+    const char *glob = P.session->text;
+    bool any_include = false, included = false;
+
+    if (P.session->frames == SESSION_USER && is_library(file))
+        return false;
+    if (is_ours(file))
+        return false;
+    glob += strlen(glob) + 1; /* the fallback directory */
+    glob += strlen(glob) + 1; /* the trace */
+    for (uint32_t n = 0; n < P.session->globs; n++, glob += strlen(glob) + 1) {
+        bool match = !fnmatch(glob + 1, file, 0) || !fnmatch(glob + 1, name, 0);
+        if (*glob == '-' && match)
+            return false;
+        if (*glob == '+') {
+            any_include = true;
+            included |= match;
+        }
+    }
+    return included || !any_include;
+}
+
+/* ---- names ---- */
+
+/* TEXT as UTF-8, at most NAME_MAX_BYTES. Lone surrogates, which UTF-8 cannot
+ * hold, become \udcXX. Borrows from *KEEP, which the caller releases. */
+static const char *name_text(PyObject *text, size_t *bytes, PyObject **keep)
+{
+    Py_ssize_t length = 0;
+    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+
+    *keep = NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
+            PyErr_Clear();
+            *bytes = 1;
+            return "?";
+        }
+    }
+    if (length > NAME_MAX_BYTES)
+        for (length = NAME_MAX_BYTES; (utf8[length] & 0xc0) == 0x80;)
+            length--;
+    *bytes = (size_t)length;
+    return utf8;
+}
+
+/* ---- fingerprint ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+
+    while (bytes--)
+        hash = (hash ^ *p++) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
+{
+    const char *type = Py_TYPE(object)->tp_name;
+
+    hash = hash_bytes(hash, type, strlen(type));
+    if (PyUnicode_CheckExact(object)) {
+        hash = hash_bytes(hash, PyUnicode_DATA(object), (size_t)PyUnicode_GET_LENGTH(object) * PyUnicode_KIND(object));
+    } else if (PyBytes_CheckExact(object)) {
+        hash = hash_bytes(hash, PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object));
+    } else if (PyTuple_CheckExact(object) && depth < 8) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++)
+            hash = hash_object(hash, PyTuple_GET_ITEM(object, i), depth + 1);
+    } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
+        Py_hash_t value = PyObject_Hash(object); /* of numbers it is not randomised */
+        hash = hash_bytes(hash, &value, sizeof value);
+    } else if (PyCode_Check(object)) {
+        hash = hash_object(hash, ((PyCodeObject *)object)->co_qualname, depth + 1);
+    }
+    return hash;
+}
+
+/* The same function in another run, or after an edit elsewhere in its file, has
+ * the same fingerprint: bytecode, names and constants, not line numbers. CPython keeps the bytecode that it hands out
+ * in the code object: not for code that interpreters share. */
+static uint64_t fingerprint(PyCodeObject *code)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code); /* without specialisations */
+
+    if (bytecode)
+        hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
+    Py_XDECREF(bytecode);
+    PyErr_Clear();
+    hash = hash_object(hash, code->co_names, 0);
+    return hash_object(hash, code->co_consts, 0);
+}
+
+/* ---- __init__ on 3.13 ---- */
+
+#if COMPAT_INIT_BYPASSES_HOOK
+/* 3.13 calls a specialised C() without asking the PEP 523 hook for C.__init__.
+ * The specialiser refuses a type whose tp_alloc is not the generic one, so a
+ * type gets an equivalent of its own. */
+static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
+{
+    return PyType_GenericAlloc(type, items);
+}
+
+static void fix_type(PyTypeObject *type)
+{
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_alloc == PyType_GenericAlloc) {
+        type->tp_alloc = allocate;
+        PyType_Modified(type);
+    }
+}
+
+void tracer_fix_init(PyObject *self)
+{
+    if (self)
+        fix_type(Py_TYPE(self));
+}
+
+/* For types whose calls were specialised before the hook was there. */
+static void fix_subclasses(PyObject *type, int depth)
+{
+    PyObject *list = depth < 100 ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL) : NULL;
+
+    if (!list) {
+        PyErr_Clear();
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        fix_type((PyTypeObject *)PyList_GET_ITEM(list, i));
+        fix_subclasses(PyList_GET_ITEM(list, i), depth + 1);
+    }
+    Py_DECREF(list);
+}
+
+void tracer_fix_all_types(void)
+{
+    fix_subclasses((PyObject *)&PyBaseObject_Type, 0);
+}
+#else
+void tracer_fix_init(PyObject *self)
+{
+    (void)self;
+}
+void tracer_fix_all_types(void)
+{
+}
+#endif
+
+/* ---- code that interpreters share ---- */
+
+#if COMPAT_SHARES_CODE
+/* The marks of static code, by its address: there is memory of the main interpreter's in such a code object, which no
+ * other may make or free, so the others look here. It grows to some hundreds. Under tracer_lock(). */
+static struct shared_mark {
+    PyCodeObject *code;
+    uintptr_t mark;
+} *shared_marks;
+static size_t shared_count, shared_room;
+
+static struct shared_mark *shared_find(struct shared_mark *marks, size_t room, PyCodeObject *code)
+{
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (room - 1);
+
+    while (marks[at].code && marks[at].code != code)
+        at = (at + 1) & (room - 1);
+    return &marks[at];
+}
+
+/* CODE's mark. It is MARK if it has none yet; 0: none, and none given. */
+static uintptr_t shared_mark(PyCodeObject *code, uintptr_t mark)
+{
+    struct shared_mark *more, *found = NULL;
+
+    tracer_lock();
+    if (mark && shared_count * 2 >= shared_room && (more = calloc(shared_room ? shared_room * 2 : 256, sizeof *more))) {
+        size_t room = shared_room ? shared_room * 2 : 256;
+        for (size_t i = 0; i < shared_room; i++)
+            if (shared_marks[i].code)
+                *shared_find(more, room, shared_marks[i].code) = shared_marks[i];
+        free(shared_marks);
+        shared_marks = more;
+        shared_room = room;
+    }
+    if (shared_room)
+        found = shared_find(shared_marks, shared_room, code);
+    if (found && found->code) {
+        mark = found->mark;
+    } else if (found && mark && shared_count + 1 < shared_room) {
+        *found = (struct shared_mark){code, mark};
+        shared_count++;
+    }
+    tracer_unlock();
+    return mark;
+}
+#else
+#define shared_mark(code, mark) (mark)
+#endif
+
+/* Only the main interpreter looks at what static code objects hold. */
+static bool is_elsewhere(PyCodeObject *code)
+{
+    return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
+}
+
+/* Put MARK where the hook will find it. What it is from now on: another interpreter may have been quicker. */
+static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
+{
+    struct code_state *state;
+
+    if (compat_is_shared(code))
+        mark = shared_mark(code, mark);
+    if (is_elsewhere(code))
+        return mark;
+    state = code_state_of(code, false);
+    if (state)
+        state->mark = mark;
+    else if (compat_set_extra(code, P.extra, (void *)mark))
+        PyErr_Clear();
+    return mark;
+}
+
+/* ---- the mark ---- */
+
+/* The file that torch.compile's front end begins with. */
+#define TORCH_DYNAMO "/torch/_dynamo/__init__.py"
+
+/* The last part of NAME, as long as END is. */
+static const char *name_end(const char *name, size_t bytes, const char *end)
+{
+    size_t length = strlen(end);
+
+    return bytes >= length ? name + bytes - length : "";
+}
+
+uintptr_t tracer_mark_code(PyCodeObject *code)
+{
+    PyObject *type, *value, *traceback, *keep[2];
+    size_t bytes[2];
+    const char *name, *file;
+    uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
+
+    if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = shared_mark(code, 0)))
+        mark_keep(code, mark);
+    if (mark & CODE_SEEN)
+        return mark;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    name = name_text(code->co_qualname, &bytes[0], &keep[0]);
+    file = name_text(code->co_filename, &bytes[1], &keep[1]);
+    if (!is_wanted(file, name)) {
+        mark = CODE_SEEN | CODE_SKIP;
+    } else {
+        uint64_t number[3] = {(uint64_t)(int64_t)code->co_firstlineno, (uint64_t)code->co_flags, fingerprint(code)};
+        uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
+        tracer_fact(FACT_CODE, id, number, name, bytes[0], file, bytes[1]);
+        mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
+    }
+    if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
+        !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
+        mark |= CODE_INIT;
+    mark = mark_keep(code, mark);
+    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO) &&
+        tracer_place() == PLACE_HOME)
+        torch_attach(false);
+    Py_XDECREF(keep[0]);
+    Py_XDECREF(keep[1]);
+    PyErr_Restore(type, value, traceback);
+    return mark;
+}

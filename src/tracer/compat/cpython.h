@@ -1,0 +1,337 @@
+/* tracer/compat/cpython.h -- every difference between CPython versions.
+ *
+ * Runs in: the traced process.
+ *
+ * The rest of the tracer reads as if there were one CPython. Each macro or
+ * function below says what it hides and since when. A version that nobody has
+ * read stops the build: its frames may be laid out in another way. */
+#ifndef DYNTRACE_CPYTHON_COMPAT_H
+#define DYNTRACE_CPYTHON_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030f0000
+#error "dyntrace supports CPython 3.11 to 3.14: read the new version's frame layout, then extend tracer/compat/cpython.h"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
+#endif
+
+#define Py_BUILD_CORE 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* in 3.14's own headers */
+#undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
+#include <internal/pycore_frame.h>
+#include <internal/pycore_code.h>
+#include <internal/pycore_interp.h>
+#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_interpframe_structs.h>
+#include <internal/pycore_stackref.h>
+#include <internal/pycore_tstate.h>
+#endif
+#pragma GCC diagnostic pop
+#undef Py_BUILD_CORE
+
+typedef struct _PyInterpreterFrame compat_frame;
+
+/* The frame's code object, borrowed. f_executable since 3.13, a tagged
+ * reference since 3.14. */
+static inline PyCodeObject *compat_code(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030d0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables
+ * are not there before the frame has started. */
+static inline PyObject *compat_local(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return PyStackRef_IsNull(frame->localsplus[i]) ? NULL : PyStackRef_AsPyObjectBorrow(frame->localsplus[i]);
+#else
+    return frame->localsplus[i];
+#endif
+}
+
+/* The function that the frame is a call of, borrowed. */
+static inline PyFunctionObject *compat_function(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030c0000
+    return (PyFunctionObject *)frame->f_funcobj;
+#else
+    return frame->f_func;
+#endif
+}
+
+/* Make a frame that has not started one of CODE, which has the same variables. */
+static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
+{
+    PyObject *old = (PyObject *)compat_code(frame);
+
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->f_executable = PyStackRef_FromPyObjectNew(code);
+#elif PY_VERSION_HEX >= 0x030d0000
+    frame->f_executable = Py_NewRef((PyObject *)code);
+#else
+    frame->f_code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = _PyCode_CODE(code);
+#else
+    frame->prev_instr = _PyCode_CODE(code) - 1;
+#endif
+#if PY_VERSION_HEX < 0x030c0000 /* a generator has the code of its function */
+    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+        Py_SETREF(frame->f_func->func_code, Py_NewRef((PyObject *)code));
+#endif
+    Py_DECREF(old);
+}
+
+/* Make it a call of FUNCTION, which has the same closure and globals. */
+static inline void compat_set_function(compat_frame *frame, PyFunctionObject *function)
+{
+    PyObject *old = (PyObject *)compat_function(frame);
+
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->f_funcobj = PyStackRef_FromPyObjectNew(function);
+#elif PY_VERSION_HEX >= 0x030c0000
+    frame->f_funcobj = Py_NewRef((PyObject *)function);
+#else
+    frame->f_func = (PyFunctionObject *)Py_NewRef((PyObject *)function);
+#endif
+    Py_DECREF(old);
+}
+
+/* Let go of local number I, which somebody else holds too. */
+static inline void compat_drop_local(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    _PyStackRef old = frame->localsplus[i];
+    frame->localsplus[i] = PyStackRef_NULL;
+    PyStackRef_XCLOSE(old);
+#else
+    Py_CLEAR(frame->localsplus[i]);
+#endif
+}
+
+/* Has it run already? (A generator resumed, or a frame that another hook began.) */
+static inline int compat_has_started(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return frame->instr_ptr != _PyCode_CODE(compat_code(frame));
+#else
+    return frame->prev_instr != _PyCode_CODE(compat_code(frame)) - 1;
+#endif
+}
+
+/* A frame that has not started is done with, because other code has run in its
+ * place. 3.11: its caller clears it. 3.13: there is a function that CPython
+ * exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE
+ * in it. The exception that is pending stays. (tracer/evaluator/replace.c) */
+void compat_dispose(PyThreadState *ts, compat_frame *frame);
+#if PY_VERSION_HEX >= 0x030d0000
+extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
+#endif
+
+/* An attribute that need not be there, without the cost of an exception. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_optional_attribute PyObject_GetOptionalAttr
+#else
+#define compat_optional_attribute _PyObject_LookupAttr
+#endif
+
+/* A frame that lives in a generator, coroutine or async generator: it is being
+ * resumed. (The call that makes the generator runs in an ordinary frame.) */
+static inline int compat_is_resumed(const compat_frame *frame)
+{
+    return frame->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
+/* After a resumed frame gave back control without an exception: did it yield?
+ * The caller of the evaluator holds the generator, so its memory is valid. */
+static inline int compat_has_yielded(compat_frame *frame)
+{
+    PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
+
+    return generator->gi_frame_state < FRAME_EXECUTING;
+}
+
+/* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call on every frame.
+ *
+ * Setting is our own as well. CPython's makes room for every index there is, and calls all their free functions when
+ * the code dies, with NULL where nothing was set: a program that registers one after us would have it called for every
+ * code object that we mark, also when it can no longer be called. We make room up to our index. The caller lets go of
+ * what was in the slot. -1 with MemoryError. */
+struct compat_extra {
+    Py_ssize_t size;
+    void *slot[];
+};
+
+static inline uintptr_t compat_extra(PyCodeObject *code, Py_ssize_t index)
+{
+    struct compat_extra *extra = code->co_extra;
+
+    return extra && index < extra->size ? (uintptr_t)extra->slot[index] : 0;
+}
+
+static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *value)
+{
+    struct compat_extra *extra = code->co_extra;
+    Py_ssize_t size = extra ? extra->size : 0;
+
+    if (index >= size) {
+        extra = PyMem_Realloc(extra, sizeof *extra + (size_t)(index + 1) * sizeof extra->slot[0]);
+        if (!extra) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        memset(extra->slot + size, 0, (size_t)(index + 1 - size) * sizeof extra->slot[0]);
+        extra->size = index + 1;
+        code->co_extra = extra;
+    }
+    extra->slot[index] = value;
+    return 0;
+}
+
+/* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL of their own, and
+ * freed by the main one: tracer/code.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
+#define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
+#if COMPAT_SHARES_CODE
+#define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
+#else
+#define compat_is_shared(code) ((void)(code), false)
+#endif
+
+/* Public, if unstable, since 3.12. */
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
+#else
+#define compat_request_extra _PyEval_RequestCodeExtraIndex
+#endif
+
+/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13
+ * count that against the C recursion limit, two units a call, so that a program
+ * would raise RecursionError far sooner than without us: give the units back.
+ * 3.11 has no such count; 3.14 looks at the stack pointer instead. */
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
+#define COMPAT_C_UNITS 2
+#define COMPAT_COUNTS_C_RECURSION true
+#define compat_c_remaining(ts) ((ts)->c_recursion_remaining)
+#define compat_set_c_remaining(ts, n) ((void)((ts)->c_recursion_remaining = (n)))
+#define compat_enter_c(ts) ((void)((ts)->c_recursion_remaining += COMPAT_C_UNITS))
+#define compat_leave_c(ts) ((void)((ts)->c_recursion_remaining -= COMPAT_C_UNITS))
+#else
+#define COMPAT_COUNTS_C_RECURSION false
+#define compat_c_remaining(ts) ((void)(ts), 0)
+#define compat_set_c_remaining(ts, n) ((void)(ts), (void)(n))
+#define compat_enter_c(ts) ((void)0)
+#define compat_leave_c(ts) ((void)0)
+#endif
+
+/* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and _PyInterpreterState_SetEvalFrameFunc(): in line, as it
+ * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. */
+static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
+{
+    return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
+}
+static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFrameEvalFunction evaluator)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluator);
+#else
+    interpreter->eval_frame = evaluator == _PyEval_EvalFrameDefault ? NULL : evaluator;
+#endif
+}
+
+/* sys.activate_stack_trampoline(), -X perf. */
+#define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
+
+/* Is the interpreter shutting down? Public since 3.13. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_is_finalizing() Py_IsFinalizing()
+#else
+#define compat_is_finalizing() _Py_IsFinalizing()
+#endif
+
+/* f_lasti of a frame that has not started, in code units: 3.13 points at the next
+ * instruction, those before at the last one. */
+#define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
+
+/* What is left of the recursion limit; split into a Python and a C count in 3.12. */
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
+#else
+#define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
+#endif
+
+/* 3.14 takes the thread's stack bounds from the thread state: while we run on
+ * a stack segment of our own they must be that segment's. */
+#if PY_VERSION_HEX >= 0x030e0000
+struct compat_bounds {
+    uintptr_t top, soft, hard;
+};
+static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
+{
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
+    struct compat_bounds old = {impl->c_stack_top, impl->c_stack_soft_limit, impl->c_stack_hard_limit};
+    uintptr_t margin = old.soft - old.hard;
+
+    impl->c_stack_top = (uintptr_t)end;
+    impl->c_stack_hard_limit = (uintptr_t)base + margin;
+    impl->c_stack_soft_limit = (uintptr_t)base + 2 * margin;
+    return old;
+}
+static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
+{
+    _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
+
+    impl->c_stack_top = old.top;
+    impl->c_stack_soft_limit = old.soft;
+    impl->c_stack_hard_limit = old.hard;
+}
+#else
+struct compat_bounds {
+    char none;
+};
+static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
+{
+    (void)ts, (void)base, (void)end;
+    return (struct compat_bounds){0};
+}
+static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
+{
+    (void)ts, (void)old;
+}
+#endif
+
+/* 3.12: SEND runs a generator inline, but not under a hook: tracer/settrace.c. */
+#define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
+
+/* The innermost frame that runs Python; in a struct of its own up to 3.12. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_current_frame(ts) ((ts)->current_frame)
+#else
+#define compat_current_frame(ts) ((ts)->cframe->current_frame)
+#endif
+
+/* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
+ * hook; 3.14 asks: see tracer/code.c. */
+#define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
+
+/* Goes up whenever a type is made that calls may be specialised for. */
+#if COMPAT_INIT_BYPASSES_HOOK
+#define compat_type_versions(interpreter) ((interpreter)->types.next_version_tag)
+#else
+#define compat_type_versions(interpreter) ((void)(interpreter), 0u)
+#endif
+
+#endif

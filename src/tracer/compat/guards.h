@@ -1,0 +1,83 @@
+/* tracer/compat/guards.h -- where instances keep their attributes, by CPython version.
+ *
+ * Runs in: the traced process.
+ *
+ * Since 3.11 a class's instances keep attribute values in an array, ordered as
+ * the keys that the class holds (PEP 412 taken further), until somebody asks
+ * for an instance's __dict__. PyObject_GetAttr finds its way through that each
+ * time; a guard that reads one attribute at every call remembers the place. */
+#ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
+#define DYNTRACE_TRACER_GUARD_COMPAT_H
+
+#include "tracer/compat/cpython.h"
+
+#define Py_BUILD_CORE 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#undef _PyObject_LookupSpecial /* 3.11: an old name for others, which its own headers use anew */
+#undef _PyGC_FINALIZED
+#include <internal/pycore_dict.h>
+#include <internal/pycore_object.h>
+#pragma GCC diagnostic pop
+#undef Py_BUILD_CORE
+
+/* The array of OBJECT's attribute values, or NULL: it has a dict, or neither. */
+static inline PyObject **compat_inline_values(PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030d0000 /* in the object itself */
+    PyDictValues *values;
+
+    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES))
+        return NULL;
+    values = _PyObject_InlineValues(object);
+    return values->valid ? values->values : NULL;
+#elif PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
+    PyDictOrValues either;
+
+    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+        return NULL;
+    either = *_PyObject_DictOrValuesPointer(object);
+    return _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either)->values : NULL;
+#else
+    PyDictValues *values;
+
+    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+        return NULL;
+    values = *_PyObject_ValuesPointer(object);
+    return values ? values->values : NULL;
+#endif
+}
+
+/* OBJECT's dict, borrowed, if it has made one; NULL otherwise. */
+static inline PyObject *compat_made_dict(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+#if PY_VERSION_HEX >= 0x030d0000
+        return (PyObject *)_PyObject_GetManagedDict(object);
+#elif PY_VERSION_HEX >= 0x030c0000
+        PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+        return _PyDictOrValues_IsValues(either) ? NULL : _PyDictOrValues_GetDict(either);
+#else
+        return *_PyObject_ManagedDictPointer(object);
+#endif
+    }
+    return type->tp_dictoffset > 0 ? *(PyObject **)((char *)object + type->tp_dictoffset) : NULL;
+}
+
+/* Which of its type's inline values is NAME, an interned string? -1: none. The
+ * order of a class's keys does not change as long as it lives. */
+static inline Py_ssize_t compat_inline_index(PyTypeObject *type, PyObject *name)
+{
+    PyDictKeysObject *keys = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
+
+    if (!keys || !DK_IS_UNICODE(keys))
+        return -1;
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++)
+        if (DK_UNICODE_ENTRIES(keys)[i].me_key == name)
+            return i;
+    return -1;
+}
+
+#endif

@@ -1,0 +1,409 @@
+/* tracer/evaluator/api.c -- the shim's functions and types, as Python sees them.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
+ * code written for it runs after changing its imports. */
+#include "tracer/evaluator/cache.h"
+#include "tracer/guards/guard.h"
+#include "tracer/torch/torch.h"
+
+#include <structmember.h>
+
+/* ---- the frame that a callback gets ---- */
+
+/* A view of a frame that has not started. Outlives the callback, without locals. */
+struct shim_frame {
+    PyObject_HEAD
+    PyObject *code, *globals, *builtins, *locals, *closure, *module; /* owned */
+    int last; /* instruction */
+};
+
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch)
+{
+    struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
+    PyObject *closure = compat_function(frame)->func_closure, *name;
+
+    if (!view)
+        return NULL;
+    view->code = Py_NewRef((PyObject *)compat_code(frame));
+    view->globals = Py_NewRef(frame->f_globals);
+    view->builtins = Py_NewRef(frame->f_builtins);
+    view->locals = Py_NewRef(locals);
+    view->last = torch ? COMPAT_NOT_STARTED : 0;
+    view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
+    name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
+    view->module = Py_NewRef(name ? name : Py_None);
+    return (PyObject *)view;
+}
+
+/* The callback has returned: the locals are the running frame's from here on. */
+void shim_frame_close(PyObject *view)
+{
+    struct shim_frame *self = (struct shim_frame *)view;
+
+    Py_SETREF(self->locals, Py_NewRef(Py_None));
+    Py_DECREF(view);
+}
+
+static void frame_free(PyObject *object)
+{
+    struct shim_frame *self = (struct shim_frame *)object;
+
+    Py_XDECREF(self->code);
+    Py_XDECREF(self->globals);
+    Py_XDECREF(self->builtins);
+    Py_XDECREF(self->locals);
+    Py_XDECREF(self->closure);
+    Py_XDECREF(self->module);
+    PyObject_Free(object);
+}
+
+static PyObject *frame_first_line(PyObject *object, void *context)
+{
+    (void)context;
+    return PyLong_FromLong(((PyCodeObject *)((struct shim_frame *)object)->code)->co_firstlineno);
+}
+
+/* "not started": torch's callers check that it is the first instruction. */
+static PyObject *frame_last_instruction(PyObject *object, void *context)
+{
+    (void)context;
+    return PyLong_FromLong(((struct shim_frame *)object)->last);
+}
+
+static PyObject *frame_back(PyObject *object, void *context)
+{
+    (void)object, (void)context;
+    Py_RETURN_NONE;
+}
+
+/* So that inspect.getmodule(frame) finds the module, as for a real frame. */
+static PyObject *frame_module(PyObject *object, void *context)
+{
+    (void)context;
+    return Py_NewRef(((struct shim_frame *)object)->module);
+}
+
+static PyMemberDef frame_members[] = {
+    {"f_code", T_OBJECT_EX, offsetof(struct shim_frame, code), READONLY, "The code object about to run."},
+    {"f_globals", T_OBJECT_EX, offsetof(struct shim_frame, globals), READONLY, "Its globals."},
+    {"f_builtins", T_OBJECT_EX, offsetof(struct shim_frame, builtins), READONLY, "Its builtins."},
+    {"f_locals", T_OBJECT_EX, offsetof(struct shim_frame, locals), READONLY,
+     "Arguments and free variables by name; None once the callback has returned."},
+    {"closure", T_OBJECT_EX, offsetof(struct shim_frame, closure), READONLY, "The function's cells, a tuple."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef frame_fields[] = {
+    {"f_lineno", frame_first_line, NULL, "The first line of the code.", NULL},
+    {"f_lasti", frame_last_instruction, NULL, "0: it has not started.", NULL},
+    {"f_back", frame_back, NULL, "None.", NULL},
+    {"__module__", frame_module, NULL, "The name of the module whose globals it has.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject shim_frame_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.types.DynamoFrameType",
+    .tp_basicsize = sizeof(struct shim_frame),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "A call that is about to run, as a callback sees it.",
+    .tp_dealloc = frame_free,
+    .tp_members = frame_members,
+    .tp_getset = frame_fields,
+};
+
+/* ---- functions ---- */
+
+/* What a thread state keeps of the thread's tracer. */
+struct shim_thread {
+    bool active;
+};
+
+static PyCodeObject *a_code(PyObject *object)
+{
+    if (PyCode_Check(object))
+        return (PyCodeObject *)object;
+    PyErr_Format(PyExc_TypeError, "expected a code object, got %s (a function has one as __code__)",
+                 Py_TYPE(object)->tp_name);
+    return NULL;
+}
+
+static struct code_state *a_state(PyObject *object)
+{
+    PyCodeObject *code = a_code(object);
+    struct code_state *state = code ? code_state_of(code, true) : NULL;
+
+    if (code && !state)
+        PyErr_NoMemory();
+    return state;
+}
+
+/* The slot is the interpreter's, the callback the thread's: the hook stays as
+ * long as any thread has one. The GIL guards the count. */
+void shim_set_active(struct tracer *t, bool active)
+{
+    if (t->active == active)
+        return;
+    t->active = active;
+    if (t->shim)
+        t->shim->active = active;
+    if (active)
+        shim_settings.active_threads++;
+    else
+        shim_settings.active_threads--;
+    tracer_rehook();
+}
+
+/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where there are many types, and
+ * a program may change one in every call: not for torch, whose own evaluator does not see those calls either. */
+static void see_all_types(void)
+{
+    static unsigned int known;
+
+    if (COMPAT_INIT_BYPASSES_HOOK && compat_type_versions(tracer_process.interpreter) != known) {
+        tracer_fix_all_types();
+        known = compat_type_versions(tracer_process.interpreter);
+    }
+}
+
+/* A thread that ends gives its callback up. CPython clears its thread state, and
+ * with it this, with the GIL held: in the thread itself, or, after fork() and at
+ * exit, in the one that is left, and then the tracer may be gone. */
+static void thread_cleared(PyObject *capsule)
+{
+    struct shim_thread *shim = PyCapsule_GetPointer(capsule, NULL);
+    struct tracer *t = tracer_thread;
+
+    if (t && t->shim == shim) {
+        t->shim = NULL;
+        shim_set_active(t, false);
+        Py_CLEAR(t->callback);
+    } else if (shim->active) {
+        shim_settings.active_threads--;
+        tracer_rehook();
+    }
+    PyMem_RawFree(shim);
+}
+
+static int watch_thread(struct tracer *t)
+{
+    PyObject *dict = PyThreadState_GetDict(), *capsule = NULL; /* borrowed; owned */
+    struct shim_thread *shim;
+    int status = -1;
+
+    if (t->shim) /* a finaliser has done it: that dict was new */
+        return 0;
+    shim = dict ? PyMem_RawCalloc(1, sizeof *shim) : NULL;
+    if (shim && !(capsule = PyCapsule_New(shim, NULL, thread_cleared)))
+        PyMem_RawFree(shim);
+    if (capsule && !PyDict_SetItemString(dict, "dyntrace", capsule)) {
+        t->shim = shim;
+        status = 0;
+    }
+    Py_XDECREF(capsule);
+    if (status && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return status;
+}
+
+PyObject *shim_set_eval_frame(PyObject *callback, bool torch)
+{
+    struct tracer *t = tracer_here();
+    PyObject *old;
+
+    if (!t)
+        return PyErr_NoMemory();
+    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
+        PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
+                     Py_TYPE(callback)->tp_name);
+        return NULL;
+    }
+    if (!t->shim && watch_thread(t))
+        return NULL;
+    old = t->callback;
+    t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
+    t->torch = torch;
+    if (!torch && t->callback && !t->active)
+        see_all_types();
+    shim_set_active(t, t->callback != NULL);
+    return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    (void)module;
+    return shim_set_eval_frame(callback, false);
+}
+
+PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
+{
+    struct tracer *t = tracer_thread;
+
+    (void)module, (void)ignored;
+    return Py_NewRef(t && t->callback ? t->callback : Py_None);
+}
+
+static PyObject *reset_code(PyObject *module, PyObject *object)
+{
+    PyCodeObject *code = a_code(object);
+
+    (void)module;
+    if (!code)
+        return NULL;
+    code_state_reset(code);
+    Py_RETURN_NONE;
+}
+
+static PyObject *reset(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    code_state_reset_all();
+    Py_RETURN_NONE;
+}
+
+static PyObject *skip_code(PyObject *module, PyObject *object)
+{
+    struct code_state *state = a_state(object);
+
+    (void)module;
+    if (!state)
+        return NULL;
+    state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
+    Py_RETURN_NONE;
+}
+
+PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
+{
+    PyObject *code, *strategy, *value;
+    struct code_state *state;
+    long actions[2];
+    static const char *const names[2] = {"cur_action", "recursive_action"};
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        value = tracer_attribute(strategy, names[i]);
+        actions[i] = value ? PyLong_AsLong(value) : -1;
+        Py_XDECREF(value);
+        if (PyErr_Occurred())
+            return NULL;
+        if (actions[i] < ACTION_DEFAULT || actions[i] > ACTION_RUN_ONLY)
+            return PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", names[i], actions[i]);
+    }
+    state = a_state(code);
+    if (!state)
+        return NULL;
+    state->actions = (struct code_actions){.own = (enum frame_action)actions[0], .callees = (enum frame_action)actions[1]};
+    Py_RETURN_NONE;
+}
+
+static PyObject *unsupported(PyObject *module, PyObject *args)
+{
+    PyObject *first, *second;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:unsupported", &first, &second))
+        return NULL;
+    return Py_NewRef(second);
+}
+
+/* Put HOOK (None: none) in *SLOT; returns the old one. */
+static PyObject *set_hook(PyObject **slot, PyObject *hook)
+{
+    PyObject *old = *slot;
+
+    if (hook != Py_None && !PyCallable_Check(hook)) {
+        PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s", Py_TYPE(hook)->tp_name);
+        return NULL;
+    }
+    *slot = hook == Py_None ? NULL : Py_NewRef(hook);
+    return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    return set_hook(&shim_settings.guard_error_hook, hook);
+}
+
+static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    return set_hook(&shim_settings.guard_fail_hook, hook);
+}
+
+static PyObject *cache_entry_list(PyObject *module, PyObject *object)
+{
+    PyObject *list = PyList_New(0); /* first: the garbage collector may run */
+    PyCodeObject *code = list ? a_code(object) : NULL;
+    struct code_state *state = code ? code_state_of(code, false) : NULL;
+
+    (void)module;
+    for (Py_ssize_t i = 0; state && i < state->entries.count; i++)
+        if (PyList_Append(list, (PyObject *)state->entries.at[i]))
+            break;
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *set_limits(PyObject *module, PyObject *args)
+{
+    PyObject *object[2];
+    long limit[2];
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:_set_limits", &object[0], &object[1]))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        limit[i] = PyLong_AsLong(object[i]);
+        if (limit[i] == -1 && PyErr_Occurred())
+            return NULL;
+        if (limit[i] < 0)
+            return PyErr_Format(PyExc_ValueError, "a limit is a number of entries, 0 or more, not %ld", limit[i]);
+    }
+    shim_settings.recompile_limit = (unsigned long)limit[0];
+    shim_settings.accumulated_limit = (unsigned long)limit[1];
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_limits(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return Py_BuildValue("(kk)", shim_settings.recompile_limit, shim_settings.accumulated_limit);
+}
+
+PyMethodDef shim_methods[] = {
+    {"set_eval_frame", set_eval_frame, METH_O,
+     "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
+    {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
+    {"reset_code", reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
+    {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
+    {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
+    {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS,
+     "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they call."},
+    {"unsupported", unsupported, METH_VARARGS, "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
+    {"set_guard_error_hook", set_guard_error_hook, METH_O,
+     "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard raises."},
+    {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
+     "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard does not pass."},
+    {"_debug_get_cache_entry_list", cache_entry_list, METH_O, "The entries of a code object, in the order tried."},
+    {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
+    {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
+    {NULL, NULL, 0, NULL},
+};
+
+int shim_types_ready(PyObject *module)
+{
+    if (PyType_Ready(&cache_entry_type) || PyType_Ready(&shim_frame_type))
+        return -1;
+    if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
+        PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
+        return -1;
+    if (guard_types_ready(module) || torch_types_ready(module))
+        return -1;
+    return PyModule_AddFunctions(module, shim_methods);
+}

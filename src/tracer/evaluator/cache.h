@@ -1,0 +1,281 @@
+/* tracer/evaluator/cache.h -- what the shim keeps for each code object.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * The code object's extra slot holds either the recorder's bare mark (an odd
+ * number, tracer/tracer.h) or a pointer to this state, which then holds the mark:
+ *
+ *     slot -> code_state { mark, action, frame_state,
+ *                          entries: [0] most recent hit, ... , invalid ones last }
+ *
+ * THE RULE of every file that includes this one:
+ *
+ *     After code of the program may have run, nothing read before is believed.
+ *
+ * What may run the program's code:
+ *
+ *     guards, callbacks, hooks; __eq__, __hash__, __bool__, __index__, __str__, __repr__, buffers; attributes of an
+ *       answer, a backend, a value; audit hooks
+ *     Py_DECREF and Py_CLEAR of anything, PyErr_Clear, an exception that takes another's place: finalisers and
+ *       callbacks of weak references
+ *     whatever the garbage collector tracks being made (dict, list, tuple, function, bound method, exception, frame
+ *       object): on 3.11 the collector runs there and then; on 3.12 and later wherever signals are looked at
+ *     PyErr_CheckSignals, which PyObject_Repr and PyObject_Str begin with: signal handlers
+ *     a lookup in a dict whose keys need not all be exact strings
+ *     letting the GIL go, as a wait for room in the ring may (record_enter, record_exit): other threads
+ *
+ * It may reset this state or all, invalidate or add entries, replace callbacks and hooks, drop the last reference to
+ * whatever is not held, and give the code object other code's place. What does not run any: strings, bytes, ints and
+ * objects that the collector does not track being made, memory, tracer_fact().
+ *
+ * So it is kept:
+ *
+ *     An answer is read to its end into values that are owned; then the cache changes in one stretch that calls nothing
+ *       of the above, which begins with finding the state and making room (cache_entry_add).
+ *     What an entry checks and runs is its `parts`. Who uses them pins them (cache_entry_pin): they are then whole until
+ *       they are unpinned, whatever becomes of the entry. Whether it may still run is asked anew (`valid`).
+ *     What goes is unlinked first, all of it, and dropped when everything is as it will stay.
+ *     A state is referenced by the slot and by every decision that is under way, so that reset_code() or the death of
+ *       the code object leaves them something to finish with; `code` is NULL from then on, and what comes after belongs
+ *       to the state that the code has then (state_now() in tracer/evaluator/decide.c). */
+#ifndef DYNTRACE_TRACER_CACHE_H
+#define DYNTRACE_TRACER_CACHE_H
+
+#include "tracer/tracer.h"
+#include "tracer/guards/guard.h"
+
+enum frame_action { ACTION_DEFAULT, ACTION_SKIP, ACTION_RUN_ONLY };
+
+/* How a call was decided: `outcome` of schemas/trace.sql. */
+enum outcome {
+    OUTCOME_PLAIN, OUTCOME_HIT, OUTCOME_COMPILED, OUTCOME_RUN_ONLY, OUTCOME_SKIP, OUTCOME_LIMIT,
+    OUTCOME_DECLINED, OUTCOME_DISABLED, OUTCOME_GUARD_ERROR, OUTCOME_CALLBACK_ERROR,
+};
+
+struct code_state;
+
+/* What an entry checks and runs: whole for as long as somebody has it pinned, as the entry has while it is valid. */
+struct cache_parts {
+    unsigned pins;
+    PyObject *guard;            /* owned: check(f_locals) -> bool */
+    PyObject *check;            /* owned: what is called, `guard` or its bound check method */
+    PyObject *code;             /* owned */
+    PyObject *difference;       /* owned: torch's check of only what tells its entries apart, or NULL */
+    PyObject *view;             /* owned: what the bridge knows of torch's guards, or NULL */
+};
+
+/* dyntrace.types.CacheEntry: compiled code and the guards under which it fits. */
+struct cache_entry {
+    PyObject_HEAD
+    struct code_state *state;   /* borrowed; NULL once dropped from its code's list */
+    struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
+    bool valid;                 /* may match; once false, false for good */
+    bool tree;                  /* its guard is a GuardTree: checked without a call */
+    bool torch;                 /* its guard is torch's, which knows its entry and its state */
+    bool dead;                  /* its death is told */
+    PyObject *instead;          /* owned: what an invalid one shows as its guard, or NULL */
+    PyObject *flat;             /* owned: the code with every argument positional; NULL: not made yet */
+    PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
+    unsigned running;           /* calls of `function` under way */
+    PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
+    PyObject *born_for;         /* owned: weak reference to such a one's backend, or NULL */
+    PyObject *compile_id;       /* owned: "2/0": third code object compiled, first time */
+    PyObject *annotation;       /* owned */
+    PyObject *invalid_reason;   /* owned, or NULL while valid */
+    unsigned long hits;
+    uint32_t id;                /* in the trace; ENTRY_UNRECORDED: it is not there */
+    uint32_t guards;            /* leaves of the tree; 1 for any other callable */
+    uint32_t moves;             /* changes of its guards' order that are told */
+    int64_t region;             /* torch: entries of different regions do not see each other; -1: the common one */
+};
+#define ENTRY_UNRECORDED UINT32_MAX
+
+/* What is done with calls of a code object, and with the calls that those make. */
+struct code_actions {
+    enum frame_action own, callees;
+    bool limited;               /* ACTION_RUN_ONLY since a limit was reached */
+    bool told;                  /* the trace has them */
+};
+struct region_actions {
+    int64_t region;
+    struct code_actions actions;
+};
+
+/* Entries in the order tried. */
+struct entry_list {
+    struct cache_entry **at;    /* owned, and so is each */
+    Py_ssize_t count, room;
+};
+
+struct code_state {
+    uintptr_t mark;             /* first: tracer_mark_in(). As in tracer/tracer.h; 0: the recorder has not seen the code */
+    unsigned references;
+    PyCodeObject *code;         /* borrowed; NULL once the code object is gone or was reset */
+    unsigned long serial;       /* each state has a higher one than those before it */
+    struct entry_list entries, precompiled; /* precompiled: torch's that were loaded, tried before the others */
+    PyObject *frame_state;      /* owned dict: the callback's own notes */
+    struct code_actions actions;
+    PyObject *extra;            /* owned: this state as torch's Python code sees it, or NULL */
+    struct region_actions *regions; /* owned: torch's regions that have actions of their own */
+    unsigned region_count;
+    struct cache_entry *compiled; /* owned: the entry that this code was compiled for, while torch is observed; or NULL */
+    bool is_init;               /* an __init__: see tracer_fix_init() */
+    unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
+    unsigned long compiles;     /* entries ever made */
+    struct code_state *previous, *next; /* all states, for reset() */
+};
+
+extern PyTypeObject cache_entry_type, shim_frame_type;
+
+struct code_state *code_state_make(PyCodeObject *code);
+/* The state of CODE; MAKE it if there is none, which may run anything. Borrowed. NULL: none, or no memory. */
+static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
+{
+    uintptr_t slot = compat_extra(code, tracer_process.extra);
+
+    return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
+}
+struct code_state *code_state_hold(struct code_state *state);
+void code_state_release(struct code_state *state);
+/* Forget what is known of CODE; its entries die. */
+void code_state_reset(PyCodeObject *code);
+void code_state_reset_all(void);
+/* torch: what was loaded for STATE's code goes. */
+void code_state_drop_precompiled(struct code_state *state);
+/* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */
+void code_state_free(void *slot);
+
+/* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL: an exception is set, which says
+ * what is wrong with it. TORCH: its guard is torch's. */
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch);
+/* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an exception. */
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region);
+/* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory. */
+struct cache_entry *cache_entry_new(void);
+/* The guarded object died, or somebody asked: the entry never matches again. INSTEAD is what it then shows as its guard.
+ * Only what follows once it is invalid runs anything; the caller holds the entry. */
+void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
+void cache_parts_free(struct cache_parts *parts);
+/* What ENTRY checks and runs, until it is unpinned; NULL: the entry is invalid. */
+static inline struct cache_parts *cache_entry_pin(const struct cache_entry *entry)
+{
+    if (unlikely(!entry->valid))
+        return NULL;
+    entry->parts->pins++;
+    return entry->parts;
+}
+static inline void cache_parts_unpin(struct cache_parts *parts)
+{
+    if (unlikely(!--parts->pins))
+        cache_parts_free(parts);
+}
+/* A hit: to the front of the list. */
+void cache_entry_touch(struct cache_entry *entry);
+/* Entries that can still match. */
+Py_ssize_t code_state_valid(const struct code_state *state);
+/* The actions that hold in REGION (-1: in the common one), and setting them. False: no memory. */
+struct code_actions code_state_actions(const struct code_state *state, int64_t region);
+bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
+/* The entry tried first in REGION, or after ENTRY. Borrowed, or NULL. */
+struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region);
+struct cache_entry *cache_entry_after(const struct cache_entry *entry);
+
+/* tracer/evaluator/decision.c: what is recorded of a lookup. Filled while it goes on; does
+ * nothing while ON is false. */
+#define CHECK_TICKS_UNKNOWN UINT64_MAX
+struct decision {
+    bool on;
+    bool torch;                 /* the callback is torch's */
+    bool observed;              /* torch's own evaluator decides: what failed is asked again afterwards */
+    bool older;                 /* there are entries, if none that we know */
+    enum outcome outcome;       /* once the callback has answered */
+    uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
+    uint32_t count, room;
+    struct decision_check {
+        uint32_t entry, run, failed; /* entry id, leaves looked at, ordinal or UINT32_MAX */
+        uint64_t ticks;
+        enum ring_result result;
+        struct cache_entry *object; /* owned: for the causes */
+    } *check;                   /* owned unless it is `small` */
+    struct decision_check small[4];
+    uint32_t compile;           /* compile id + 1, 0 = none */
+    uint32_t signature;         /* signature id + 1, 0 = none */
+    uint64_t compile_began;
+    PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
+};
+/* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
+void decision_begin(struct decision *d, uint64_t began, bool torch);
+void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+                  uint64_t ticks);
+/* A miss: note the values that missed, and why each entry did, before anybody changes them. */
+void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);
+/* The callback is asked, and has answered with ENTRY, or nothing (OUTCOME says why). */
+void decision_ask(struct decision *d, const struct code_state *state);
+void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
+/* The frame runs now: write the lookup. */
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
+void decision_outcome(struct tracer *t, enum outcome outcome);
+/* The same for what was seen of torch's own evaluator: which entries were tried is not known. */
+void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
+/* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_observed() without a decision. */
+void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
+void decision_end(struct decision *d);
+/* A check of torch's guards, those of PARTS, has just failed: which one. */
+struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                           PyObject *locals);
+/* What is done with calls of STATE's code has changed, for REASON (str, or NULL). */
+void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason);
+/* What the trace will say of an entry, as far as the program's code may run while it is found out. */
+struct decision_birth {
+    bool on;                    /* it is recorded */
+    PyObject *leaves;           /* owned tuple of (kind, source, expression[, user's code]); or NULL, no memory */
+    char label[64], backend[256];
+    size_t label_bytes, backend_bytes;
+};
+/* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
+ * made from; fills its parts' view. */
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
+/* ENTRY is there now, in STATE's list: tell it. Runs nothing. decision_birth_end lets go of B. */
+void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state);
+void decision_birth_end(struct decision_birth *b);
+/* The guards of ENTRY, those of TREE, are tried in another order from now on. Runs nothing, nor does the next. */
+void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
+void decision_entry_died(struct cache_entry *entry, const char *cause);
+
+/* tracer/evaluator/replace.c: run CODE, ENTRY's, in place of FRAME, which has not started,
+ * and dispose of FRAME. The caller holds both. */
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code);
+/* FRAME is the one that runs in its place: about to start. */
+void replace_begin(struct tracer *t, compat_frame *frame);
+
+/* tracer/evaluator/decide.c */
+extern struct shim_settings {
+    unsigned long recompile_limit, accumulated_limit;
+    unsigned long active_threads;    /* with a callback that is not None */
+    PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
+} shim_settings;
+PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
+/* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
+ * The attributes may be the program's code. */
+PyObject *shim_backend_of(PyObject *callback);
+/* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
+bool shim_same_backend(PyObject *entry, PyObject *wanted);
+/* The frame's variables by name: a new dict, for guards and callbacks. */
+PyObject *shim_frame_locals(compat_frame *frame);
+/* A view of FRAME for a callback; shim_frame_close ends it. New references. */
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch);
+void shim_frame_close(PyObject *view);
+
+/* tracer/evaluator/api.c */
+/* This thread's callback is CALLBACK (a callable, False or None) from now on, and is it torch's? The old one, or NULL
+ * with an exception. */
+PyObject *shim_set_eval_frame(PyObject *callback, bool torch);
+/* The functions that torch's front end has under the same names. */
+PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
+PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
+/* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */
+void shim_set_active(struct tracer *t, bool active);
+extern PyMethodDef shim_methods[];
+int shim_types_ready(PyObject *module);
+
+#endif

@@ -1,0 +1,751 @@
+/* tracer/evaluator/decision.c -- what the shim decides, for the trace.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and
+ * what follows it), as it may happen millions of times. What happens once per
+ * entry or compilation is a fact: names, guards, causes. Facts name things by
+ * the process's own ids, so words and facts may be read in any order.
+ *
+ * Nothing here changes a decision, and no failure shows: a thing that cannot be
+ * noted is left out. */
+#include "tracer/evaluator/cache.h"
+#include "tracer/guards/guard.h"
+#include "tracer/torch/torch.h"
+#include "tracer/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P tracer_process
+
+enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000 };
+
+/* ---- small texts ---- */
+
+/* A growing text; what does not fit is cut off. NULs may be part of it. */
+struct text {
+    char bytes[TEXT_MAX];
+    size_t used;
+};
+
+static void text_add(struct text *t, const char *bytes, size_t count)
+{
+    if (count > sizeof t->bytes - t->used)
+        count = sizeof t->bytes - t->used;
+    memcpy(t->bytes + t->used, bytes, count);
+    t->used += count;
+}
+
+static void text_string(struct text *t, const char *string)
+{
+    text_add(t, string, strlen(string));
+}
+
+static void text_end(struct text *t)
+{
+    text_add(t, "", 1);
+}
+
+/* VALUE's UTF-8, at most LIMIT bytes of it. */
+static void text_unicode(struct text *t, PyObject *value, size_t limit)
+{
+    PyObject *bytes = value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+
+    if (bytes) {
+        const char *string = PyBytes_AS_STRING(bytes);
+        size_t count = (size_t)PyBytes_GET_SIZE(bytes);
+        if (count > limit)
+            for (count = limit; count && (string[count] & 0xc0) == 0x80;)
+                count--;
+        text_add(t, string, count);
+    }
+    Py_XDECREF(bytes);
+    PyErr_Clear();
+}
+
+static void text_type(struct text *t, PyObject *value)
+{
+    text_string(t, Py_TYPE(value)->tp_name);
+}
+
+/* Is VALUE's buffer made by a method of the program's? (Possible since 3.12.) */
+static bool makes_buffer(PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    PyObject *name = PyUnicode_InternFromString("__buffer__"), *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
+    bool makes = method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
+
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return makes;
+#else
+    (void)value;
+    return false;
+#endif
+}
+
+/* Types and shapes always; values, unless the trace is to be without them, only
+ * of builtins, whose repr runs no code of the program. */
+static void text_value(struct text *t, PyObject *value)
+{
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
+    Py_buffer view;
+    PyObject *repr = NULL;
+
+    if (torch_settings.describe && torch_settings.tensor && PyType_Check(torch_settings.tensor) &&
+        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor)) {
+        PyObject *describe = Py_NewRef(torch_settings.describe);
+        repr = PyObject_CallOneArg(describe, value);
+        Py_DECREF(describe);
+        if (repr) {
+            text_unicode(t, repr, 200);
+            Py_DECREF(repr);
+            return;
+        }
+        PyErr_Clear();
+    }
+    text_type(t, value);
+    if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+                  (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
+        repr = PyObject_Repr(value);
+        text_string(t, " ");
+        text_unicode(t, repr, VALUE_MAX);
+    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
+               (whole && PyUnicode_CheckExact(value))) {
+        char length[32];
+        snprintf(length, sizeof length, "[%zd]", PyObject_Size(value));
+        text_string(t, length);
+    } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) && !makes_buffer(value) &&
+               PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
+        char number[32];
+        text_string(t, view.format ? " " : "");
+        text_string(t, view.format ? view.format : "");
+        text_string(t, "[");
+        for (int i = 0; view.shape && i < view.ndim; i++) {
+            snprintf(number, sizeof number, i ? ", %zd" : "%zd", view.shape[i]);
+            text_string(t, number);
+        }
+        text_string(t, "]");
+        PyBuffer_Release(&view);
+    }
+    Py_XDECREF(repr);
+    PyErr_Clear();
+}
+
+/* ---- facts ---- */
+
+static bool recorded(uintptr_t mark)
+{
+    return P.recording && !(tracer_thread && tracer_thread->quiet) && (mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
+}
+
+/* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str, and so is STACK, the user's code that it is for, or NULL. */
+static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyObject *kind, PyObject *source,
+                       PyObject *expression, PyObject *stack)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+
+    text_unicode(&one, kind, 64);
+    text_end(&one);
+    text_unicode(&one, source, 512);
+    text_end(&one);
+    text_unicode(&one, stack, 1200);
+    text_unicode(&two, expression, 1024);
+    tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
+}
+
+/* The leaves of torch's guard manager GUARD, as the bridge tells them: a new tuple of
+ * (kind, source, expression, stack), or NULL. What the bridge then knows of it goes to *VIEW. */
+static PyObject *torch_leaves(PyObject *guard, PyObject **view)
+{
+    PyObject *guards = Py_XNewRef(torch_settings.guards), *rows = NULL;
+    struct torch_quiet quiet;
+
+    if (!guards)
+        return NULL;
+    torch_quiet_begin(&quiet);
+    *view = PyObject_CallOneArg(guards, guard);
+    if (*view)
+        rows = tracer_attribute(*view, "rows");
+    if (rows)
+        Py_SETREF(rows, PyList_AsTuple(rows));
+    for (Py_ssize_t i = 0; rows && i < PyTuple_GET_SIZE(rows); i++)
+        if (!PyTuple_Check(PyTuple_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) < 4) {
+            Py_CLEAR(rows);
+            break;
+        }
+    if (!rows)
+        torch_bridge_failed("an entry's guards");
+    torch_quiet_end(&quiet);
+    Py_DECREF(guards);
+    return rows;
+}
+
+/* The order that is told: a list of ordinals, in JSON. Nothing if it is too long. */
+static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
+{
+    if (words->used < TEXT_MAX)
+        tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, words->bytes, words->used, "", 0);
+}
+
+struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                           PyObject *locals)
+{
+    struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
+    struct torch_quiet quiet;
+    PyObject *told, *order, *words;
+    struct text text = {.used = 0};
+    long failed, run;
+
+    if (!parts->view || !locals || entry->id == ENTRY_UNRECORDED)
+        return outcome;
+    torch_quiet_begin(&quiet);
+    told = tracer_call(parts->view, "failing", locals, frame->f_globals, NULL);
+    if (told && PyArg_ParseTuple(told, "llO", &failed, &run, &order)) {
+        if (failed >= 0 && failed < (long)entry->guards)
+            outcome.failed = (uint32_t)failed;
+        outcome.guards_run = run > 0 ? (uint32_t)run : 0;
+        words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
+        if (words) {
+            text_unicode(&text, words, TEXT_MAX);
+            order_fact(entry, &text, tracer_now(P.monotonic));
+        }
+        Py_XDECREF(words);
+    } else {
+        torch_bridge_failed("the guard that failed");
+    }
+    Py_XDECREF(told);
+    torch_quiet_end(&quiet);
+    return outcome;
+}
+
+void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
+{
+    struct text words = {.used = 0};
+
+    if (!recorded(state->mark))
+        return;
+    if (values_kept() == SESSION_VALUES_ALL)
+        text_unicode(&words, reason, 1000);
+    tracer_fact(FACT_MARK, (uint32_t)(state->mark >> CODE_SHIFT),
+                (uint64_t[3]){tracer_now(P.monotonic), (uint64_t)actions.own | (uint64_t)actions.callees << 8, (uint64_t)(region + 1)},
+                words.bytes, words.used, "", 0);
+}
+
+/* The label of ENTRY: torch's, or the callback's own, a value of the program's like others. */
+static void text_label(struct text *t, const struct cache_entry *entry, const struct code_state *state)
+{
+    PyObject *label = entry->torch || values_kept() == SESSION_VALUES_ALL
+                          ? PyObject_Str(entry->compile_id)
+                          : PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : 0,
+                                               state->compiles ? state->compiles - 1 : 0);
+
+    text_unicode(t, label, 64);
+    Py_XDECREF(label);
+    PyErr_Clear();
+}
+
+/* OBJECT's attribute NAME, if it is a str; or NULL. */
+static PyObject *name_in(PyObject *object, const char *name)
+{
+    PyObject *value = tracer_attribute(object, name);
+
+    if (value && !PyUnicode_Check(value))
+        Py_CLEAR(value);
+    PyErr_Clear();
+    return value;
+}
+
+/* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
+static PyObject *backend_name(PyObject *backend, bool torch)
+{
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
+    PyObject *name = torch && whole ? name_in(backend, "compiler_name") : NULL, *function;
+
+    if (!name && whole)
+        name = name_in(backend, "__qualname__");
+    if (!name && torch && (function = tracer_attribute(backend, "compiler_fn"))) {
+        name = whole ? name_in(function, "__qualname__") : values_name(function);
+        Py_DECREF(function);
+    }
+    if (!name && !whole)
+        name = values_name(backend);
+    PyErr_Clear();
+    return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
+}
+
+/* VALUE's text, at most ROOM bytes of it, to BYTES; how many. */
+static size_t take_text(PyObject *value, char *bytes, size_t room)
+{
+    struct text text = {.used = 0};
+
+    text_unicode(&text, value, room);
+    memcpy(bytes, text.bytes, text.used);
+    return text.used;
+}
+
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
+{
+    PyObject *text;
+
+    *b = (struct decision_birth){.on = recorded(mark)};
+    entry->id = ENTRY_UNRECORDED;
+    entry->guards = entry->tree ? guard_tree_count(guard) : 1;
+    if (!b->on)
+        return;
+    b->leaves = entry->torch ? torch_leaves(guard, &entry->parts->view) : entry->tree ? guard_tree_list(guard, values_kept()) : NULL;
+    PyErr_Clear();
+    if (b->leaves && PyList_Check(b->leaves))
+        Py_SETREF(b->leaves, PyList_AsTuple(b->leaves));
+    if (b->leaves)
+        entry->guards = (uint32_t)PyTuple_GET_SIZE(b->leaves);
+    else if ((text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name)))
+        b->leaves = Py_BuildValue("((ssN))", "LAMBDA", "", text);
+    if (entry->compile_id && (entry->torch || values_kept() == SESSION_VALUES_ALL) && (text = PyObject_Str(entry->compile_id))) {
+        b->label_bytes = take_text(text, b->label, sizeof b->label);
+        Py_DECREF(text);
+    }
+    PyErr_Clear();
+    text = backend_name(backend, entry->torch);
+    b->backend_bytes = take_text(text, b->backend, sizeof b->backend);
+    Py_XDECREF(text);
+    PyErr_Clear();
+}
+
+void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state)
+{
+    if (!b->on || !recorded(state->mark))
+        return;
+    entry->id = P.entries++;
+    if (!b->label_bytes) /* ours, or the program's is not to be told */
+        b->label_bytes = (size_t)snprintf(b->label, sizeof b->label, "%lu/%lu", state->number ? state->number - 1 : 0,
+                                          state->compiles ? state->compiles - 1 : 0);
+    tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
+                                                  entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
+                b->label, b->label_bytes, b->backend, b->backend_bytes);
+    for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
+        PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
+        guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
+                   PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL);
+    }
+    if (entry->tree)
+        decision_entry_order(entry, entry->parts->guard, 0);
+}
+
+void decision_birth_end(struct decision_birth *b)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_XDECREF(b->leaves);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* A list of numbers, in JSON. */
+static void add_number(void *context, uint32_t number)
+{
+    struct text *text = context;
+    char word[16];
+
+    snprintf(word, sizeof word, text->used > 1 ? ", %u" : "%u", number);
+    text_string(text, word);
+}
+
+void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock)
+{
+    struct text text = {.used = 0};
+
+    entry->moves = guard_tree_moves(tree);
+    if (entry->id == ENTRY_UNRECORDED)
+        return;
+    text_string(&text, "[");
+    guard_tree_each(tree, add_number, &text);
+    text_string(&text, "]");
+    order_fact(entry, &text, clock);
+}
+
+/* Is the program over? weakref.finalize() calls at exit what it would have called at
+ * the death of objects that live. */
+static bool at_exit(void)
+{
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
+    bool found = compat_is_finalizing();
+
+    for (int depth = 0; frame && !found && depth < 16; frame = frame->previous)
+        if (PyCode_Check((PyObject *)compat_code(frame))) { /* not one that C code stands for in the stack */
+            found = !PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "finalize._exitfunc");
+            depth++;
+        }
+    return found;
+}
+
+void decision_entry_died(struct cache_entry *entry, const char *cause)
+{
+    if (entry->dead || at_exit()) /* then all go */
+        return;
+    entry->dead = true;
+    if (P.recording && entry->id != ENTRY_UNRECORDED)
+        tracer_fact(FACT_DEATH, entry->id, (uint64_t[3]){tracer_now(P.monotonic)}, cause, strlen(cause), "", 0);
+}
+
+/* The id + 1 of a text for what LOCALS hold; the same text, the same id. */
+static uint32_t signature_of(PyObject *locals)
+{
+    static PyObject *known; /* text -> id */
+    struct text text = {.used = 0};
+    PyObject *key, *name, *value, *number;
+    Py_ssize_t at = 0;
+    uint32_t id = 0;
+
+    while (PyDict_Next(locals, &at, &name, &value)) { /* whoever has them may change them */
+        Py_INCREF(name);
+        Py_INCREF(value);
+        if (text.used)
+            text_string(&text, ", ");
+        text_unicode(&text, name, VALUE_MAX);
+        text_string(&text, ": ");
+        text_value(&text, value);
+        Py_DECREF(name);
+        Py_DECREF(value);
+    }
+    if (!known && (key = PyDict_New())) {
+        if (known)
+            Py_DECREF(key);
+        else
+            known = key;
+    }
+    /* From here on nothing runs: the keys are bytes. */
+    key = known ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used) : NULL;
+    number = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
+    if (number) {
+        id = (uint32_t)PyLong_AsUnsignedLong(number) + 1;
+    } else if (key && PyDict_GET_SIZE(known) < SIGNATURES_MAX) {
+        number = PyLong_FromUnsignedLong(P.signatures);
+        if (number && PyDict_SetItem(known, key, number) == 0) {
+            tracer_fact(FACT_SIGNATURE, P.signatures, NULL, text.bytes, text.used, "", 0);
+            id = ++P.signatures;
+        }
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(key);
+    PyErr_Clear();
+    return id;
+}
+
+/* ---- one lookup ---- */
+
+void decision_begin(struct decision *d, uint64_t began, bool torch)
+{
+    d->on = began != 0;
+    d->began = began;
+    d->torch = torch;
+    d->observed = d->older = false;
+    d->ours = 0;
+    d->count = 0;
+    d->room = sizeof d->small / sizeof *d->small;
+    d->check = d->small;
+    d->compile = d->signature = 0;
+    d->causes = NULL;
+}
+
+void decision_end(struct decision *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        Py_DECREF(d->check[i].object);
+    if (d->check != d->small)
+        free(d->check);
+    Py_XDECREF(d->causes);
+}
+
+void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+                  uint64_t ticks)
+{
+    if (!d->on || entry->id == ENTRY_UNRECORDED)
+        return;
+    if (d->count == d->room) {
+        struct decision_check *more = malloc(2 * d->room * sizeof *more);
+        if (!more)
+            return;
+        memcpy(more, d->check, d->count * sizeof *more);
+        if (d->check != d->small)
+            free(d->check);
+        d->check = more;
+        d->room *= 2;
+    }
+    d->check[d->count++] = (struct decision_check){entry->id, run, failed, ticks, result,
+                                                   (struct cache_entry *)Py_NewRef((PyObject *)entry)};
+}
+
+/* What the bridge says of why the entry of VIEW does not fit: a new list, or NULL. */
+static PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
+{
+    struct torch_quiet quiet;
+    PyObject *found;
+
+    torch_quiet_begin(&quiet);
+    found = tracer_call(view, "explain", locals, frame->f_globals, NULL);
+    if (!found || !PyList_Check(found)) {
+        torch_bridge_failed("why an entry does not fit");
+        Py_CLEAR(found);
+    }
+    torch_quiet_end(&quiet);
+    return found;
+}
+
+/* Why the entry of a check does not fit now: a new list, or NULL. */
+static PyObject *explain(const struct decision_check *check, compat_frame *frame, PyObject *locals)
+{
+    struct guard_values values = {.frame = frame};
+    struct cache_parts *parts = check->result == RESULT_FAIL ? cache_entry_pin(check->object) : NULL;
+    PyObject *found = NULL;
+
+    if (parts && check->object->tree)
+        found = guard_tree_explain_values(parts->guard, &values, values_kept());
+    else if (parts && parts->view)
+        found = torch_explain(parts->view, frame, locals);
+    if (parts)
+        cache_parts_unpin(parts);
+    PyErr_Clear();
+    return found;
+}
+
+void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
+{
+    struct torch_quiet quiet;
+    uint64_t began;
+
+    if (!d->on)
+        return;
+    began = tracer_now(P.monotonic);
+    torch_quiet_begin(&quiet); /* the bridge describes tensors */
+    if (values_kept() != SESSION_VALUES_OFF)
+        d->signature = signature_of(locals);
+    torch_quiet_end(&quiet);
+    d->causes = PyList_New(0);
+    for (uint32_t i = 0; d->causes && i < d->count; i++) {
+        PyObject *found = explain(&d->check[i], frame, locals);
+        if (PyList_Append(d->causes, found ? found : Py_None))
+            PyErr_Clear();
+        Py_XDECREF(found);
+    }
+    PyErr_Clear();
+    d->ours += tracer_now(P.monotonic) - began;
+}
+
+void decision_ask(struct decision *d, const struct code_state *state)
+{
+    if (d->on) {
+        d->compile = ++P.compiles;
+        d->compile_began = tracer_now(P.monotonic);
+        tracer_fact(FACT_ASKED, d->compile - 1, (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began}, "", 0, "", 0);
+    }
+}
+
+static void cause_fact(const struct decision *d, const struct decision_check *check, int64_t ordinal, bool again,
+                       const char *kind, PyObject *source, PyObject *expected, PyObject *actual, const char *words)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+
+    text_string(&one, kind);
+    text_end(&one);
+    text_unicode(&one, source, 512); /* "": the guard's own, which the collector knows */
+    text_end(&one);
+    text_unicode(&one, expected, 512);
+    text_unicode(&two, actual, 512);
+    text_end(&two);
+    text_string(&two, words);
+    tracer_fact(FACT_CAUSE, d->compile - 1, (uint64_t[3]){check->entry, (uint64_t)ordinal, again ? 1 : d->observed ? 2 : 0}, one.bytes, one.used,
+                two.bytes, two.used);
+}
+
+/* A cause as torch's bridge tells it: (ordinal, kind, source, expected, actual, text). Returns whether it is of the
+ * guard that decided. */
+static bool torch_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
+{
+    PyObject *kind, *source, *expected, *actual, *words;
+    const char *kind_text, *text;
+    long ordinal;
+    bool decided;
+
+    if (!PyArg_ParseTuple(one, "lUUUUU", &ordinal, &kind, &source, &expected, &actual, &words) ||
+        !(kind_text = PyUnicode_AsUTF8(kind)) || !(text = PyUnicode_AsUTF8(words))) {
+        PyErr_Clear();
+        return false;
+    }
+    decided = check->failed == UINT32_MAX ? first : ordinal == (long)check->failed;
+    cause_fact(d, check, ordinal, !decided, kind_text, source, expected, actual, text);
+    return decided;
+}
+
+static void causes_of(const struct decision *d, uint32_t i)
+{
+    const struct decision_check *check = &d->check[i];
+    PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
+    bool first_told = false;
+
+    if (check->result == RESULT_BACKEND_MISMATCH) {
+        cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, NULL, "the entry was compiled for another backend");
+        return;
+    }
+    if (check->result != RESULT_FAIL)
+        return;
+    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
+        PyObject *one = PyList_GET_ITEM(found, k);
+        if (check->object->torch) {
+            first_told |= torch_cause(d, check, one, k == 0);
+            continue;
+        }
+        long ordinal = PyTuple_Check(one) && PyTuple_GET_SIZE(one) == 3 ? PyLong_AsLong(PyTuple_GET_ITEM(one, 0)) : -1;
+        if (ordinal < 0)
+            continue;
+        bool again = (uint32_t)ordinal != check->failed;
+        first_told |= !again;
+        cause_fact(d, check, ordinal, again, "", NULL, PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
+    }
+    if (!first_told)
+        cause_fact(d, check, check->failed != UINT32_MAX ? (int64_t)check->failed : check->object->torch ? -1 : 0, false, "", NULL, NULL,
+                   NULL, d->observed ? "which guard did not hold was not seen"
+                         : check->object->tree || check->object->torch ? "it did not hold when it was checked"
+                                                                       : "the guard returned False");
+}
+
+void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
+{
+    struct text one = {.used = 0}, two = {.used = 0};
+    PyObject *type, *value, *traceback, *words = NULL;
+
+    if (!d->on || !d->compile)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (entry) {
+        text_label(&one, entry, state);
+    } else if (!d->torch) { /* torch's label is noted by its bridge */
+        char label[64];
+        snprintf(label, sizeof label, "%lu/%lu", state->number ? state->number - 1 : 0, state->compiles);
+        text_string(&one, state->number ? label : "");
+    }
+    text_end(&one);
+    text_string(&one, outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error");
+    if (type) { /* the exception that the callback left */
+        text_string(&two, ((PyTypeObject *)type)->tp_name);
+        if (values_kept() != SESSION_VALUES_ALL)
+            words = NULL;
+        else if (value && PyUnicode_Check(value))
+            words = Py_NewRef(value);
+        else if (value && PyExceptionInstance_Check(value) && PyTuple_Check(((PyBaseExceptionObject *)value)->args) &&
+                 PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) == 1)
+            words = Py_NewRef(PyTuple_GET_ITEM(((PyBaseExceptionObject *)value)->args, 0));
+        if (words && PyUnicode_Check(words)) {
+            text_string(&two, ": ");
+            text_unicode(&two, words, 500);
+        }
+        Py_XDECREF(words);
+    } else if (d->count || d->older) {
+        text_string(&two, "no entry fitted");
+    } else {
+        text_string(&two, "first call");
+    }
+    tracer_fact(FACT_COMPILE, d->compile - 1,
+                (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began, tracer_now(P.monotonic)}, one.bytes, one.used,
+                two.bytes, two.used);
+    if (entry && entry->id != ENTRY_UNRECORDED)
+        tracer_fact(FACT_COMPILED, d->compile - 1, (uint64_t[3]){entry->id}, "", 0, "", 0);
+    for (uint32_t i = 0; i < d->count; i++)
+        causes_of(d, i);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* ---- words ---- */
+
+/* Room for a record of up to RING_MARGIN - 8 words. Its times are whole ones: it needs no epoch. */
+static bool room(struct tracer *t)
+{
+    return likely(t->head < t->limit) || tracer_room_within(t);
+}
+
+static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)
+{
+    uint64_t head;
+
+    if (!room(t))
+        return;
+    head = t->head;
+    t->words[head & t->mask] = first;
+    if (count > 1)
+        t->words[(head + 1) & t->mask] = second;
+    if (count > 2)
+        t->words[(head + 2) & t->mask] = third;
+    t->head = head += count;
+    /* A: publishes the whole record; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, head, memory_order_release);
+}
+
+static UNGUARDED void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
+{
+    uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
+
+    if (d->compile || d->signature)
+        put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
+    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began,
+              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours), 3); /* a compile's entry was born within it */
+}
+
+static void write_check(struct tracer *t, const struct decision_check *c)
+{
+    uint64_t ticks = c->ticks == CHECK_TICKS_UNKNOWN ? RING_TICKS_UNKNOWN
+                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
+    uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
+
+    put_words(t, RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)c->entry << 8 | c->result),
+              (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks, 0, 2);
+}
+
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    if (!d->on)
+        return;
+    for (uint32_t i = 0; i < d->count; i++)
+        write_check(t, &d->check[i]);
+    write_lookup(d, t, outcome, entry);
+}
+
+void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->check[i].result == RESULT_PASS)
+            write_check(t, &d->check[i]);
+    write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
+}
+
+HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
+{
+    const uint64_t outcome = OUTCOME_HIT | DECISION_OBSERVED, ticks = tracer_now(P.monotonic) - began;
+    const uint32_t id = entry->id, guards = entry->guards; /* making room may let other threads run */
+    uint64_t head, mask, *words;
+
+    if (unlikely(id == ENTRY_UNRECORDED)) {
+        put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, outcome), began, ticks, 3);
+        return;
+    }
+    if (unlikely(!room(t)))
+        return;
+    head = t->head;
+    mask = t->mask;
+    words = t->words;
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)id << 8 | RESULT_PASS);
+    words[head++ & mask] = (uint64_t)(guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)id + 1) << 8 | outcome);
+    words[head++ & mask] = began;
+    words[head++ & mask] = ticks;
+    t->head = head;
+    /* A: publishes them; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, head, memory_order_release);
+}
+
+HOT void decision_outcome(struct tracer *t, enum outcome outcome)
+{
+    put_words(t, RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome), 0, 0, 1);
+}

@@ -1,0 +1,600 @@
+/* tracer/guards/build.c -- making a guard tree, and its type as Python sees it.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * python/dyntrace/guards.py hands over plain tuples, in the order of ordinals:
+ *
+ *     (kind, source, paths, arguments)
+ *     ("TYPE_MATCH", "L['x'].mode", [(("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode"))], (str,))
+ *
+ * A path is a tuple of steps (what, key, source so far): a root L, G, B
+ * (builtins) or S (a host's state, key is a callable), then "." attribute, "["
+ * item, "(" call. */
+#include "tracer/guards/build.h"
+#include "tracer/values.h"
+
+#include <string.h>
+
+enum { DEEPEST = 200 }; /* steps in a path: a check is that many C calls deep */
+
+/* ---- nodes ---- */
+
+static void node_free(struct guard_node *node)
+{
+    for (uint32_t i = 0; i < node->child_count; i++)
+        node_free(node->children[i]);
+    PyMem_Free(node->children);
+    PyMem_Free(node->leaves.at);
+    Py_XDECREF(node->step.key);
+    Py_XDECREF(node->text);
+    PyMem_Free(node);
+}
+
+static bool same_key(PyObject *a, PyObject *b)
+{
+    int same;
+
+    if (a == b)
+        return true;
+    if (!a || !b || Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
+        return false;
+    same = PyObject_RichCompareBool(a, b, Py_EQ);
+    if (same < 0)
+        PyErr_Clear();
+    return same > 0;
+}
+
+/* The node for a step among *LIST, made if there is none. NULL: no memory. */
+static struct guard_node *node_get(struct guard_node ***list, uint32_t *count, enum guard_step_kind kind, PyObject *key,
+                                   PyObject *text)
+{
+    struct guard_node *node, **more;
+
+    for (uint32_t i = 0; i < *count; i++)
+        if ((*list)[i]->step.kind == kind && same_key((*list)[i]->step.key, key))
+            return (*list)[i];
+    more = PyMem_Resize(*list, struct guard_node *, *count + 1);
+    if (more)
+        *list = more;
+    node = more ? PyMem_Calloc(1, sizeof *node) : NULL;
+    if (!node) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    node->step.kind = kind;
+    node->step.key = Py_XNewRef(key);
+    node->step.index = -1;
+    node->slot = -1;
+    node->text = Py_NewRef(text);
+    if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
+        node->step.index = PyNumber_AsSsize_t(key, NULL); /* cut to what fits, which is out of range as well */
+        PyErr_Clear();
+    }
+    if (kind == STEP_LOCAL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD)
+        PyUnicode_InternInPlace(&node->step.key);
+    (*list)[(*count)++] = node;
+    return node;
+}
+
+/* One step of a path: its letter, and what goes with it, borrowed. */
+static int take_step(PyObject *path, Py_ssize_t at, int *letter, PyObject **key, PyObject **text)
+{
+    return PyArg_ParseTuple(PyTuple_GET_ITEM(path, at), "COU", letter, key, text) ? 0 : -1;
+}
+
+static int root_kind(int letter)
+{
+    return letter == 'L' ? STEP_LOCALS : letter == 'G' ? STEP_GLOBALS : letter == 'B' ? STEP_BUILTINS : STEP_STATE;
+}
+
+/* The node at the end of PATH; everything on the way is made. NULL with an exception. */
+static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
+{
+    struct guard_node *node = NULL;
+    int letter, following;
+    PyObject *key, *text, *next_key, *next_text;
+    Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
+
+    if (count < 1 || count > DEEPEST) {
+        PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count, DEEPEST);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        enum guard_step_kind kind;
+        if (take_step(path, i, &letter, &key, &text))
+            return NULL;
+        if (i == 0) {
+            node = node_get(&tree->roots, &tree->root_count, root_kind(letter), key == Py_None ? NULL : key, text);
+            if (!node)
+                return NULL;
+            continue;
+        }
+        kind = letter == '.' ? STEP_ATTRIBUTE : letter == '[' ? STEP_ITEM : STEP_CALL;
+        if (kind == STEP_ITEM && node->step.kind == STEP_LOCALS && PyUnicode_CheckExact(key))
+            kind = STEP_LOCAL;
+        if (kind == STEP_ATTRIBUTE && !PyUnicode_CheckExact(key)) {
+            PyErr_SetString(PyExc_TypeError, "an attribute's name must be a str");
+            return NULL;
+        }
+        if (kind == STEP_ATTRIBUTE && i + 1 < count) { /* .size() is one step */
+            if (take_step(path, i + 1, &following, &next_key, &next_text))
+                return NULL;
+            if (following == '(') {
+                kind = STEP_METHOD;
+                text = next_text;
+                i++;
+            }
+        }
+        node = node_get(&node->children, &node->child_count, kind, kind == STEP_CALL ? NULL : key, text);
+        if (!node)
+            return NULL;
+    }
+    return node;
+}
+
+/* Is the dict of all locals needed, or only some of them? */
+static void settle_roots(struct guard_tree *tree)
+{
+    for (uint32_t i = 0; i < tree->root_count; i++) {
+        struct guard_node *root = tree->roots[i];
+        root->unread = root->step.kind == STEP_LOCALS && !root->leaves.count && root->slot < 0;
+        for (uint32_t j = 0; j < root->child_count; j++)
+            if (root->children[j]->step.kind != STEP_LOCAL)
+                root->unread = false;
+    }
+}
+
+/* ---- leaves ---- */
+
+static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
+{
+    struct guard_leaf **more = PyMem_Resize(leaves->at, struct guard_leaf *, leaves->count + 1);
+
+    if (!more) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    leaves->at = more;
+    more[leaves->count++] = leaf;
+    return 0;
+}
+
+/* The kind's words with the source and the expected value in them. */
+static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
+{
+    const char *at = leaf->kind->words, *percent;
+    PyObject *text = PyUnicode_FromString(""), *part;
+
+    for (; text && (percent = strchr(at, '%')); at = percent + 2) {
+        part = PyUnicode_FromStringAndSize(at, percent - at);
+        Py_SETREF(text, part ? PyUnicode_FromFormat("%U%U%U", text, part,
+                                                    percent[1] == 's' ? source : expected)
+                             : NULL);
+        Py_XDECREF(part);
+    }
+    if (text)
+        Py_SETREF(text, PyUnicode_FromFormat("%U%s", text, at));
+    return text;
+}
+
+/* The values of a relation are kept: say where. */
+static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(paths);
+
+    leaf->slots = PyMem_New(uint32_t, count + 1);
+    if (!leaf->slots) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        struct guard_node *node = node_at(tree, PyTuple_GET_ITEM(paths, i));
+        if (!node)
+            return -1;
+        if (node->slot < 0)
+            node->slot = (int)tree->slots++;
+        leaf->slots[leaf->slot_count++] = (uint32_t)node->slot;
+    }
+    if (leaf->slot_count > tree->widest)
+        tree->widest = leaf->slot_count;
+    return leaves_add(&tree->relations, leaf);
+}
+
+static int leaf_add(struct guard_tree *tree, PyObject *guard)
+{
+    struct guard_leaf *leaf = &tree->leaves[tree->count];
+    struct guard_node *node;
+    PyObject *source, *paths, *arguments;
+    const char *name;
+
+    if (!PyTuple_Check(guard)) {
+        PyErr_Format(PyExc_TypeError, "a guard is a tuple, not %s", Py_TYPE(guard)->tp_name);
+        return -1;
+    }
+    if (!PyArg_ParseTuple(guard, "sUO!O!", &name, &source, &PyTuple_Type, &paths, &PyTuple_Type, &arguments))
+        return -1;
+    leaf->kind = guard_kind_find(name);
+    if (!leaf->kind) {
+        PyErr_Format(PyExc_ValueError, "there is no kind of guard called %s", name);
+        return -1;
+    }
+    leaf->ordinal = tree->count++; /* from here on the tree frees what it holds */
+    leaf->stays = leaf->kind->stays;
+    leaf->source = Py_NewRef(source);
+    if (leaf->kind->prepare(leaf, (PyObject *)tree, arguments)) {
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        return -1;
+    }
+    leaf->expression = express(leaf, leaf->source, leaf->expected);
+    leaf->bare_source = values_source(paths);
+    leaf->shape = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths); i++)
+        leaf->shape &= values_is_shape(PyTuple_GET_ITEM(paths, i));
+    if (!leaf->expression || !leaf->bare_source)
+        return -1;
+    if (leaf->kind->relation)
+        return take_slots(tree, leaf, paths);
+    if (PyTuple_GET_SIZE(paths) != 1) {
+        PyErr_Format(PyExc_ValueError, "%s has one source, not %zd", name, PyTuple_GET_SIZE(paths));
+        return -1;
+    }
+    node = node_at(tree, PyTuple_GET_ITEM(paths, 0));
+    return node ? leaves_add(&node->leaves, leaf) : -1;
+}
+
+static void leaf_free(struct guard_leaf *leaf)
+{
+    Py_XDECREF(leaf->constant);
+    for (int i = 0; i < 2; i++) {
+        Py_XDECREF(leaf->is[i].ref);
+        Py_XDECREF(leaf->is[i].object);
+        Py_XDECREF(leaf->is[i].text);
+    }
+    tensor_free(leaf->tensor);
+    PyMem_Free(leaf->slots);
+    Py_XDECREF(leaf->source);
+    Py_XDECREF(leaf->bare_source);
+    Py_XDECREF(leaf->expression);
+    Py_XDECREF(leaf->expected);
+}
+
+/* ---- the tree ---- */
+
+static int tree_clear(PyObject *self)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+    struct guard_tree old = *tree;
+
+    if (tree->checking) /* a finaliser has brought it back, and another thread checks it */
+        return 0;
+
+    /* What is freed may run code that sees the tree: it is empty by then. */
+    tree->cleared = true;
+    tree->leaves = NULL;
+    tree->count = tree->root_count = tree->slots = tree->entry_count = 0;
+    tree->roots = NULL;
+    tree->relations = (struct guard_leaves){NULL, 0};
+    tree->globals = NULL;
+    tree->watch = NULL;
+    tree->entries = NULL;
+    guard_watch_detach(old.watch);
+    for (uint32_t i = 0; i < old.root_count; i++)
+        node_free(old.roots[i]);
+    for (uint32_t i = 0; i < old.count; i++)
+        leaf_free(&old.leaves[i]);
+    for (uint32_t i = 0; i < old.entry_count; i++)
+        Py_DECREF((PyObject *)old.entries[i]);
+    PyMem_Free(old.roots);
+    PyMem_Free(old.leaves);
+    PyMem_Free(old.relations.at);
+    PyMem_Free(old.entries);
+    Py_XDECREF(old.globals);
+    Py_XDECREF((PyObject *)old.watch);
+    return 0;
+}
+
+static void tree_free(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    tree_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static int node_traverse(struct guard_node *node, visitproc visit, void *arg)
+{
+    Py_VISIT(node->step.key);
+    for (uint32_t i = 0; i < node->child_count; i++) {
+        int status = node_traverse(node->children[i], visit, arg);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int tree_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+    int status;
+
+    for (uint32_t i = 0; i < tree->root_count; i++)
+        if ((status = node_traverse(tree->roots[i], visit, arg)))
+            return status;
+    for (uint32_t i = 0; i < tree->count; i++) {
+        struct guard_leaf *leaf = &tree->leaves[i];
+        Py_VISIT(leaf->constant);
+        for (int j = 0; j < 2; j++) {
+            Py_VISIT(leaf->is[j].ref);
+            Py_VISIT(leaf->is[j].object);
+        }
+        if ((status = tensor_traverse(leaf->tensor, visit, arg)))
+            return status;
+    }
+    Py_VISIT(tree->globals);
+    return 0;
+}
+
+static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"guards", "globals", NULL};
+    PyObject *guards, *globals = Py_None, *list;
+    struct guard_tree *tree;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:GuardTree", names, &guards, &globals))
+        return NULL;
+    if (globals != Py_None && !PyDict_Check(globals))
+        return PyErr_Format(PyExc_TypeError, "GuardTree: globals must be a dict, not %s", Py_TYPE(globals)->tp_name);
+    list = PySequence_Tuple(guards);
+    tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
+    if (!tree)
+        goto done;
+    PyObject_GC_UnTrack(tree); /* nobody finds it before it is whole */
+    tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
+    tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
+    if (!tree->leaves) {
+        PyErr_NoMemory();
+        Py_CLEAR(tree);
+        goto done;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++)
+        if (leaf_add(tree, PyTuple_GET_ITEM(list, i))) {
+            Py_CLEAR(tree);
+            goto done;
+        }
+    settle_roots(tree);
+    PyObject_GC_Track(tree);
+done:
+    Py_XDECREF(list);
+    return (PyObject *)tree;
+}
+
+/* ---- what can be asked of it ---- */
+
+bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
+{
+    bool numbers = leaf->shape;
+
+    for (uint32_t i = 0; values && numbers && i < (leaf->kind->relation ? leaf->slot_count : 1); i++)
+        numbers = PyLong_CheckExact(values[i]);
+    switch (keep == SESSION_VALUES_ALL ? TELLS_NOTHING : leaf->kind->tells) {
+    case TELLS_NOTHING:
+        return true;
+    case TELLS_KIND:
+        return !values;
+    case TELLS_TYPE:
+    case TELLS_TENSOR:
+        return keep == SESSION_VALUES_TYPES;
+    case TELLS_SIZE:
+        return keep == SESSION_VALUES_TYPES && numbers;
+    default:
+        return false;
+    }
+}
+
+PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep)
+{
+    PyObject *object = leaf->constant;
+
+    if (guard_leaf_tells(leaf, NULL, keep))
+        return leaf->expected ? Py_NewRef(leaf->expected) : express(leaf, leaf->bare_source, NULL);
+    if (!object && leaf->is[0].at && *leaf->is[0].at != Py_None)
+        object = *leaf->is[0].at;
+    return values_hidden(object ? Py_TYPE(object) : NULL);
+}
+
+/* What LEAF asks, as far as it may be told. */
+static PyObject *leaf_told(const struct guard_leaf *leaf, enum session_values keep)
+{
+    PyObject *expected, *text;
+
+    if (keep == SESSION_VALUES_ALL)
+        return Py_NewRef(leaf->expression);
+    expected = guard_leaf_wants(leaf, keep);
+    text = expected ? express(leaf, leaf->bare_source, expected) : NULL;
+    Py_XDECREF(expected);
+    return text;
+}
+
+PyObject *guard_tree_list(PyObject *self, enum session_values keep)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+    PyObject *list = PyList_New(0);
+
+    for (uint32_t i = 0; list && i < tree->count; i++) {
+        struct guard_leaf *leaf = &tree->leaves[i];
+        PyObject *told = leaf_told(leaf, keep);
+        PyObject *item = told ? Py_BuildValue("(sOO)", leaf->kind->name,
+                                              keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source, told) : NULL;
+        Py_XDECREF(told);
+        if (!item || PyList_Append(list, item))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t), void *context)
+{
+    for (uint32_t i = 0; i < leaves->count; i++)
+        add(context, leaves->at[i]->ordinal);
+}
+
+static void each_below(const struct guard_node *node, void (*add)(void *, uint32_t), void *context)
+{
+    each_leaf(&node->leaves, add, context);
+    for (uint32_t i = 0; i < node->child_count; i++)
+        each_below(node->children[i], add, context);
+}
+
+void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *context)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+
+    for (uint32_t i = 0; i < tree->root_count; i++)
+        each_below(tree->roots[i], add, context);
+    each_leaf(&tree->relations, add, context);
+}
+
+static void append_ordinal(void *context, uint32_t ordinal)
+{
+    PyObject **list = context, *number = *list ? PyLong_FromUnsignedLong(ordinal) : NULL;
+
+    if (*list && (!number || PyList_Append(*list, number)))
+        Py_CLEAR(*list);
+    Py_XDECREF(number);
+}
+
+PyObject *guard_tree_order(PyObject *self)
+{
+    PyObject *list = PyList_New(0);
+
+    guard_tree_each(self, append_ordinal, &list);
+    return list;
+}
+
+uint32_t guard_tree_count(PyObject *tree)
+{
+    return ((struct guard_tree *)tree)->count;
+}
+
+uint32_t guard_tree_moves(PyObject *tree)
+{
+    return ((struct guard_tree *)tree)->moves;
+}
+
+static bool is_locals(PyObject *locals)
+{
+    if (PyDict_Check(locals))
+        return true;
+    PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
+    return false;
+}
+
+static PyObject *tree_check(PyObject *self, PyObject *locals)
+{
+    struct guard_values values = {NULL, locals};
+    struct guard_outcome outcome;
+
+    if (!is_locals(locals))
+        return NULL;
+    outcome = guard_tree_check(self, &values);
+    return outcome.result == GUARD_ERROR ? NULL : PyBool_FromLong(outcome.result == GUARD_PASS);
+}
+
+/* The same, in full: (passed, guards run, ordinal of the one that failed or None). */
+static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
+{
+    struct guard_values values = {NULL, locals};
+    struct guard_outcome outcome;
+    PyObject *failed, *result;
+
+    if (!is_locals(locals))
+        return NULL;
+    outcome = guard_tree_check(self, &values);
+    if (outcome.result == GUARD_ERROR)
+        return NULL;
+    failed = outcome.failed == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(outcome.failed);
+    result = failed ? Py_BuildValue("(OIO)", outcome.result == GUARD_PASS ? Py_True : Py_False, outcome.guards_run, failed)
+                    : NULL;
+    Py_XDECREF(failed);
+    return result;
+}
+
+static PyObject *tree_explain(PyObject *self, PyObject *locals)
+{
+    return is_locals(locals) ? guard_tree_explain(self, locals) : NULL;
+}
+
+static PyObject *tree_guards(PyObject *self, PyObject *ignored)
+{
+    (void)ignored;
+    return guard_tree_list(self, SESSION_VALUES_ALL);
+}
+
+static PyObject *tree_order(PyObject *self, PyObject *ignored)
+{
+    (void)ignored;
+    return guard_tree_order(self);
+}
+
+static PyObject *tree_cost(PyObject *self, PyObject *args)
+{
+    PyObject *locals;
+    unsigned long times;
+    uint64_t began;
+
+    if (!PyArg_ParseTuple(args, "O!k:_cost", &PyDict_Type, &locals, &times))
+        return NULL;
+    began = clock_monotonic_ns();
+    for (unsigned long i = 0; i < times; i++) {
+        struct guard_values values = {NULL, locals};
+        if (guard_tree_check(self, &values).result == GUARD_ERROR)
+            return NULL;
+    }
+    return PyFloat_FromDouble((double)(clock_monotonic_ns() - began) / (double)(times ? times : 1));
+}
+
+/* One guard a line. */
+static PyObject *tree_repr(PyObject *self)
+{
+    struct guard_tree *tree = (struct guard_tree *)self;
+    PyObject *text = PyUnicode_FromFormat("GuardTree of %u guards", tree->count);
+
+    for (uint32_t i = 0; text && i < tree->count; i++)
+        Py_SETREF(text, PyUnicode_FromFormat("%U\n  %u %s: %U", text, i, tree->leaves[i].kind->name,
+                                             tree->leaves[i].expression));
+    return text;
+}
+
+static PyMethodDef tree_methods[] = {
+    {"check", tree_check, METH_O, "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
+    {"check_verbose", tree_check_verbose, METH_O,
+     "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
+    {"explain", tree_explain, METH_O,
+     "explain(f_locals) -> [(ordinal, expected, actual)]\n\nEvery guard that does not hold. Moves nothing."},
+    {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
+    {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
+    {"_cost", tree_cost, METH_VARARGS, "_cost(f_locals, times) -> nanoseconds that one check takes in C"},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject guard_tree_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "_dyntrace.GuardTree",
+    .tp_basicsize = sizeof(struct guard_tree),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "GuardTree(guards, globals=None)\n\nWhat dyntrace.guards.GuardTree is made of.",
+    .tp_new = tree_new,
+    .tp_dealloc = tree_free,
+    .tp_traverse = tree_traverse,
+    .tp_clear = tree_clear,
+    .tp_repr = tree_repr,
+    .tp_methods = tree_methods,
+};
+
+int guard_types_ready(PyObject *module)
+{
+    if (PyType_Ready(&guard_tree_type) || PyType_Ready(&guard_watch_type))
+        return -1;
+    return PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
+}

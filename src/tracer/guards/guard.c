@@ -1,0 +1,478 @@
+/* tracer/guards/guard.c -- the guard tree: checking it, and the objects it names. See tracer/guards/tree.h.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may
+ * check the same tree again or let another thread check it. So whoever has a
+ * tree checked holds it, a check holds every value it has read, and moves
+ * nothing while another check of the tree is under way. */
+#include "tracer/guards/build.h"
+#include "tracer/values.h"
+#include "tracer/evaluator/cache.h"
+
+#include <string.h>
+
+/* ---- checking ---- */
+
+enum { KEPT_ON_STACK = 16 };
+
+/* One check. Invariant: kept[0 .. tree->slots) are owned or NULL. */
+struct guard_reading {
+    struct guard_tree *tree;
+    const struct guard_values *values;
+    PyObject **kept;
+    uint32_t run, failed;
+};
+
+/* The one at AT in LIST has failed: before all that failed less often. FAILS_AT is where a count lies in them. */
+static void move_forward(struct guard_tree *tree, void **list, uint32_t at, size_t fails_at)
+{
+#define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
+    void *failed = list[at];
+    uint32_t to = at;
+
+    if (tree->checking != 1 || FAILS(failed) == UINT32_MAX)
+        return;
+    FAILS(failed)++;
+    while (to && FAILS(list[to - 1]) < FAILS(failed))
+        to--;
+    if (to == at)
+        return;
+    memmove(list + to + 1, list + to, (at - to) * sizeof *list);
+    list[to] = failed;
+    tree->moves++;
+#undef FAILS
+}
+
+static void leaf_failed(struct guard_tree *tree, struct guard_leaves *leaves, uint32_t at)
+{
+    if (!leaves->at[at]->stays)
+        move_forward(tree, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
+}
+
+static bool uses(const struct guard_leaf *leaf, int slot)
+{
+    for (uint32_t i = 0; i < leaf->slot_count; i++)
+        if ((int)leaf->slots[i] == slot)
+            return true;
+    return false;
+}
+
+/* The first guard for whose sake NODE is read. */
+static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_node *node)
+{
+    if (node->leaves.count)
+        return node->leaves.at[0]->ordinal;
+    for (uint32_t i = 0; node->slot >= 0 && i < tree->relations.count; i++)
+        if (uses(tree->relations.at[i], node->slot))
+            return tree->relations.at[i]->ordinal;
+    return node->child_count ? first_leaf(tree, node->children[0]) : UINT32_MAX;
+}
+
+/* 1, 0 or -1 as in guard_outcome. PARENT is held by the caller. */
+static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent)
+{
+    PyObject *value = NULL;
+    int result = node->unread ? 1 : guard_step_read(&node->step, parent, r->values, r->tree->globals, &value);
+    uint32_t i;
+
+    if (unlikely(result <= 0)) {
+        r->run++;
+        r->failed = first_leaf(r->tree, node);
+        return result;
+    }
+    for (i = 0; i < node->leaves.count; i++) {
+        const struct guard_leaf *leaf = node->leaves.at[i];
+        r->run++;
+        result = leaf->kind->check(leaf, &value);
+        if (unlikely(result <= 0)) {
+            r->failed = leaf->ordinal;
+            if (result == 0)
+                leaf_failed(r->tree, &node->leaves, i);
+            goto done;
+        }
+    }
+    for (i = 0; i < node->child_count; i++) {
+        result = check_node(r, node->children[i], value);
+        if (unlikely(result <= 0)) {
+            if (result == 0)
+                move_forward(r->tree, (void **)node->children, i, offsetof(struct guard_node, fails));
+            goto done;
+        }
+    }
+    if (node->slot >= 0 && !r->kept[node->slot]) {
+        r->kept[node->slot] = value;
+        return 1;
+    }
+done:
+    Py_XDECREF(value);
+    return result;
+}
+
+/* Ask a relation, with the values that were kept. VALUES has room for them. */
+static int ask_relation(const struct guard_leaf *leaf, PyObject *const *kept, PyObject **values)
+{
+    for (uint32_t i = 0; i < leaf->slot_count; i++)
+        values[i] = kept[leaf->slots[i]];
+    return leaf->kind->check(leaf, values);
+}
+
+static int check_relations(struct guard_reading *r, PyObject **values)
+{
+    struct guard_leaves *relations = &r->tree->relations;
+    int result = 1;
+
+    for (uint32_t i = 0; i < relations->count; i++) {
+        r->run++;
+        result = ask_relation(relations->at[i], r->kept, values);
+        if (result <= 0) {
+            r->failed = relations->at[i]->ordinal;
+            if (result == 0)
+                leaf_failed(r->tree, relations, i);
+            break;
+        }
+    }
+    return result;
+}
+
+struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values)
+{
+    struct guard_tree *tree = (struct guard_tree *)object;
+    PyObject *on_stack[2 * KEPT_ON_STACK] = {NULL}, **kept = on_stack;
+    struct guard_reading r = {.tree = tree, .values = values, .failed = UINT32_MAX};
+    uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
+    int result = 1;
+
+    if (unlikely(tree->cleared)) {
+        PyErr_SetString(PyExc_RuntimeError, "the guard tree is being collected");
+        return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
+    }
+    if (unlikely(room > KEPT_ON_STACK)) {
+        kept = PyMem_Calloc(2 * (size_t)room, sizeof *kept);
+        if (!kept) {
+            PyErr_NoMemory();
+            return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
+        }
+    } else {
+        room = KEPT_ON_STACK;
+    }
+    r.kept = kept;
+    tree->checking++;
+    for (uint32_t i = 0; i < tree->root_count; i++) {
+        result = check_node(&r, tree->roots[i], NULL);
+        if (unlikely(result <= 0)) {
+            if (result == 0)
+                move_forward(tree, (void **)tree->roots, i, offsetof(struct guard_node, fails));
+            break;
+        }
+    }
+    if (result > 0 && tree->relations.count)
+        result = check_relations(&r, kept + room);
+    tree->checking--;
+    for (uint32_t i = 0; i < tree->slots; i++)
+        Py_XDECREF(kept[i]);
+    if (kept != on_stack)
+        PyMem_Free(kept);
+    return (struct guard_outcome){result > 0 ? GUARD_PASS : result == 0 ? GUARD_FAIL : GUARD_ERROR, r.run, r.failed};
+}
+
+/* ---- what does not hold ---- */
+
+struct explanation {
+    struct guard_tree *tree;
+    const struct guard_values *values;
+    enum session_values keep;
+    PyObject *list;             /* of (ordinal, expected, actual) */
+    PyObject **kept;            /* owned or NULL */
+};
+
+/* ACTUAL is stolen, NULL with an exception; EXPECTED too, NULL: the leaf's. */
+static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyObject *expected, PyObject *actual)
+{
+    PyObject *item;
+    int status;
+
+    if (!actual) {
+        PyObject *text;
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
+            Py_XDECREF(expected);
+            return -1;
+        }
+        text = guard_exception_text(x->keep == SESSION_VALUES_ALL);
+        actual = text ? PyUnicode_FromFormat("raised %U", text) : NULL;
+        Py_XDECREF(text);
+    }
+    if (!expected)
+        expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_wants(leaf, x->keep)
+                                                 : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
+    item = actual && expected ? Py_BuildValue("(IOO)", leaf->ordinal, expected, actual) : NULL;
+    status = item ? PyList_Append(x->list, item) : -1;
+    Py_XDECREF(item);
+    Py_XDECREF(expected);
+    Py_XDECREF(actual);
+    return status;
+}
+
+static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
+{
+    const bool tells = guard_leaf_tells(leaf, values, x->keep);
+    PyObject *expected = NULL, *actual = NULL;
+    int result = leaf->kind->check(leaf, values);
+
+    if (result == 1)
+        return 0;
+    if (result == 0 && (tells || leaf->kind->tells == TELLS_TENSOR))
+        actual = leaf->kind->actual(leaf, values, &expected);
+    else if (result == 0)
+        actual = values_hidden(leaf->kind->relation ? NULL : Py_TYPE(values[0]));
+    if (actual && !tells && leaf->kind->tells == TELLS_TENSOR) { /* what differs, but not how */
+        Py_SETREF(actual, values_aspect(actual));
+        Py_XSETREF(expected, Py_XNewRef(actual));
+    }
+    return add_failure(x, leaf, expected, actual);
+}
+
+/* Why a node could not be read, as a new string. */
+static PyObject *nothing_there(const struct guard_node *node, bool whole)
+{
+    switch (node->step.kind) {
+    case STEP_LOCAL:
+        return whole ? PyUnicode_FromFormat("%U is not bound", node->text) : PyUnicode_FromString("not bound");
+    case STEP_ATTRIBUTE:
+        return whole ? PyUnicode_FromFormat("%U: no such attribute", node->text) : PyUnicode_FromString("no such attribute");
+    case STEP_ITEM:
+        return whole ? PyUnicode_FromFormat("%U: no such item", node->text) : PyUnicode_FromString("no such item");
+    default:
+        return whole ? PyUnicode_FromFormat("%U cannot be called", node->text) : PyUnicode_FromString("it cannot be called");
+    }
+}
+
+/* All leaves of NODE and below: WHY (borrowed). */
+static int add_unread(struct explanation *x, const struct guard_node *node, PyObject *why)
+{
+    for (uint32_t i = 0; i < node->leaves.count; i++)
+        if (add_failure(x, node->leaves.at[i], NULL, Py_NewRef(why)))
+            return -1;
+    for (uint32_t i = 0; i < node->child_count; i++)
+        if (add_unread(x, node->children[i], why))
+            return -1;
+    if (node->slot >= 0)
+        Py_XSETREF(x->kept[node->slot], NULL);
+    return 0;
+}
+
+static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
+{
+    struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
+    const bool whole = x->keep == SESSION_VALUES_ALL;
+    PyObject *value = NULL, *why;
+    int status = node->unread ? 1 : guard_step_read(&step, parent, x->values, x->tree->globals, &value);
+
+    if (status <= 0) {
+        if (status == 0) {
+            why = nothing_there(node, whole);
+        } else {
+            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? guard_exception_text(whole) : NULL;
+            why = !text ? NULL : whole ? PyUnicode_FromFormat("%U raised %U", node->text, text) : PyUnicode_FromFormat("raised %U", text);
+            Py_XDECREF(text);
+        }
+        status = why ? add_unread(x, node, why) : -1;
+        Py_XDECREF(why);
+        return status;
+    }
+    status = 0;
+    for (uint32_t i = 0; status == 0 && i < node->leaves.count; i++)
+        status = explain_leaf(x, node->leaves.at[i], &value);
+    for (uint32_t i = 0; status == 0 && i < node->child_count; i++)
+        status = explain_node(x, node->children[i], value);
+    if (node->slot >= 0)
+        Py_XSETREF(x->kept[node->slot], Py_XNewRef(value));
+    Py_XDECREF(value);
+    return status;
+}
+
+static int explain_relation(struct explanation *x, const struct guard_leaf *leaf, PyObject **values)
+{
+    for (uint32_t i = 0; i < leaf->slot_count; i++) {
+        values[i] = x->kept[leaf->slots[i]];
+        if (!values[i])
+            return add_failure(x, leaf, NULL, PyUnicode_FromFormat("source %u of %u is not there", i + 1, leaf->slot_count));
+    }
+    return explain_leaf(x, leaf, values);
+}
+
+PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
+{
+    struct guard_tree *tree = (struct guard_tree *)object;
+    struct explanation x = {tree, values, keep, PyList_New(0), NULL}; /* the caller holds the tree */
+    PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
+    int status = -1;
+
+    x.kept = PyMem_Calloc(tree->slots + 1, sizeof *x.kept);
+    tree->checking++; /* so that nothing moves under our feet */
+    if (x.list && x.kept && arguments) {
+        status = 0;
+        for (uint32_t i = 0; status == 0 && i < tree->root_count; i++)
+            status = explain_node(&x, tree->roots[i], NULL);
+        for (uint32_t i = 0; status == 0 && i < tree->relations.count; i++)
+            status = explain_relation(&x, tree->relations.at[i], arguments);
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    tree->checking--;
+    for (uint32_t i = 0; x.kept && i < tree->slots; i++)
+        Py_XDECREF(x.kept[i]);
+    PyMem_Free(x.kept);
+    PyMem_Free(arguments);
+    if (status)
+        Py_CLEAR(x.list);
+    return x.list;
+}
+
+PyObject *guard_tree_explain(PyObject *tree, PyObject *locals)
+{
+    struct guard_values values = {NULL, locals};
+
+    return guard_tree_explain_values(tree, &values, SESSION_VALUES_ALL);
+}
+
+/* ---- objects guarded by identity ---- */
+
+/* What weak references call: the tree's, for as long as it lives. */
+struct guard_watch {
+    PyObject_HEAD
+    struct guard_tree *tree;    /* borrowed; NULL once it is gone; being freed: no references */
+};
+
+int guard_identify(PyObject *object_tree, struct guard_leaf *leaf, int index, PyObject *object)
+{
+    struct guard_tree *tree = (struct guard_tree *)object_tree;
+    struct guard_identity *identity = &leaf->is[index];
+    int status = -1;
+
+    Py_INCREF(object);
+    identity->text = guard_object_text(object);
+    if (!identity->text)
+        goto done;
+    /* Static types live forever: no need to burden them. */
+    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) &&
+        !(PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE))) {
+        if (!tree->watch) {
+            tree->watch = PyObject_New(struct guard_watch, &guard_watch_type);
+            if (!tree->watch)
+                goto done;
+            tree->watch->tree = tree;
+        }
+        identity->ref = PyWeakref_NewRef(object, (PyObject *)tree->watch);
+        if (identity->ref) {
+            identity->at = &((PyWeakReference *)identity->ref)->wr_object;
+            status = 0;
+            goto done;
+        }
+        if (!PyErr_ExceptionMatches(PyExc_TypeError))
+            goto done;
+        PyErr_Clear();
+    }
+    identity->object = Py_NewRef(object);
+    identity->at = &identity->object;
+    status = 0;
+done:
+    Py_DECREF(object);
+    return status;
+}
+
+/* The leaf of TREE that holds REF, or with REF NULL one whose object is dead. */
+static struct guard_leaf *leaf_of(struct guard_tree *tree, PyObject *ref, struct guard_identity **identity)
+{
+    for (uint32_t i = 0; i < tree->count; i++)
+        for (int j = 0; j < 2; j++) {
+            *identity = &tree->leaves[i].is[j];
+            if (ref ? (*identity)->ref == ref : (*identity)->ref && *(*identity)->at == Py_None)
+                return &tree->leaves[i];
+        }
+    return NULL;
+}
+
+/* No entry of TREE matches any more, because the object of LEAF is dead. */
+static void invalidate_entries(struct guard_tree *tree, struct guard_leaf *leaf, struct guard_identity *identity)
+{
+    PyObject *text = PyUnicode_FromFormat("%U died, which guard %u named: %s of %U", identity->text, leaf->ordinal,
+                                          leaf->kind->name, leaf->source);
+    const char *reason = text ? PyUnicode_AsUTF8(text) : NULL;
+
+    PyErr_Clear();
+    while (tree->entry_count) {
+        struct cache_entry *entry = tree->entries[--tree->entry_count]; /* its reference is ours now */
+        cache_entry_invalidate(entry, reason ? reason : "a guarded object died", NULL);
+        Py_DECREF(entry);
+    }
+    Py_XDECREF(text);
+}
+
+static PyObject *watch_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    struct guard_tree *tree = ((struct guard_watch *)self)->tree;
+    struct guard_identity *identity;
+    struct guard_leaf *leaf;
+
+    (void)keywords;
+    if (!tree || !Py_REFCNT(tree) || PyTuple_GET_SIZE(args) != 1) /* a tree being freed has no entries */
+        Py_RETURN_NONE;
+    Py_INCREF(tree); /* an entry may hold the last reference */
+    leaf = leaf_of(tree, PyTuple_GET_ITEM(args, 0), &identity);
+    if (leaf)
+        invalidate_entries(tree, leaf, identity);
+    Py_DECREF(tree);
+    Py_RETURN_NONE;
+}
+
+static void watch_free(PyObject *self)
+{
+    PyObject_Free(self);
+}
+
+PyTypeObject guard_watch_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.guards._Watch",
+    .tp_basicsize = sizeof(struct guard_watch),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "Invalidates cache entries when a guarded object dies.",
+    .tp_dealloc = watch_free,
+    .tp_call = watch_call,
+};
+
+/* The tree holds its entries, and they hold it: an entry lets go of its guard
+ * when it is invalidated, which happens to each before it is dropped. */
+int guard_tree_bind(PyObject *object, struct cache_entry *entry)
+{
+    struct guard_tree *tree = (struct guard_tree *)object;
+    struct cache_entry **more;
+    struct guard_identity *identity;
+    struct guard_leaf *leaf;
+
+    for (uint32_t i = 0; i < tree->entry_count;) /* the dead ones of an earlier life */
+        if (tree->entries[i]->valid) {
+            i++;
+        } else {
+            struct cache_entry *dead = tree->entries[i];
+            tree->entries[i] = tree->entries[--tree->entry_count];
+            Py_DECREF(dead);
+        }
+    more = PyMem_Resize(tree->entries, struct cache_entry *, tree->entry_count + 1);
+    if (!more) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    tree->entries = more;
+    tree->entries[tree->entry_count++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+    leaf = leaf_of(tree, NULL, &identity);
+    if (leaf) /* dead before it was born */
+        invalidate_entries(tree, leaf, identity);
+    return 0;
+}
+
+void guard_watch_detach(struct guard_watch *watch)
+{
+    if (watch)
+        watch->tree = NULL;
+}

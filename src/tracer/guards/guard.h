@@ -1,0 +1,60 @@
+/* tracer/guards/guard.h -- native guards: conditions on a call's values, checked in C.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths
+ * (L['x'], then .size, then [0]), each read once per check; its leaves are
+ * guards, numbered 0, 1, ... in the order in which they were added. Checking
+ * stops at the first leaf that does not hold. */
+#ifndef DYNTRACE_TRACER_GUARD_H
+#define DYNTRACE_TRACER_GUARD_H
+
+#include "tracer/tracer.h"
+
+struct cache_entry; /* tracer/evaluator/cache.h */
+
+extern PyTypeObject guard_tree_type; /* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
+
+/* Where L[...] is read from: a frame that has not started, or a dict. */
+struct guard_values {
+    compat_frame *frame; /* or NULL */
+    PyObject *locals;    /* dict, or NULL: then frame is there */
+};
+
+struct guard_outcome {
+    enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result; /* ERROR: an exception is set */
+    uint32_t guards_run; /* leaves looked at, the failing one included */
+    uint32_t failed;     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
+};
+
+/* The caller holds the tree, here and below. */
+struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values);
+
+/* How many leaves the tree has. */
+uint32_t guard_tree_count(PyObject *tree);
+/* Leaves of the tree, as (kind, source, expression) tuples in a new list, by ordinal. KEEP: what of values
+ * may be in them, see tracer/values.h. */
+PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
+
+/* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual)
+ * tuples of an int and two strings in a new list. Has no effect on the tree. */
+PyObject *guard_tree_explain(PyObject *tree, PyObject *locals);
+/* The same where G[...] is that of a frame, if VALUES has one. */
+PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values, enum session_values keep);
+
+/* Guards are tried in this order now: a new list of ordinals. It changes when a
+ * guard fails, and guard_tree_moves says how often it has. */
+PyObject *guard_tree_order(PyObject *tree);
+/* The same, each given to ADD; runs nothing else. */
+void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
+uint32_t guard_tree_moves(PyObject *tree);
+
+/* ENTRY has come to life with this tree: objects guarded by identity now
+ * invalidate it when they die; if one is dead already, at once. The tree holds a
+ * reference to ENTRY, so ENTRY must be invalidated before it is dropped, which
+ * lets go of the tree. 0, or -1 with an exception. */
+int guard_tree_bind(PyObject *tree, struct cache_entry *entry);
+
+int guard_types_ready(PyObject *module);
+
+#endif

@@ -1,0 +1,268 @@
+/* tracer/guards/read.c -- one step of a guard's source. See tracer/guards/read.h.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * Attributes are the bulk of the guards on nested objects, so the place of an
+ * instance's attribute is remembered; everything unusual goes through
+ * PyObject_GetAttr, which is always right. */
+#include "tracer/guards/read.h"
+#include "tracer/evaluator/cache.h"
+#include "tracer/compat/guards.h"
+
+#include <structmember.h>
+
+/* ---- attributes ---- */
+
+/* May an attribute be taken from an instance of TYPE without asking its class?
+ * Yes, unless it has a __getattribute__ of its own. A __getattr__ only comes
+ * into play when nothing is found. */
+static bool is_plain(PyTypeObject *type)
+{
+    static PyObject *name;
+
+    if (type->tp_getattro == PyObject_GenericGetAttr || type->tp_getattro == PyModule_Type.tp_getattro)
+        return true;
+    if (!name && !(name = PyUnicode_InternFromString("__getattribute__"))) {
+        PyErr_Clear();
+        return false;
+    }
+    return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
+}
+
+static void remember(struct attribute_cache *cache, PyObject *object, PyObject *name)
+{
+    PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object)); /* a lookup may give the object another */
+    PyObject *descriptor;
+
+    cache->type = type;
+    cache->where = WHERE_UNKNOWN;
+    cache->version = 0;
+    if (!is_plain(type))
+        goto done;
+    descriptor = _PyType_Lookup(type, name); /* borrowed; gives the type a version */
+    cache->version = type->tp_version_tag;
+    if (!descriptor) {
+        cache->index = compat_inline_index(type, name);
+        if (cache->index >= 0 && compat_inline_values(object))
+            cache->where = WHERE_INLINE;
+        else if (compat_made_dict(object))
+            cache->where = WHERE_DICT;
+    } else if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
+        PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
+        if (member->type == T_OBJECT_EX && PyType_IsSubtype(type, ((PyDescrObject *)descriptor)->d_type)) {
+            cache->where = WHERE_SLOT;
+            cache->index = member->offset;
+        }
+    }
+done:
+    Py_DECREF(type);
+}
+
+/* The attribute where it was last time; a new reference, or NULL: look for it. */
+static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object, PyObject *name)
+{
+    PyObject **values, *dict, *value;
+
+    switch (cache->where) {
+    case WHERE_INLINE:
+        values = compat_inline_values(object);
+        if (values)
+            return Py_XNewRef(values[cache->index]);
+        /* fall through */
+    case WHERE_DICT:
+        dict = compat_made_dict(object);
+        if (!dict)
+            return NULL;
+        Py_INCREF(dict); /* the object may be given another */
+        value = Py_XNewRef(_PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash));
+        Py_DECREF(dict);
+        return value;
+    case WHERE_SLOT:
+        return Py_XNewRef(*(PyObject **)((char *)object + cache->index));
+    default:
+        return NULL;
+    }
+}
+
+int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (cache->type == type && cache->version && cache->version == type->tp_version_tag) {
+        *value = remembered(cache, object, name);
+        if (*value)
+            return 1;
+        if (PyErr_Occurred())
+            return -1;
+        if (cache->where == WHERE_UNKNOWN)
+            return compat_optional_attribute(object, name, value);
+    }
+    remember(cache, object, name);
+    return compat_optional_attribute(object, name, value);
+}
+
+/* ---- locals ---- */
+
+static bool is_local(PyCodeObject *code, int i, PyObject *name)
+{
+    if (PyTuple_GET_ITEM(code->co_localsplusnames, i) != name)
+        return false;
+#if PY_VERSION_HEX >= 0x030c0000 /* PEP 709: the variable of an inlined comprehension */
+    if (_PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN)
+        return false;
+#endif
+    return true;
+}
+
+/* Local number *HINT, if that is NAME; else look for it. */
+static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyObject **value)
+{
+    PyCodeObject *code = compat_code(frame);
+    int count = code->co_nlocalsplus, free_at = count - code->co_nfreevars, i = (int)*hint;
+    PyObject *closure;
+
+    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* class body, module */
+        if (!frame->f_locals)
+            return 0;
+        if (PyDict_CheckExact(frame->f_locals))
+            *value = Py_XNewRef(PyDict_GetItemWithError(frame->f_locals, name));
+        else
+            *value = PyObject_GetItem(frame->f_locals, name);
+        if (*value)
+            return 1;
+        if (PyErr_ExceptionMatches(PyExc_KeyError))
+            PyErr_Clear();
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (unlikely(i < 0 || i >= count || !is_local(code, i, name))) {
+        for (i = 0; i < count && !is_local(code, i, name); i++)
+            ;
+        if (i == count)
+            return 0;
+        *hint = i;
+    }
+    if (i < free_at) {
+        *value = compat_local(frame, i);
+    } else { /* not copied into the frame yet */
+        closure = compat_function(frame)->func_closure;
+        *value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
+    }
+    Py_XINCREF(*value);
+    return *value != NULL;
+}
+
+/* ---- items ---- */
+
+static int from_dict(PyObject *dict, PyObject *key, PyObject **value)
+{
+    *value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+    return *value ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_item(struct guard_step *step, PyObject *parent, PyObject **value)
+{
+    PyTypeObject *type = Py_TYPE(parent);
+
+    /* A defaultdict must not get a new item from being looked at. */
+    if (PyDict_Check(parent) && type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
+        return from_dict(parent, step->key, value);
+    if (type == &PyTuple_Type || type == &PyList_Type) {
+        Py_ssize_t size = Py_SIZE(parent), i = step->index;
+        if (PyLong_CheckExact(step->key)) {
+            if (i < -size || i >= size)
+                return 0;
+            *value = Py_NewRef(PySequence_Fast_GET_ITEM(parent, i < 0 ? i + size : i));
+            return 1;
+        }
+        if (!PyIndex_Check(step->key) && !PySlice_Check(step->key))
+            return 0;
+    }
+    if (!(type->tp_as_mapping && type->tp_as_mapping->mp_subscript) &&
+        !(type->tp_as_sequence && type->tp_as_sequence->sq_item))
+        return 0;
+    *value = PyObject_GetItem(parent, step->key);
+    if (*value)
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_KeyError) && !PyErr_ExceptionMatches(PyExc_IndexError))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* ---- calls ---- */
+
+static int call(PyObject *callable, PyObject **value)
+{
+    if (!PyCallable_Check(callable))
+        return 0;
+    *value = PyObject_CallNoArgs(callable);
+    return *value ? 1 : -1;
+}
+
+static int call_method(struct guard_step *step, PyObject *parent, PyObject **value)
+{
+    PyObject *method, *type, *raised, *traceback;
+    int found;
+
+    *value = PyObject_CallMethodNoArgs(parent, step->key);
+    if (*value)
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
+    /* Did the method raise it, or is there none? */
+    PyErr_Fetch(&type, &raised, &traceback);
+    found = compat_optional_attribute(parent, step->key, &method);
+    if (found > 0 && !PyCallable_Check(method))
+        found = 0;
+    Py_XDECREF(method);
+    if (found > 0) {
+        PyErr_Restore(type, raised, traceback);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(raised);
+    Py_XDECREF(traceback);
+    return found;
+}
+
+/* ---- a step ---- */
+
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject *globals,
+                    PyObject **value)
+{
+    compat_frame *frame = values->frame;
+
+    *value = NULL;
+    switch (step->kind) {
+    case STEP_LOCAL:
+        return likely(frame != NULL) ? read_local(frame, step->key, &step->index, value)
+                                     : from_dict(values->locals, step->key, value);
+    case STEP_ATTRIBUTE:
+        return guard_attribute(&step->cache, parent, step->key, value);
+    case STEP_ITEM:
+        return read_item(step, parent, value);
+    case STEP_METHOD:
+        return call_method(step, parent, value);
+    case STEP_CALL:
+        return call(parent, value);
+    case STEP_STATE:
+        return call(step->key, value);
+    case STEP_LOCALS:
+        *value = values->locals ? Py_NewRef(values->locals) : shim_frame_locals(frame);
+        return *value ? 1 : -1;
+    case STEP_GLOBALS:
+        if (frame)
+            globals = frame->f_globals;
+        if (!globals) {
+            PyErr_SetString(PyExc_RuntimeError, "a guard reads G, and no frame is being checked: "
+                                                "give GuardTree(..., globals=...)");
+            return -1;
+        }
+        *value = Py_NewRef(globals);
+        return 1;
+    case STEP_BUILTINS:
+        *value = Py_XNewRef(frame ? frame->f_builtins : PyEval_GetBuiltins());
+        return *value ? 1 : -1;
+    }
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* tracer/interpreter.c -- the interpreters of a process: the main one, sub-interpreters, and one initialised again.
+ *
+ * Runs in: the traced process, when an interpreter starts (sitecustomize.py runs in each).
+ *
+ * One process is recorded once, whatever interpreters it has: one file, a ring for each thread, ids that all of them
+ * use. A thread that enters another interpreter goes on in its ring, so a frame there has the frame that entered it as
+ * its parent. What each interpreter has for itself is
+ *
+ *     the PEP 523 slot          a hook for sub-interpreters, which only records (tracer_shim.c)
+ *     the code-extra index      asked for until it is the number that the others have
+ *
+ * The shim's objects belong to the home, the main interpreter as it was first initialised: entries, callbacks and
+ * static types stay there, and elsewhere its functions raise. */
+#include "tracer/evaluator/cache.h"
+
+#include <string.h>
+
+#define P tracer_process
+
+/* Indices of code data that were requested before ours come first in each code object's data, so that CPython calls
+ * their free functions for whatever we mark (tracer/compat/cpython.h): not with NULL, which it promises. */
+static freefunc earlier[8];
+#define FREE_EARLIER(n)                                                                                               \
+    static void free_earlier_##n(void *value)                                                                          \
+    {                                                                                                                  \
+        if (value)                                                                                                     \
+            earlier[n](value);                                                                                         \
+    }
+FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
+FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
+
+static Py_ssize_t request_extra(PyInterpreterState *interpreter)
+{
+    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2, free_earlier_3,
+                                        free_earlier_4, free_earlier_5, free_earlier_6, free_earlier_7};
+    Py_ssize_t ours = compat_request_extra(code_state_free);
+
+    for (int i = 0; i < ours && i < 8; i++) {
+        earlier[i] = interpreter->co_extra_freefuncs[i];
+        if (earlier[i])
+            interpreter->co_extra_freefuncs[i] = not_null[i];
+    }
+    return ours;
+}
+
+/* The same index as in the other interpreters. False: it is somebody else's here. */
+static bool request_same_extra(void)
+{
+    Py_ssize_t index;
+
+    do
+        index = compat_request_extra(NULL); /* a mark needs no free function */
+    while (index >= 0 && index < P.extra);
+    return index == P.extra;
+}
+
+static enum tracer_place place_new(PyInterpreterState *interpreter)
+{
+    if (P.interpreter) {
+        P.interpreters = true;
+        if (!request_same_extra())
+            return PLACE_NONE;
+        if (interpreter != PyInterpreterState_Main())
+            return PLACE_SUB;
+        /* What it knew of us went with the interpreter that it was before. */
+        P.hook = NULL;
+        P.evaluate = _PyEval_EvalFrameDefault;
+        P.torch_seen = true; /* and stays alone */
+        shim_settings.active_threads = 0;
+        tracer_forget_callbacks();
+        return PLACE_AGAIN;
+    }
+    if (interpreter != PyInterpreterState_Main())
+        return PLACE_NONE; /* the main one knows nothing of us: nothing is recorded */
+    P.interpreter = interpreter;
+    P.extra = request_extra(interpreter);
+    return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
+}
+
+/* Interpreters come and go, at the same addresses: each keeps itself what it is. */
+enum tracer_place tracer_place(void)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    PyObject *dict = PyInterpreterState_GetDict(interpreter), *known; /* borrowed */
+    enum tracer_place place = PLACE_NONE;
+
+    if (!dict) {
+        PyErr_Clear();
+        return place;
+    }
+    known = PyDict_GetItemString(dict, "dyntrace");
+    if (known)
+        return (enum tracer_place)PyLong_AsLong(known);
+    place = place_new(interpreter);
+    known = PyLong_FromLong(place);
+    if (!known || PyDict_SetItemString(dict, "dyntrace", known))
+        PyErr_Clear();
+    Py_XDECREF(known);
+    return place;
+}
+
+void tracer_join_interpreter(void)
+{
+    static const char words[] = "code data: an interpreter of this process has another's where the first one has ours: "
+                                "nothing of it was recorded";
+    enum tracer_place place = tracer_place();
+
+    if (P.session->frames == SESSION_NONE)
+        return;
+    if (place == PLACE_NONE) {
+        tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
+    } else if (!P.decided_only || place != PLACE_SUB) {
+        tracer_fix_all_types();
+        if (place == PLACE_SUB)
+            tracer_hook_sub(true);
+        else
+            tracer_rehook();
+    }
+}

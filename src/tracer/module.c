@@ -1,0 +1,220 @@
+/* tracer/module.c -- the extension module `_dyntrace`.
+ *
+ * Runs in: the traced process.
+ *
+ * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c)
+ * available. `_start`, called by sitecustomize.py, joins the
+ * session of `dyntrace run`; pause() and resume() take the hook away and put it
+ * back, for programs that measure themselves. */
+#include "tracer/evaluator/cache.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define P tracer_process
+
+PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str | None\n\n"
+             "Join the recording session in directory SESSION and install the frame hook.\n"
+             "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
+             "With INJECT, the directory of sitecustomize.py, the programs that this one starts join too.\n"
+             "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this\n"
+             "user's), 'over', 'denied' (another user's, by the look of it), 'room' (the session was told), 'memory',\n"
+             "'elsewhere' (a session is joined in the main interpreter, the others then are recorded with it).");
+
+static PyObject *start(PyObject *module, PyObject *args)
+{
+    PyObject *session = NULL, *library = NULL, *inject = NULL;
+    const char *why = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
+                          PyUnicode_FSConverter, &inject))
+        return NULL;
+    if (P.session) {
+        tracer_join_interpreter();
+        goto done;
+    }
+    if (tracer_place() != PLACE_HOME) {
+        why = "elsewhere";
+        goto done;
+    }
+    if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
+        strcpy(P.standard_library, PyBytes_AS_STRING(library));
+    why = tracer_open_session(PyBytes_AS_STRING(session));
+    if (why && strcmp(why, "over") && strcmp(why, "room"))
+        tracer_absent(PyBytes_AS_STRING(session));
+    PyErr_Clear();
+    if (why)
+        goto done;
+    if (inject)
+        tracer_follow_children(PyBytes_AS_STRING(inject));
+    if (P.session->frames != SESSION_NONE) {
+        tracer_fix_all_types();
+        tracer_record(true);
+        tracer_perf_start();
+        if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo")) /* dyntrace.record() in a program that compiles */
+            torch_attach(true);
+    }
+done:
+    Py_XDECREF(session);
+    Py_XDECREF(library);
+    Py_XDECREF(inject);
+    return why ? PyUnicode_FromString(why) : Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(stop_doc, "_stop()\n\nLeave the session. Another may be joined later.");
+
+static PyObject *stop(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    tracer_close_session();
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(active_doc, "_active() -> bool\n\nIs this process being recorded?");
+
+static PyObject *active(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyBool_FromLong(P.session != NULL);
+}
+
+PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own.");
+
+static PyObject *pause_recording(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    if (tracer_place() == PLACE_SUB)
+        tracer_hook_sub(false);
+    else if (P.session)
+        tracer_record(false);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(resume_doc, "resume()\n\nRecord frames in this process again, if a session is open.");
+
+static PyObject *resume_recording(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    if (tracer_place() == PLACE_SUB)
+        tracer_join_interpreter();
+    else if (P.session && P.session->frames != SESSION_NONE)
+        tracer_record(true);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(owner_doc, "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code.");
+
+static PyObject *owner(PyObject *module, PyObject *ignored)
+{
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
+    Dl_info info;
+
+    (void)module, (void)ignored;
+    if (current == _PyEval_EvalFrameDefault)
+        return PyUnicode_FromString("-");
+    if (dladdr((void *)current, &info) && info.dli_fname)
+        return PyUnicode_DecodeFSDefault(info.dli_fname);
+    return PyUnicode_FromString("unknown");
+}
+
+PyDoc_STRVAR(cost_doc, "_cost(function) -> (plain, hooked)\n\n"
+             "Nanoseconds that function() takes without a hook and with one that only passes on.");
+
+static PyObject *pass_through(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    PyObject *result;
+
+    compat_enter_c(ts);
+    result = _PyEval_EvalFrameDefault(ts, frame, throwflag);
+    compat_leave_c(ts);
+    return result;
+}
+
+static PyObject *cost(PyObject *module, PyObject *function)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    unsigned long long ns[2];
+
+    (void)module;
+    for (int hooked = 0; hooked < 2; hooked++) {
+        uint64_t began;
+        PyObject *result;
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, hooked ? pass_through : _PyEval_EvalFrameDefault);
+        began = clock_monotonic_ns();
+        result = PyObject_CallNoArgs(function);
+        ns[hooked] = clock_monotonic_ns() - began;
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, before);
+        if (!result)
+            return NULL;
+        Py_DECREF(result);
+    }
+    return Py_BuildValue("(KK)", ns[0], ns[1]);
+}
+
+static PyMethodDef methods[] = {
+    {"_start", start, METH_VARARGS, start_doc},
+    {"_stop", stop, METH_NOARGS, stop_doc},
+    {"_active", active, METH_NOARGS, active_doc},
+    {"pause", pause_recording, METH_NOARGS, pause_doc},
+    {"resume", resume_recording, METH_NOARGS, resume_doc},
+    {"_owner", owner, METH_NOARGS, owner_doc},
+    {"_cost", cost, METH_O, cost_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+/* The shim is for the home: elsewhere each of its names says so. */
+static PyObject *not_here(PyObject *module, PyObject *name)
+{
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree"};
+    bool shim = false;
+
+    (void)module;
+    for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
+    for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
+    if (shim)
+        return PyErr_Format(PyExc_RuntimeError, "dyntrace's %U is there in the main interpreter only, and not when that is "
+                            "initialised again: frames of this one are recorded, nothing more", name);
+    return PyErr_Format(PyExc_AttributeError, "module '_dyntrace' has no attribute %R", name);
+}
+
+static PyMethodDef elsewhere[] = {
+    {"__getattr__", not_here, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int fill(PyObject *module)
+{
+    enum tracer_place place = tracer_place();
+
+    if (P.extra < 0 && P.interpreter) {
+        PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
+        return -1;
+    }
+    return place == PLACE_HOME ? shim_types_ready(module) : PyModule_AddFunctions(module, elsewhere);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)fill},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_dyntrace",
+    .m_doc = "dyntrace's frame evaluator: see the dyntrace package.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__dyntrace(void);
+PyMODINIT_FUNC PyInit__dyntrace(void)
+{
+    return PyModuleDef_Init(&definition);
+}

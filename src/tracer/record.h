@@ -1,0 +1,102 @@
+/* tracer/record.h -- the two words of a recorded frame.
+ *
+ * Runs in: the traced process, on every Python call; in line, because it is hot.
+ * tracer_shim.c records frames with it, tracer/evaluator/decide.c those that it decides. */
+#ifndef DYNTRACE_TRACER_RECORD_H
+#define DYNTRACE_TRACER_RECORD_H
+
+#include "tracer/tracer.h"
+
+/* Run the frame as CPython would have run it: the depth that it may recurse to
+ * is what it would be without a hook (tracer/compat/cpython.h, tracer/stack.c). */
+static inline __attribute__((always_inline)) PyObject *
+record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    PyObject *result;
+
+    compat_enter_c(ts);
+    if (unlikely((char *)__builtin_frame_address(0) < t->stack_low))
+        result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag, evaluate);
+    else
+        result = evaluate(ts, frame, throwflag);
+    compat_leave_c(ts);
+    return result;
+}
+static inline __attribute__((always_inline)) PyObject *
+record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
+}
+
+/* The mark of the frame's code, made if need be. */
+static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
+{
+    uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
+
+    if (unlikely((mark & (CODE_SEEN | CODE_SKIP | CODE_INIT)) != CODE_SEEN)) {
+        if (!(mark & CODE_SEEN))
+            mark = tracer_mark_code(compat_code(frame));
+        if (COMPAT_INIT_BYPASSES_HOOK && mark & CODE_INIT) {
+            PyObject *self = compat_local(frame, 0);
+            if (self && unlikely(Py_TYPE(self)->tp_alloc == PyType_GenericAlloc))
+                tracer_fix_init(self);
+        }
+    }
+    return mark;
+}
+
+/* Write the ENTER, for which there is room. */
+static inline __attribute__((always_inline)) void
+record_open(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now, const bool limit_depth)
+{
+    open->outer = t->open;
+    open->code = code;
+    open->ordinal = t->entered++;
+    open->depth = limit_depth && open->outer ? open->outer->depth + 1 : 0;
+    t->open = open;
+    if (unlikely(code > RING_ID_MASK)) {
+        t->words[t->head & t->mask] = RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
+        t->head++; /* published together with the next word */
+        tracer_put(t, now);
+    } else {
+        tracer_put(t, RING_WORD(tag, code, now));
+    }
+}
+
+/* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
+static inline __attribute__((always_inline)) uint64_t
+record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, const bool monotonic,
+             const bool limit_depth)
+{
+    uint64_t now = tracer_now(monotonic);
+
+    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
+        return 0;
+    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS))
+        return tracer_enter(t, open, code, tag, now);
+    record_open(t, open, code, tag, now, limit_depth);
+    return now;
+}
+
+/* Write the EXIT of a frame that gave RESULT. */
+static inline __attribute__((always_inline)) void
+record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, PyObject *result,
+            bool resumed, const bool monotonic)
+{
+    enum ring_tag tag = !result ? RING_RAISE : RING_RETURN;
+    uint64_t now;
+
+    if (result && resumed) {
+        if (compat_has_yielded(frame))
+            tag = RING_YIELD;
+        else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
+            tracer_generator_finished(t, ts);
+    }
+    now = tracer_now(monotonic);
+    /* Still open while room is made: after a fork that numbers it anew. */
+    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || (now = tracer_room(t, now)))
+        tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
+    t->open = open->outer;
+}
+
+#endif

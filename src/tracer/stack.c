@@ -1,0 +1,177 @@
+/* tracer/stack.c -- deep recursion without overflowing the C stack.
+ *
+ * Runs in: the traced process.
+ *
+ * Without a hook a Python-to-Python call uses no C stack since CPython 3.11;
+ * with one, each takes about half a kilobyte, and a program that recurses
+ * 50,000 deep would crash under us alone. So the hook looks at its own frame
+ * address, one compare, and when the lower half of the thread's stack is
+ * reached the evaluator goes on with a fresh segment:
+ *
+ *     thread's stack   |xxxxxxxxxxxx  half  ............|
+ *     segment 1        |xxxxxxxxxxxxxxxxxxxxxx  margin ..|   64 MB, reserved only
+ *     segment 2        |xxxx ...
+ *
+ * The margin is for C code that recurses on its own below the last Python
+ * frame (repr of nested lists, the compiler, pickle). One segment is kept for
+ * reuse, so that a loop round the boundary costs nothing.
+ *
+ * Segments together may take half of the machine's memory. A recursion that
+ * wants more gets CPython's own RecursionError. */
+#include "tracer/tracer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 20 };
+
+/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate)
+ * Calls evaluate(ts, frame, throwflag) with the stack pointer at `top`. The
+ * frame pointer keeps the way back, for us and for unwinders. */
+PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
+                               _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
+#if defined __x86_64__
+__asm__(".text\n"
+        ".globl tracer_call_on_stack\n"
+        ".hidden tracer_call_on_stack\n"
+        ".type tracer_call_on_stack, @function\n"
+        "tracer_call_on_stack:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    push %rbp\n"
+        "    .cfi_def_cfa_offset 16\n"
+        "    .cfi_offset %rbp, -16\n"
+        "    mov %rsp, %rbp\n"
+        "    .cfi_def_cfa_register %rbp\n"
+        "    mov %rcx, %rsp\n"
+        "    call *%r8\n"
+        "    mov %rbp, %rsp\n"
+        "    pop %rbp\n"
+        "    .cfi_def_cfa %rsp, 8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
+#elif defined __aarch64__
+__asm__(".text\n"
+        ".globl tracer_call_on_stack\n"
+        ".hidden tracer_call_on_stack\n"
+        ".type tracer_call_on_stack, %function\n"
+        "tracer_call_on_stack:\n"
+        "    .cfi_startproc\n"
+        "    hint #34\n" /* bti c */
+        "    stp x29, x30, [sp, #-16]!\n"
+        "    .cfi_def_cfa_offset 16\n"
+        "    .cfi_offset x29, -16\n"
+        "    .cfi_offset x30, -8\n"
+        "    mov x29, sp\n"
+        "    .cfi_def_cfa_register x29\n"
+        "    mov sp, x3\n"
+        "    blr x4\n"
+        "    mov sp, x29\n"
+        "    .cfi_def_cfa_register sp\n"
+        "    ldp x29, x30, [sp], #16\n"
+        "    .cfi_restore x29\n"
+        "    .cfi_restore x30\n"
+        "    .cfi_def_cfa_offset 0\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
+#endif
+
+static atomic_size_t segments; /* in use by all threads */
+
+static size_t segments_max(void)
+{
+    static size_t max;
+
+    if (!max)
+        max = (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE) / SEGMENT_BYTES + 1;
+    return max;
+}
+
+/* Owned by the caller; segment_free undoes it. NULL: no memory, or enough taken. */
+static struct stack_segment *segment_new(void)
+{
+    struct stack_segment *segment = segments < segments_max() ? malloc(sizeof *segment) : NULL;
+    char *base;
+
+    if (!segment)
+        return NULL;
+    base = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (base == MAP_FAILED) {
+        free(segment);
+        return NULL;
+    }
+    mprotect(base, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
+    *segment = (struct stack_segment){.base = base, .bytes = SEGMENT_BYTES};
+    segments++;
+    return segment;
+}
+
+static void segment_free(struct stack_segment *segment)
+{
+    segments--;
+    munmap(segment->base, segment->bytes);
+    free(segment);
+}
+
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                                       _PyFrameEvalFunction evaluate)
+{
+    struct stack_segment *segment = t->spare;
+    char *low = t->stack_low;
+    struct compat_bounds bounds;
+    PyObject *result;
+
+    t->spare = NULL;
+    if (!segment && !(segment = segment_new())) {
+        int remaining = compat_recursion_remaining(ts);
+        compat_recursion_remaining(ts) = 0;
+        result = evaluate(ts, frame, throwflag);
+        compat_recursion_remaining(ts) = remaining;
+        return result;
+    }
+    t->stack_low = segment->base + SEGMENT_MARGIN;
+    bounds = compat_set_bounds(ts, segment->base, segment->base + segment->bytes);
+    result = tracer_call_on_stack(ts, frame, throwflag, segment->base + segment->bytes - 64, evaluate);
+    compat_restore_bounds(ts, bounds);
+    t->stack_low = low;
+    if (t->spare)
+        segment_free(segment);
+    else
+        t->spare = segment;
+    return result;
+}
+
+/* The thread has ended. */
+void tracer_stack_release(struct tracer *t)
+{
+    if (t->spare)
+        segment_free(t->spare);
+    t->spare = NULL;
+}
+
+/* Where the calling thread's stack is half used. NULL: unknown, never switch. */
+char *tracer_stack_low(void)
+{
+    pthread_attr_t attributes;
+    void *base = NULL;
+    size_t bytes = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes))
+        return NULL;
+    if (pthread_attr_getstack(&attributes, &base, &bytes))
+        base = NULL;
+    pthread_attr_destroy(&attributes);
+    if (!base)
+        return NULL;
+    /* The main thread's stack may be "unlimited": its lower part can hold other
+     * mappings, so only the top is certain. */
+    if (bytes > HUGE_STACK)
+        return (char *)base + bytes - HUGE_STACK / 2;
+    return (char *)base + bytes / 2;
+}

@@ -1,0 +1,739 @@
+/* tracer/torch/observe.c -- torch's own evaluator stays, and hooks above and below it see what it did.
+ *
+ * Runs in: the traced process, on every Python call while torch's evaluator is
+ * in the interpreter's slot.
+ *
+ *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
+ *
+ * torch takes what it finds in the slot as its "previous" evaluator, so `lower`
+ * is put there just before it installs itself, and `upper` just after; around
+ * each of its set_eval_frame() calls the slot looks as torch left it.
+ *
+ * A frame that torch decides is `pending` from upper on. What then arrives at lower tells:
+ *
+ *     the frame itself             it runs as it is
+ *     compiled code we know        a hit, or what was just compiled
+ *     code called with torch's     the callback: a compile
+ *       frame view
+ *     other frames                 guards written in Python
+ *     nothing, and an exception    a guard or the callback raised
+ *
+ * Which entries failed before a hit, and at which guard, cannot be seen: NULL. */
+#include "tracer/evaluator/cache.h"
+#include "tracer/record.h"
+#include "tracer/torch/torch.h"
+
+#include <string.h>
+
+#define P tracer_process
+
+/* A frame that torch's evaluator has and has not passed on. Lives on upper's stack. */
+struct pending {
+    struct pending *outer;
+    compat_frame *frame;
+    struct open_frame *open;    /* its record */
+    struct code_state *state;   /* of its code; held. NULL until a compile */
+    struct cache_entry *entry;  /* owned: what the compile made, or NULL */
+    uint64_t entered;           /* when, by the session's clock */
+    int64_t region;             /* that the compile is for */
+    enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
+    bool done, asked, asking;   /* passed on; the callback was called; it is running */
+    bool untouched;             /* torch lets the frame run without a look at it: what it sets stays */
+    bool deciding;              /* `decision` is filled: whatever is more than a hit */
+    struct decision decision;
+};
+
+static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
+static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
+static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
+static PyTypeObject *torch_frame_type;         /* owned */
+static PyCFunction torch_set_direct;           /* torch_set's own, if it has one: several calls of it belong to every hit */
+static PyObject *torch_set_self;               /* borrowed; its first argument */
+
+/* ---- what compiled code is ---- */
+
+/* The entry whose compiled code CODE is, or NULL. Borrowed. */
+static struct cache_entry *entry_of(PyCodeObject *code)
+{
+    struct code_state *state = code_state_of(code, false);
+
+    return state ? state->compiled : NULL;
+}
+
+/* GUARDED, the callback's answer, becomes an entry of ours, known by its code. It
+ * keeps nothing of the program's: it dies with the code, which torch keeps. */
+static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
+{
+    PyObject *code = tracer_attribute(guarded, "code"), *guard = tracer_attribute(guarded, "guard_manager");
+    struct cache_entry *entry = code && PyCode_Check(code) && guard ? cache_entry_new() : NULL;
+    struct decision_birth birth;
+    struct code_state *compiled;
+
+    PyErr_Clear();
+    if (entry) {
+        entry->torch = true;
+        entry->region = region;
+        entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
+        PyErr_Clear();
+        entry->compile_id = tracer_attribute(guarded, "compile_id");
+        PyErr_Clear();
+        decision_birth_begin(&birth, entry, state->mark, guard, backend);
+        compiled = code_state_of((PyCodeObject *)code, true); /* nothing of the program's runs until it has the entry */
+        if (compiled && !compiled->compiled) {
+            decision_entry_born(&birth, entry, state);
+            compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+            state->compiles++;
+        } else {
+            Py_CLEAR(entry);
+        }
+        decision_birth_end(&birth);
+    }
+    PyErr_Clear();
+    Py_XDECREF(code);
+    Py_XDECREF(guard);
+    return entry;
+}
+
+/* What is below torch's evaluator and ours. */
+static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    if (P.hook)
+        return P.hook(ts, frame, throwflag);
+    return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag) : P.evaluate(ts, frame, throwflag);
+}
+
+/* What is recorded of P's decision. */
+static struct decision *decision_of(struct pending *p)
+{
+    if (!p->deciding) {
+        decision_begin(&p->decision, p->entered, true);
+        p->decision.observed = true;
+        p->deciding = true;
+    }
+    return &p->decision;
+}
+
+/* ---- a compile ---- */
+
+/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about,
+ * first, or after self. */
+static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
+{
+    const PyCodeObject *code = compat_code(frame);
+    PyObject *argument;
+
+    if (t->open != p->open)
+        return false;
+    for (int i = 0; i < 2 && i < code->co_argcount; i++) {
+        argument = compat_local(frame, i);
+        if (argument && Py_TYPE(argument) == torch_frame_type)
+            return true;
+    }
+    if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
+        return false;
+    argument = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
+    return argument && PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) &&
+           Py_TYPE(PyTuple_GET_ITEM(argument, 0)) == torch_frame_type;
+}
+
+/* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has it. Borrowed. */
+static PyObject *callback_of(compat_frame *frame)
+{
+    PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
+
+    return self && Py_TYPE(self) != torch_frame_type ? self : (PyObject *)compat_function(frame);
+}
+
+/* The region that torch looks into now. */
+static int64_t region_now(void)
+{
+    PyObject *value = torch_region_now ? PyObject_CallNoArgs(torch_region_now) : NULL;
+    long long region = value ? PyLong_AsLongLong(value) : -1;
+
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return region;
+}
+
+/* What torch does with calls of CODE now. Which region it looks into is asked only where that matters, and may run anything. */
+static struct code_actions actions_of(PyCodeObject *code)
+{
+    const struct code_state *state = code_state_of(code, false);
+    int64_t region;
+
+    if (!state)
+        return (struct code_actions){0};
+    if (likely(!state->region_count))
+        return state->actions;
+    region = region_now();
+    state = code_state_of(code, false);
+    return state ? code_state_actions(state, region) : (struct code_actions){0};
+}
+
+/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
+static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
+{
+    PyObject *own = tracer_attribute(item, "backend");
+    bool same;
+
+    PyErr_Clear();
+    if (!own && entry->born_for) /* torch 2.6 does not tell, but keeps it alive */
+        own = PyObject_CallNoArgs(entry->born_for);
+    same = !own || shim_same_backend(own, backend);
+    PyErr_Clear();
+    Py_XDECREF(own);
+    return same;
+}
+
+/* The entries that did not fit, and why, as far as asking again tells. */
+static void missed(struct pending *p, PyObject *backend)
+{
+    PyObject *list, *locals;
+    struct torch_quiet quiet;
+
+    torch_quiet_begin(&quiet);
+    p->region = region_now();
+    list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
+    p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
+    for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
+        PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
+        struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
+        if (entry && (entry->region < 0 || entry->region == p->region)) { /* others are not looked at */
+            bool same;
+            Py_INCREF(entry);
+            same = is_for(entry, item, backend);
+            decision_add(&p->decision, entry, same ? RESULT_FAIL : RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+            Py_DECREF(entry);
+        }
+        Py_XDECREF(code);
+        Py_DECREF(item);
+        PyErr_Clear();
+    }
+    Py_XDECREF(list);
+    locals = shim_frame_locals(p->frame);
+    PyErr_Clear();
+    torch_quiet_end(&quiet);
+    if (locals)
+        decision_missed(&p->decision, p->frame, locals);
+    Py_XDECREF(locals);
+}
+
+/* What a FrameExecStrategy says. */
+static struct code_actions actions_in(PyObject *strategy)
+{
+    static const char *const names[2] = {"cur_action", "recursive_action"};
+    enum frame_action action[2] = {ACTION_DEFAULT, ACTION_DEFAULT};
+
+    for (int i = 0; i < 2; i++) {
+        PyObject *value = tracer_attribute(strategy, names[i]);
+        long number = value ? PyLong_AsLong(value) : ACTION_DEFAULT;
+        if (number == ACTION_SKIP || number == ACTION_RUN_ONLY)
+            action[i] = (enum frame_action)number;
+        Py_XDECREF(value);
+        PyErr_Clear();
+    }
+    return (struct code_actions){.own = action[0], .callees = action[1]};
+}
+
+/* What torch will do with calls of STATE's code in REGION after this answer. */
+static void take_strategy(struct code_state *state, int64_t region, PyObject *result, struct code_actions *actions, bool *for_code)
+{
+    PyObject *strategy = tracer_attribute(result, "frame_exec_strategy"), *value = NULL;
+
+    *for_code = true;
+    *actions = (struct code_actions){.own = ACTION_SKIP};
+    if (result == torch_settings.limit_reached)
+        *actions = (struct code_actions){.own = ACTION_RUN_ONLY, .callees = ACTION_RUN_ONLY, .limited = true};
+    if (result == torch_settings.skip_recursively)
+        actions->callees = ACTION_SKIP;
+    if (strategy) {
+        *actions = actions_in(strategy);
+        actions->limited = actions->own == ACTION_RUN_ONLY;
+        value = tracer_attribute(result, "apply_to_code");
+        *for_code = value && PyObject_IsTrue(value) == 1;
+        Py_XDECREF(value);
+        Py_DECREF(strategy);
+    }
+    PyErr_Clear();
+    actions->told = *for_code && (actions->own || actions->callees);
+    if (*for_code)
+        code_state_act(state, region, *actions);
+}
+
+/* The callback has answered RESULT, or raised (NULL). */
+static void answered(struct pending *p, PyObject *result, PyObject *backend)
+{
+    PyObject *type, *value, *traceback, *guarded = NULL, *reason = NULL;
+    enum outcome outcome = OUTCOME_CALLBACK_ERROR;
+    struct code_actions actions = {0};
+    bool for_code = false;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (result) {
+        guarded = tracer_attribute(result, "guarded_code"); /* 2.6: the answer is the code itself */
+        PyErr_Clear();
+        if (!guarded && tracer_has(result, "guard_manager"))
+            guarded = Py_NewRef(result);
+        if (guarded && guarded != Py_None)
+            p->entry = entry_new(p->state, guarded, backend, p->region);
+        else
+            take_strategy(p->state, p->region, result, &actions, &for_code);
+        outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
+                  : actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
+        reason = tracer_attribute(result, "skip_reason");
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, traceback);
+    decision_answer(&p->decision, p->state, p->entry, outcome);
+    if (actions.told)
+        decision_actions(p->state, p->region, actions, reason);
+    p->decision.outcome = outcome;
+    Py_XDECREF(guarded);
+    Py_XDECREF(reason);
+}
+
+static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
+{
+    PyObject *result, *code = (PyObject *)compat_code(p->frame), *token, *backend;
+    struct torch_quiet quiet;
+
+    if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
+        code_state_hold(p->state);
+    if (!p->state)
+        return below(ts, frame, 0);
+    p->asked = true;
+    torch_quiet_begin(&quiet); /* the attributes may be the program's code */
+    backend = shim_backend_of(callback_of(frame));
+    torch_quiet_end(&quiet);
+    decision_of(p);
+    missed(p, backend);
+    decision_ask(&p->decision, p->state);
+    token = torch_compile_begins(p->decision.compile, code);
+    p->asking = true; /* whatever runs in there is the callback's */
+    result = below(ts, frame, 0);
+    p->asking = false;
+    torch_compile_ends(token, result);
+    answered(p, result, backend);
+    Py_DECREF(backend);
+    return result;
+}
+
+/* ---- the hooks ---- */
+
+/* Is CODE compiled code for ORIGINAL? torch keeps the name and the place. */
+static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
+{
+    return code != original && code->co_firstlineno == original->co_firstlineno && code->co_filename == original->co_filename &&
+           code->co_name == original->co_name;
+}
+
+/* The frame runs as it is: why, if that is known. */
+static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
+{
+    const struct code_state *state = code_state_of(compat_code(p->frame), false);
+
+    if (p->asked)
+        return p->decision.outcome;
+    if (p->callback == ACTION_RUN_ONLY && state && state->compiles)
+        return OUTCOME_RUN_ONLY;
+    if (actions.own == ACTION_SKIP)
+        return OUTCOME_SKIP;
+    if (actions.own == ACTION_RUN_ONLY)
+        return actions.limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
+    return OUTCOME_PLAIN;
+}
+
+/* The program asked that FRAME's code be skipped, before the trace knew the code. */
+static __attribute__((noinline)) void tell_skip(compat_frame *frame)
+{
+    struct code_state *state;
+
+    record_mark(frame);
+    state = code_state_of(compat_code(frame), false);
+    if (state) {
+        state->actions.told = true;
+        decision_actions(state, -1, state->actions, NULL);
+    }
+}
+
+/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
+static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
+{
+    const struct code_actions actions = actions_of(compat_code(p->frame));
+    enum outcome outcome = plain_outcome(p, actions);
+
+    if (ran != p->frame) {
+        outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
+        if (entry && outcome == OUTCOME_HIT)
+            decision_add(decision_of(p), entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
+        decision_observed(decision_of(p), t, outcome, entry);
+    } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
+        decision_observed(decision_of(p), t, outcome, NULL);
+    } else if (outcome == OUTCOME_SKIP) {
+        decision_outcome(t, outcome);
+        p->untouched = actions.callees == ACTION_DEFAULT;
+    }
+}
+
+/* FRAME runs for P's. */
+static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
+                                                   struct cache_entry *entry)
+{
+    enum frame_action callees;
+
+    Py_XINCREF(entry);
+    callees = actions_of(compat_code(p->frame)).callees;
+    p->done = true;
+    /* Callees have a callback again: torch's own code puts it back without a call that we see. */
+    t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
+    if (likely(entry && !p->deciding))
+        decision_hit(t, p->entered, entry);
+    else
+        passed_on(t, p, frame, entry);
+    Py_XDECREF(entry);
+    return record_evaluate(t, ts, frame, 0);
+}
+
+/* FRAME is the first to come down since P is pending. */
+static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
+{
+    struct cache_entry *entry;
+
+    if (frame == p->frame)
+        return run_for(t, p, ts, frame, NULL);
+    entry = entry_of(compat_code(frame));
+    if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame))))
+        return run_for(t, p, ts, frame, entry);
+    if (!p->asked && is_callback(t, p, frame))
+        return compile(p, ts, frame);
+    return below(ts, frame, 0);
+}
+
+/* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending frame run without a
+ * callback. */
+static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) && P.recording &&
+           !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
+}
+
+/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of torch's
+ * own code that belong to a hit: they go through without a struct pending. */
+static inline bool is_passed(const struct tracer *t, const struct code_state *state)
+{
+    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.told &&
+           !state->region_count && t->observed == ACTION_DEFAULT;
+}
+
+/* One of those. */
+static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    const bool monotonic = P.monotonic;
+    const uintptr_t mark = record_mark(frame);
+    struct open_frame open;
+    PyObject *result;
+
+    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic, P.session->max_depth != 0))
+        return record_evaluate(t, ts, frame, 0);
+    decision_outcome(t, OUTCOME_SKIP);
+    result = record_evaluate(t, ts, frame, 0);
+    record_exit(t, &open, ts, frame, result, false, monotonic);
+    return result;
+}
+
+static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+    struct pending *p = t ? t->pending : NULL;
+
+    if (p && !p->done && !p->asking && !throwflag)
+        return first_below(t, p, ts, frame);
+    if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) && is_passed(t, code_state_of(compat_code(frame), false)))
+        return passed(t, ts, frame);
+    return below(ts, frame, throwflag);
+}
+
+/* torch runs the frame as it is, and those that it calls by ACTION. */
+static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                                     enum frame_action action)
+{
+    const enum frame_action was = t->observed;
+    PyObject *result;
+
+    t->observed = action;
+    result = torch_evaluate(ts, frame, 0);
+    t->observed = was;
+    return result;
+}
+
+/* P, with RESULT, was more than a hit. */
+static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
+{
+    /* torch puts no callback back after an error of it. Where it may or may not, as it was is the safe side: calls that
+     * nobody decides are seen to be that; those of a callback that we took to be gone would be missed. */
+    if (p->asked && !p->done && !result)
+        t->observed = ACTION_SKIP;
+    else if (!p->untouched)
+        t->observed = p->callback;
+    if (!p->done) /* it never ran */
+        decision_observed(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
+    if (p->deciding)
+        decision_end(&p->decision);
+    Py_XDECREF(p->entry);
+    if (p->state)
+        code_state_release(p->state);
+}
+
+/* torch decides what runs for FRAME. */
+static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    const bool monotonic = P.monotonic;
+    struct open_frame open;
+    struct pending p;
+    uintptr_t mark;
+    PyObject *result;
+
+    mark = record_mark(frame);
+    if (unlikely(mark & CODE_SKIP) || !(p.entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
+                                                                 P.session->max_depth != 0)))
+        return torch_evaluate(ts, frame, 0);
+    p.outer = t->pending;
+    p.frame = frame;
+    p.open = &open;
+    p.state = NULL;
+    p.entry = NULL;
+    p.callback = t->observed;
+    p.done = p.asked = p.asking = p.untouched = p.deciding = false;
+    t->pending = &p;
+    result = torch_evaluate(ts, frame, 0);
+    t->pending = p.outer;
+    if (likely(p.done && !p.deciding && !p.untouched))
+        t->observed = p.callback;
+    else
+        settle(t, &p, result);
+    if (t->observed_at == &p)
+        t->observed_at = NULL;
+    record_exit(t, &open, ts, frame, result, false, monotonic);
+    return result;
+}
+
+/* torch looks at a call. */
+static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    const struct code_actions actions = actions_of(compat_code(frame));
+
+    if (actions.own == ACTION_SKIP && !actions.told)
+        tell_skip(frame);
+    if (P.decided_only && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees) : torch_evaluate(ts, frame, 0);
+    return decided(t, ts, frame);
+}
+
+static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    struct tracer *t = tracer_thread;
+
+    if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
+        return torch_evaluate(ts, frame, throwflag);
+    return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0) : looked_at(t, ts, frame);
+}
+
+bool observe_is(_PyFrameEvalFunction evaluate)
+{
+    return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
+}
+
+/* Somebody else's hook is where ours would have to be. */
+static __attribute__((cold, noinline)) void not_seen(void)
+{
+    static const char words[] = "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
+    static bool told;
+
+    if (!told)
+        tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
+    told = true;
+}
+
+/* ---- torch's functions, as its Python code finds them ---- */
+
+/* torch_set_direct for what is no plain C function. */
+static PyObject *torch_set_called(PyObject *function, PyObject *callback)
+{
+    return PyObject_CallOneArg(function, callback);
+}
+
+/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, or with nothing to do. */
+static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, _PyFrameEvalFunction before)
+{
+    PyInterpreterState *interpreter = P.interpreter;
+    _PyFrameEvalFunction after;
+    /* What torch goes on top of: ours, or, while we have none, whose ever. */
+    const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
+    PyObject *old;
+
+    if (callback != Py_None && on_ours) {
+        if (!P.hook)
+            P.evaluate = before;
+        compat_set_evaluator(interpreter, lower);
+    } else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording) {
+        not_seen();
+    }
+    old = torch_set_direct(torch_set_self, callback);
+    after = compat_evaluator(interpreter);
+    if (after == lower) {
+        compat_set_evaluator(interpreter, P.hook ? P.hook : P.evaluate);
+    } else if (on_ours && after != before) {
+        torch_evaluate = after;
+        compat_set_evaluator(interpreter, upper);
+    }
+    return old;
+}
+
+/* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own functions that a
+ * compiled call runs through. */
+static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
+{
+    PyInterpreterState *interpreter = P.interpreter;
+    const _PyFrameEvalFunction before = compat_evaluator(interpreter), ours = P.hook ? P.hook : P.evaluate;
+    _PyFrameEvalFunction after;
+    PyObject *old;
+
+    if (before == upper)
+        compat_set_evaluator(interpreter, torch_evaluate);
+    else if (likely(before == ours && callback != Py_None && P.recording))
+        compat_set_evaluator(interpreter, lower);
+    else
+        return change_elsewhere(callback, before);
+    old = torch_set_direct(torch_set_self, callback);
+    after = compat_evaluator(interpreter);
+    if (after == lower) {
+        compat_set_evaluator(interpreter, ours);
+    } else {
+        torch_evaluate = after;
+        compat_set_evaluator(interpreter, upper);
+    }
+    return old;
+}
+
+static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
+{
+    struct tracer *t = tracer_here();
+    PyObject *old;
+
+    (void)module;
+    if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
+        return torch_set_direct(torch_set_self, callback);
+    old = change(callback);
+    if (t && old) {
+        t->observed = callback == Py_None ? ACTION_SKIP : callback == Py_False ? ACTION_RUN_ONLY : ACTION_DEFAULT;
+        t->observed_at = t->pending;
+    }
+    return old;
+}
+
+/* What becomes of calls of CODE, said without a compile. */
+static void act(PyObject *code, struct code_actions actions)
+{
+    struct code_state *state = PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+
+    if (state)
+        state->actions = actions;
+}
+
+static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
+{
+    PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
+
+    (void)module;
+    if (result && PyArg_ParseTuple(args, "OO", &code, &strategy))
+        act(code, actions_in(strategy));
+    if (result)
+        PyErr_Clear();
+    return result;
+}
+
+static PyObject *skip_code(PyObject *module, PyObject *code)
+{
+    PyObject *result = PyObject_CallOneArg(torch_skip, code);
+
+    (void)module;
+    if (result)
+        act(code, (struct code_actions){.own = ACTION_SKIP});
+    return result;
+}
+
+static PyObject *reset_code(PyObject *module, PyObject *code)
+{
+    PyObject *result = PyObject_CallOneArg(torch_reset, code);
+
+    (void)module;
+    if (result)
+        act(code, (struct code_actions){0});
+    return result;
+}
+
+static PyMethodDef observers[] = {
+    {"set_eval_frame", set_eval_frame, METH_O, NULL},
+    {"set_code_exec_strategy", set_code_exec_strategy, METH_VARARGS, NULL},
+    {"skip_code", skip_code, METH_O, NULL},
+    {"reset_code", reset_code, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Around MODULE's functions of these names. */
+static PyObject *observe(PyObject *self, PyObject *module)
+{
+    PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
+
+    torch_region_now = tracer_attribute(module, "get_eval_frame_isolate_recompiles_id");
+    PyErr_Clear();
+    torch_entries = tracer_attribute(module, "_debug_get_cache_entry_list");
+    if (torch_entries)
+        torch_frame_type = (PyTypeObject *)tracer_attribute(module, "_PyInterpreterFrame");
+    if (!torch_entries || !torch_frame_type || !tracer_has(module, "set_eval_frame")) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_AttributeError, "it has no set_eval_frame");
+        return NULL;
+    }
+    for (int i = 0; observers[i].ml_name; i++) {
+        PyObject *wrapper;
+        *slots[i] = tracer_attribute(module, observers[i].ml_name);
+        if (!*slots[i]) { /* this torch has it not */
+            PyErr_Clear();
+            continue;
+        }
+        wrapper = PyCFunction_NewEx(&observers[i], self, NULL);
+        if (!wrapper || PyObject_SetAttrString(module, observers[i].ml_name, wrapper)) {
+            Py_XDECREF(wrapper);
+            return NULL;
+        }
+        Py_DECREF(wrapper);
+    }
+    torch_set_direct = torch_set_called;
+    torch_set_self = torch_set;
+    if (PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
+        torch_set_direct = PyCFunction_GET_FUNCTION(torch_set);
+        torch_set_self = PyCFunction_GET_SELF(torch_set);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *entry_died(PyObject *self, PyObject *args)
+{
+    struct cache_entry *entry;
+    PyObject *code;
+    const char *reason;
+
+    (void)self;
+    if (PyArg_ParseTuple(args, "Os:_observe_death", &code, &reason) && PyCode_Check(code) &&
+        (entry = entry_of((PyCodeObject *)code)))
+        decision_entry_died(entry, reason);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef observe_methods[] = {
+    {"_observe", observe, METH_O, "_observe(torch._C._dynamo.eval_frame)\n\nLet hooks of ours see what torch's evaluator does."},
+    {"_observe_death", entry_died, METH_VARARGS, "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
+    {NULL, NULL, 0, NULL},
+};

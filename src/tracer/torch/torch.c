@@ -1,0 +1,836 @@
+/* tracer/torch/torch.c -- torch's front end on this shim: what torch._C._dynamo.eval_frame has and the stand-alone shim has not.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * torch/_dynamo calls these functions under the names that torch's own module
+ * has for them (python/dyntrace/_torch.py sets the attributes). What they mean
+ * was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
+ * and `make conformance`. Versions differ by what they call: nothing here asks
+ * which torch it is. */
+#include "tracer/torch/torch.h"
+#include "tracer/values.h"
+#include "tracer/guards/guard.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+struct torch_settings torch_settings = {.fullgraph_frames = -1, .c_recursion_limit = -1};
+PyObject *torch_lookup_name;
+
+#define S torch_settings
+
+/* ---- code of ours in the program's process ---- */
+
+void torch_quiet_begin(struct torch_quiet *q)
+{
+    struct tracer *t = tracer_here();
+
+    PyErr_Fetch(&q->type, &q->value, &q->traceback);
+    q->collects = PyGC_Disable(); /* finalisers are the program's */
+    PyThreadState_EnterTracing(PyThreadState_Get());
+    if (t) {
+        t->quiet++;
+        t->limit = 0; /* so that every event goes through tracer_room(), which says no */
+    }
+}
+
+void torch_quiet_end(struct torch_quiet *q)
+{
+    struct tracer *t = tracer_here();
+
+    if (t)
+        t->quiet--;
+    PyThreadState_LeaveTracing(PyThreadState_Get());
+    if (q->collects)
+        PyGC_Enable();
+    PyErr_Restore(q->type, q->value, q->traceback);
+}
+
+void torch_bridge_failed(const char *what)
+{
+    PyObject *type, *value, *traceback, *text;
+    char words[512];
+
+    PyErr_Fetch(&type, &value, &traceback);
+    text = value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(value) : NULL;
+    PyErr_Clear();
+    snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what, type ? ((PyTypeObject *)type)->tp_name : "error",
+             text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");
+    PyErr_Clear();
+    tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(tracer_process.monotonic), 1}, words, strlen(words), "", 0);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+void torch_attach(bool late)
+{
+    struct torch_quiet quiet;
+    PyObject *module, *result = NULL;
+
+    if (!tracer_process.session)
+        return;
+    torch_quiet_begin(&quiet);
+    module = PyImport_ImportModule("dyntrace._torch");
+    if (module)
+        result = PyObject_CallMethod(module, "attach", "IO", tracer_process.session->torch, late ? Py_True : Py_False);
+    if (!result)
+        torch_bridge_failed("not attached");
+    Py_XDECREF(module);
+    Py_XDECREF(result);
+    torch_quiet_end(&quiet);
+    tracer_process.torch_seen = true;
+    tracer_rehook();
+}
+
+/* ---- the bridge between entries and their guard managers ---- */
+
+int64_t torch_region(void)
+{
+    return tracer_thread ? tracer_thread->region : -1;
+}
+
+PyObject *torch_check_of(PyObject *guard, const char *name)
+{
+    PyObject *root = tracer_attribute(guard, name), *check = NULL;
+
+    if (root && root != Py_None)
+        check = tracer_attribute(root, "check");
+    Py_XDECREF(root);
+    return check;
+}
+
+/* torch's _ExtraState: a code object's state as torch's Python code sees it. */
+struct extra_state {
+    PyObject_HEAD
+    struct code_state *state; /* borrowed; NULL once it is gone */
+};
+static PyTypeObject extra_state_type;
+
+static PyObject *extra_of(struct code_state *state)
+{
+    struct extra_state *extra;
+
+    if (!state->extra && (extra = PyObject_New(struct extra_state, &extra_state_type))) {
+        extra->state = state;
+        state->extra = (PyObject *)extra;
+    }
+    return state->extra;
+}
+
+void torch_state_gone(PyObject *extra)
+{
+    ((struct extra_state *)extra)->state = NULL;
+}
+
+static void extra_free(PyObject *self)
+{
+    PyObject_Free(self);
+}
+
+static PyObject *extra_invalidate(PyObject *self, PyObject *args)
+{
+    struct extra_state *extra = (struct extra_state *)self;
+    PyObject *entry, *instead, *more = NULL, *reason;
+    const char *words = NULL;
+
+    if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
+        return NULL;
+    reason = tracer_attribute(instead, "invalidation_reason");
+    if (reason && PyUnicode_Check(reason))
+        words = PyUnicode_AsUTF8(reason);
+    PyErr_Clear();
+    if (extra->state && ((struct cache_entry *)entry)->state == extra->state) {
+        Py_INCREF(entry);
+        cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
+        Py_DECREF(entry);
+    }
+    Py_XDECREF(reason);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef extra_methods[] = {
+    {"invalidate", extra_invalidate, METH_VARARGS, "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject extra_state_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace._ExtraState",
+    .tp_basicsize = sizeof(struct extra_state),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "The cache of one code object.",
+    .tp_dealloc = extra_free,
+    .tp_methods = extra_methods,
+};
+
+/* GUARD's idea of its entry and of that one's state. -1 with an exception. */
+static int tell_guard(PyObject *guard, PyObject *entry, PyObject *extra)
+{
+    return PyObject_SetAttrString(guard, "cache_entry", entry) || PyObject_SetAttrString(guard, "extra_state", extra) ? -1 : 0;
+}
+
+static void forget_entry(PyObject *guard)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (tell_guard(guard, Py_None, Py_None))
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts)
+{
+    PyObject *extra = entry->state ? Py_XNewRef(extra_of(entry->state)) : NULL, *check;
+    int status = extra ? tell_guard(parts->guard, (PyObject *)entry, extra) : -1;
+
+    Py_XDECREF(extra);
+    if (status) {
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        return -1;
+    }
+    check = torch_check_of(parts->guard, "diff_guard_root");
+    PyErr_Clear();
+    Py_XSETREF(parts->difference, check);
+    if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+        forget_entry(parts->guard);
+    return 0;
+}
+
+void torch_entry_unbind(struct cache_entry *entry, PyObject *guard)
+{
+    PyObject *words = PyUnicode_FromString("Invalidated");
+
+    forget_entry(guard);
+    if (words)
+        Py_XSETREF(entry->annotation, words);
+}
+
+/* ---- ranges in torch's profiler ---- */
+
+static bool (*profiled)(void); /* at::hasCallbacks(): does anybody want ranges? */
+static PyObject *range_type;   /* torch's, made by name */
+
+static int find_profiled(struct dl_phdr_info *info, size_t size, void *ignored)
+{
+    void *library;
+
+    (void)size, (void)ignored;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, "libtorch_cpu."))
+        return 0;
+    library = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+    if (library) {
+        *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
+        dlclose(library); /* it stays: torch has it */
+    }
+    return 1;
+}
+
+PyObject *torch_range_begin(PyObject *name)
+{
+    PyObject *type, *range, *entered = NULL;
+
+    if (!profiled || !profiled() || !name || !range_type)
+        return NULL;
+    type = Py_NewRef(range_type);
+    Py_INCREF(name);
+    range = PyObject_CallOneArg(type, name);
+    Py_DECREF(name);
+    Py_DECREF(type);
+    if (range && !(entered = tracer_call(range, "__enter__", NULL, NULL, NULL)))
+        Py_CLEAR(range);
+    Py_XDECREF(entered);
+    PyErr_Clear();
+    return range;
+}
+
+void torch_range_end(PyObject *range)
+{
+    PyObject *type, *value, *traceback, *left;
+
+    if (!range)
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    left = tracer_call(range, "__exit__", Py_None, Py_None, Py_None);
+    Py_XDECREF(left);
+    Py_DECREF(range);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* ---- steps of decide() ---- */
+
+int torch_guards_complete(const struct code_state *state, bool *hit)
+{
+    PyObject *hook, *result;
+    int truth;
+
+    if (!S.guard_complete_hook || !state->entries.count)
+        return 0;
+    hook = Py_NewRef(S.guard_complete_hook);
+    result = PyObject_CallOneArg(hook, *hit ? Py_True : Py_False);
+    Py_DECREF(hook);
+    truth = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    if (truth < 0)
+        return -1;
+    *hit = *hit && truth;
+    return 0;
+}
+
+/* random.NAME(ARGUMENT), or without an argument. New reference. */
+static PyObject *random_call(const char *name, PyObject *argument)
+{
+    static PyObject *module; /* torch.package changes imports later */
+
+    if (!module && !(module = PyImport_ImportModule("random")))
+        return NULL;
+    return tracer_call(module, name, argument, NULL, NULL);
+}
+
+PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
+{
+    PyObject *begin = Py_XNewRef(S.begin), *token;
+    struct torch_quiet quiet;
+
+    if (!begin)
+        return NULL;
+    torch_quiet_begin(&quiet);
+    token = PyObject_CallFunction(begin, "kO", (unsigned long)compile - 1, code);
+    if (!token)
+        torch_bridge_failed("a compile's beginning");
+    torch_quiet_end(&quiet);
+    Py_DECREF(begin);
+    return token;
+}
+
+void torch_compile_ends(PyObject *token, PyObject *result)
+{
+    PyObject *end = token ? Py_XNewRef(S.end) : NULL, *type, *value, *traceback, *done;
+    struct torch_quiet quiet;
+
+    if (end) {
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        torch_quiet_begin(&quiet);
+        done = PyObject_CallFunctionObjArgs(end, token, result ? result : Py_None, value ? value : Py_None, NULL);
+        if (!done)
+            torch_bridge_failed("a compile's end");
+        Py_XDECREF(done);
+        torch_quiet_end(&quiet);
+        Py_DECREF(end);
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(token);
+}
+
+int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile, PyObject *code)
+{
+    *a = (struct torch_asking){0};
+    if (compile)
+        a->token = torch_compile_begins(compile, code);
+    a->c_remaining = compat_c_remaining(ts);
+    if (S.c_recursion_limit >= 0 && COMPAT_COUNTS_C_RECURSION) {
+        if (S.c_recursion_limit < a->c_remaining &&
+            PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                             "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).",
+                             S.c_recursion_limit, a->c_remaining))
+            return -1;
+        compat_set_c_remaining(ts, (int)S.c_recursion_limit);
+    }
+    a->random = random_call("getstate", NULL);
+    return a->random ? 0 : -1;
+}
+
+void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result)
+{
+    PyObject *type, *value, *traceback, *done;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (a->random) {
+        done = random_call("setstate", a->random);
+        Py_XDECREF(done);
+        PyErr_Clear();
+    }
+    compat_set_c_remaining(ts, a->c_remaining);
+    Py_CLEAR(a->random);
+    PyErr_Restore(type, value, traceback);
+    torch_compile_ends(a->token, result);
+}
+
+/* What callees of fullgraph code run under: they may not be compiled. New reference. */
+static PyObject *under_fullgraph(PyObject *under)
+{
+    PyObject *module, *result = NULL;
+
+    if (!S.fullgraph_fails)
+        return Py_NewRef(Py_None);
+    module = PyImport_ImportModule("torch._dynamo.convert_frame");
+    if (module)
+        result = tracer_call(module, "get_fail_callback", under, NULL, NULL);
+    Py_XDECREF(module);
+    return result;
+}
+
+/* A debugging session for code with a breakpoint. New reference, or NULL with an exception. */
+static PyObject *debug_begin(void)
+{
+    PyObject *module = PyImport_ImportModule("torch._dynamo.bytecode_debugger"), *context = NULL, *entered = NULL;
+
+    if (module)
+        context = tracer_call(module, "_DebugContext", NULL, NULL, NULL);
+    if (context && !PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
+        entered = tracer_call(context, "__enter__", NULL, NULL, NULL);
+    if (!entered)
+        Py_CLEAR(context);
+    Py_XDECREF(entered);
+    Py_XDECREF(module);
+    return context;
+}
+
+int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
+{
+    PyObject *done;
+    int has;
+
+    *run = (struct torch_run){0};
+    if (S.fullgraph_frames >= 0) {
+        S.fullgraph_frames++;
+        if (*under && *under != Py_False) {
+            run->under = under_fullgraph(*under);
+            if (!run->under)
+                return -1;
+            *under = run->under == Py_None ? NULL : run->under;
+        }
+    }
+    if (S.breakpoints && !S.debugger) {
+        has = PySet_Contains(S.breakpoints, code);
+        if (has < 0 || (has && !(run->debugging = debug_begin())))
+            return -1;
+    }
+    if (S.debugger) {
+        PyObject *debugger = Py_NewRef(S.debugger);
+        done = PyObject_CallOneArg(debugger, code);
+        Py_DECREF(debugger);
+        if (!done)
+            return -1;
+        Py_DECREF(done);
+    }
+    run->range = torch_range_begin(entry->annotation);
+    return 0;
+}
+
+void torch_run_end(struct torch_run *run)
+{
+    PyObject *type, *value, *traceback, *done;
+
+    torch_range_end(run->range);
+    if (run->debugging) {
+        PyErr_Fetch(&type, &value, &traceback);
+        done = tracer_call(run->debugging, "__exit__", Py_None, Py_None, Py_None);
+        Py_XDECREF(done);
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(run->debugging);
+    Py_XDECREF(run->under);
+}
+
+/* ---- functions ---- */
+
+static struct code_state *state_of(PyObject *object, bool make)
+{
+    struct code_state *state;
+
+    if (!PyCode_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "expected a code object!");
+        return NULL;
+    }
+    state = code_state_of((PyCodeObject *)object, make);
+    if (make && !state)
+        PyErr_NoMemory();
+    return state;
+}
+
+static PyObject *truth(PyObject *value, bool *flag)
+{
+    bool old = *flag;
+
+    if (value != Py_True && value != Py_False) {
+        PyErr_SetString(PyExc_TypeError, "expected True/False");
+        return NULL;
+    }
+    *flag = value == Py_True;
+    return PyBool_FromLong(old);
+}
+
+static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
+{
+    (void)module;
+    return truth(value, &S.skip_guards_unsafe);
+}
+
+static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
+{
+    (void)module;
+    return truth(value, &S.fullgraph_fails);
+}
+
+static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
+{
+    long number = PyLong_AsLong(value), old = S.fullgraph_frames;
+
+    (void)module;
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    if (number < 0 || old < 0) /* who counts already goes on */
+        S.fullgraph_frames = number;
+    return PyLong_FromLong(old);
+}
+
+static PyObject *set_lru_cache(PyObject *module, PyObject *value)
+{
+    int is = PyObject_IsTrue(value);
+
+    (void)module;
+    if (is < 0)
+        return NULL;
+    S.insertion_order = !is;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_region(PyObject *module, PyObject *value)
+{
+    struct tracer *t = tracer_here();
+    long long region = PyLong_AsLongLong(value), old;
+
+    (void)module;
+    if (region == -1 && PyErr_Occurred())
+        return NULL;
+    if (!t)
+        return PyErr_NoMemory();
+    old = t->region;
+    t->region = region;
+    return PyLong_FromLongLong(old);
+}
+
+static PyObject *get_region(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyLong_FromLongLong(torch_region());
+}
+
+/* Put VALUE (None: nothing) in *SLOT; returns what was there. */
+static PyObject *exchange(PyObject **slot, PyObject *value)
+{
+    PyObject *old = *slot;
+
+    *slot = value == Py_None ? NULL : Py_NewRef(value);
+    return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_guard_complete_hook(PyObject *module, PyObject *hook)
+{
+    (void)module;
+    return exchange(&S.guard_complete_hook, hook);
+}
+
+static PyObject *set_debugger(PyObject *module, PyObject *callback)
+{
+    PyObject *old = exchange(&S.debugger, callback);
+
+    (void)module;
+    Py_DECREF(old);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_debugger(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return Py_NewRef(S.debugger ? S.debugger : Py_None);
+}
+
+static PyObject *register_breakpoint(PyObject *module, PyObject *code)
+{
+    (void)module;
+    if ((!S.breakpoints && !(S.breakpoints = PySet_New(NULL))) || PySet_Add(S.breakpoints, code))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
+{
+    long limit = PyLong_AsLong(value);
+
+    (void)module;
+    if (limit == -1 && PyErr_Occurred())
+        return NULL;
+    if (limit < 1 && limit != -1) {
+        PyErr_SetString(PyExc_ValueError, "recursion limit must be >= 1, or -1 to reset");
+        return NULL;
+    }
+    S.c_recursion_limit = limit;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_c_recursion_limit(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyLong_FromLong(S.c_recursion_limit);
+}
+
+static int by_region(const void *one, const void *other)
+{
+    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Append the entries of REGION to LIST. Runs nothing. */
+static int append_region(PyObject *list, const struct code_state *state, int64_t region)
+{
+    for (Py_ssize_t i = 0; i < state->entries.count; i++)
+        if (state->entries.at[i]->region == region && PyList_Append(list, (PyObject *)state->entries.at[i]))
+            return -1;
+    return 0;
+}
+
+/* A new list goes before a look at what is to be in it: the garbage collector may run. */
+static PyObject *entry_list(PyObject *module, PyObject *object)
+{
+    PyObject *list = PyList_New(0);
+    struct code_state *state = list ? state_of(object, false) : NULL;
+    Py_ssize_t count = state ? state->entries.count : 0;
+    int64_t *regions = PyMem_New(int64_t, (size_t)count + 1);
+
+    (void)module;
+    if (!regions && !PyErr_Occurred())
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; regions && i < count; i++)
+        regions[i] = state->entries.at[i]->region;
+    if (regions)
+        qsort(regions, (size_t)count, sizeof *regions, by_region);
+    for (Py_ssize_t i = 0; regions && i < count; i++)
+        if ((!i || regions[i] != regions[i - 1]) && append_region(list, state, regions[i]))
+            break;
+    PyMem_Free(regions);
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *entries_of_region(PyObject *module, PyObject *args)
+{
+    PyObject *code, *list;
+    struct code_state *state;
+    long long region;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OL:_get_cache_entries_for_region", &code, &region))
+        return NULL;
+    list = PyList_New(0);
+    state = list ? state_of(code, false) : NULL;
+    if (state)
+        append_region(list, state, region);
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *entry_count(PyObject *module, PyObject *object)
+{
+    struct code_state *state = state_of(object, false);
+
+    (void)module;
+    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(state ? state->entries.count : 0);
+}
+
+/* Later versions say for which region and owner: an entry for another region than
+ * the common one is seen there only. */
+static PyObject *load_precompiled(PyObject *module, PyObject *args)
+{
+    PyObject *object, *guard, *code, *owner = NULL;
+    long long region = -1;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region, &owner))
+        return NULL;
+    if (!state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *reset_precompiled(PyObject *module, PyObject *object)
+{
+    struct code_state *state = state_of(object, false);
+
+    (void)module;
+    if (PyErr_Occurred())
+        return NULL;
+    if (state)
+        code_state_drop_precompiled(state);
+    Py_RETURN_NONE;
+}
+
+static PyObject *list_precompiled(PyObject *module, PyObject *object)
+{
+    PyObject *list = PyList_New(0);
+    struct code_state *state = list ? state_of(object, false) : NULL;
+
+    (void)module;
+    for (Py_ssize_t i = 0; state && i < state->precompiled.count; i++)
+        if (PyList_Append(list, (PyObject *)state->precompiled.at[i]))
+            break;
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
+}
+
+/* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */
+static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
+{
+    struct tracer *t = tracer_here();
+
+    (void)module;
+    if (!t)
+        return PyErr_NoMemory();
+    if ((t->callback ? t->callback : Py_None) == callback)
+        return Py_NewRef(callback); /* often: None when it was None */
+    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
+        PyErr_SetString(PyExc_TypeError, "expected a callable");
+        return NULL;
+    }
+    return shim_set_eval_frame(callback, true);
+}
+
+static PyObject *reset_torch_code(PyObject *module, PyObject *object)
+{
+    (void)module;
+    if (!PyCode_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "expected a code object");
+        return NULL;
+    }
+    code_state_reset((PyCodeObject *)object);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
+{
+    PyObject *old = exchange(&shim_settings.guard_error_hook, hook);
+
+    (void)module;
+    Py_DECREF(old);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
+             "Give the shim what it calls or compares with: guards, begin, end, describe, tensor (see _torch.py);\n"
+             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range).");
+
+static PyObject *set_bridge(PyObject *module, PyObject *args)
+{
+    static const struct { const char *name; PyObject **slot; } slots[] = {
+        {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
+        {"skip_recursively", &S.skip_recursively}, {"limit_reached", &S.limit_reached}, {"range", &range_type},
+    };
+    const char *name;
+    PyObject *value, *old;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sO:_torch_bridge", &name, &value))
+        return NULL;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        if (!strcmp(name, slots[i].name)) {
+            old = exchange(slots[i].slot, value);
+            Py_DECREF(old);
+            if (range_type)
+                dl_iterate_phdr(find_profiled, NULL);
+            else
+                profiled = NULL;
+            Py_RETURN_NONE;
+        }
+    return PyErr_Format(PyExc_ValueError, "%s: no such part", name);
+}
+
+/* While code of ours is quiet, the shim decides nothing: the canary must be decided. */
+static PyObject *traced(PyObject *module, PyObject *function)
+{
+    PyThreadState *ts = PyThreadState_Get();
+    PyObject *result;
+
+    (void)module;
+    PyThreadState_LeaveTracing(ts);
+    result = PyObject_CallNoArgs(function);
+    PyThreadState_EnterTracing(ts);
+    return result;
+}
+
+static PyMethodDef attributes[] = {
+    {"set_eval_frame", set_torch_eval_frame, METH_O, NULL},
+    {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, NULL},
+    {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS, NULL},
+    {"reset_code", reset_torch_code, METH_O, NULL},
+    {"set_guard_error_hook", set_guard_error_hook, METH_O, NULL},
+    {"set_guard_complete_hook", set_guard_complete_hook, METH_O, NULL},
+    {"set_skip_guard_eval_unsafe", set_skip_guard_eval_unsafe, METH_O, NULL},
+    {"set_fullgraph_compiled_frame_count", set_fullgraph_count, METH_O, NULL},
+    {"set_fullgraph_error_on_nested_compile", set_fullgraph_error, METH_O, NULL},
+    {"set_eval_frame_isolate_recompiles_id", set_region, METH_O, NULL},
+    {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
+    {"_set_lru_cache", set_lru_cache, METH_O, NULL},
+    {"_debug_get_cache_entry_list", entry_list, METH_O, NULL},
+    {"_get_cache_entries_for_region", entries_of_region, METH_VARARGS, NULL},
+    {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
+    {"_load_precompile_entry", load_precompiled, METH_VARARGS, NULL},
+    {"_reset_precompile_entries", reset_precompiled, METH_O, NULL},
+    {"_debug_get_precompile_entries", list_precompiled, METH_O, NULL},
+    {"set_bytecode_debugger_callback", set_debugger, METH_O, NULL},
+    {"get_bytecode_debugger_callback", get_debugger, METH_NOARGS, NULL},
+    {"register_breakpoint_code", register_breakpoint, METH_O, NULL},
+    {"set_c_recursion_limit", set_c_recursion_limit, METH_O, NULL},
+    {"get_c_recursion_limit", get_c_recursion_limit, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* The functions under torch's names, as a dict. */
+static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
+{
+    PyObject *dict = PyDict_New();
+
+    (void)ignored;
+    for (PyMethodDef *m = attributes; dict && m->ml_name; m++) {
+        PyObject *function = PyCFunction_NewEx(m, module, NULL);
+        if (!function || PyDict_SetItemString(dict, m->ml_name, function))
+            Py_CLEAR(dict);
+        Py_XDECREF(function);
+    }
+    for (int i = 0; dict && i < 3; i++) {
+        static const char *const names[] = {"_CacheEntry", "_PrecompileEntry", "_ExtraState"};
+        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &extra_state_type)))
+            Py_CLEAR(dict);
+    }
+    if (dict && PyDict_SetItemString(dict, "_PyInterpreterFrame", (PyObject *)&shim_frame_type))
+        Py_CLEAR(dict);
+    return dict;
+}
+
+PyMethodDef torch_methods[] = {
+    {"_torch_attributes", torch_attributes, METH_NOARGS,
+     "_torch_attributes() -> dict\n\nFunctions and types under the names of torch._C._dynamo.eval_frame."},
+    {"_traced", traced, METH_O, "_traced(function) -> its result\n\nFor the canary: the shim decides its calls."},
+    {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int torch_types_ready(PyObject *module)
+{
+    torch_lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
+    if (!torch_lookup_name || PyType_Ready(&extra_state_type))
+        return -1;
+    return PyModule_AddFunctions(module, torch_methods) || PyModule_AddFunctions(module, note_methods) ||
+                   PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
+}

@@ -1,0 +1,277 @@
+/* tracer/tracer.h -- what the files of the extension share.
+ *
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim
+ * has belongs to one interpreter, the home (tracer/interpreter.c), and its GIL guards it. What all interpreters use,
+ * which may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
+ *
+ *   tracer/module.c  the module: start, pause, resume
+ *   tracer/interpreter.c  sub-interpreters, and one that is initialised again
+ *   tracer_shim.c    the PEP 523 evaluator: an ENTER and an EXIT word per frame
+ *   tracer/ring.c    process file, rings, waiting, fork
+ *   tracer/code.c    code objects: their ids, names, and whether to record them
+ *   tracer/stack.c   deep recursion: more C stack when a thread's runs short
+ *   tracer/evaluator/decide.c  the shim: what to run for a call
+ *   tracer/evaluator/cache.c   the shim's entries for each code object
+ *   tracer/evaluator/replace.c running other code in place of a frame
+ *   tracer/evaluator/api.c     the shim's functions and types
+ *   tracer/torch/torch.c   what torch's front end needs besides
+ *   tracer/torch/note.c    what torch's bridge notes of a compile
+ *   tracer/values.c  what of the program's values may be told
+ *   tracer/settrace.c  sys.settrace's events as without us
+ *   tracer/exec.c    children: the environment that makes them trace themselves
+ *   tracer/child.c   children that cannot be
+ *   tracer/perf.c    perf's trampolines below our hook
+ *   tracer/absent.c  saying that a session cannot be joined
+ *
+ * The traced program comes first: nothing here raises, prints or exits. */
+#ifndef DYNTRACE_TRACER_H
+#define DYNTRACE_TRACER_H
+
+#include "tracer/compat/cpython.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "ring.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+/* Side by side in memory with the others that every call runs through: the processor has few lines for instructions. */
+#define HOT __attribute__((hot))
+/* No stack protector, as in the files that the Makefile calls HOT: nothing here is a buffer. */
+#if __has_attribute(no_stack_protector)
+#define UNGUARDED __attribute__((no_stack_protector))
+#else
+#define UNGUARDED
+#endif
+
+/* A recorded frame that is running; lives on the C stack of its evaluator call. */
+struct open_frame {
+    struct open_frame *outer; /* the recorded frame around it, or NULL */
+    uint32_t code;            /* its code id, with OPEN_LOST if its ENTER is not in the ring */
+    uint32_t ordinal;         /* its number among the ENTERs of its ring */
+    uint32_t depth;           /* recorded frames around it; kept only with --max-depth */
+};
+
+#define OPEN_LOST (UINT32_C(1) << 31)
+
+/* A piece of C stack that a deep recursion went on to. */
+struct stack_segment {
+    struct stack_segment *next;
+    char *base;
+    size_t bytes;
+};
+
+enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
+
+/* One thread's state. Invariant: words [head, limit) are free to write, or
+ * limit is 0 and the slow path decides. */
+struct tracer {
+    /* the ring, as this producer sees it */
+    uint64_t *words;        /* shared; NULL until the first event after a fork */
+    uint64_t mask;          /* words in the ring - 1 */
+    uint64_t head;          /* next word to write */
+    uint64_t limit;         /* may write below this without looking at tail again */
+    uint64_t epoch;         /* clock of the last full clock written */
+    struct ring *ring;      /* shared */
+    /* frames */
+    struct open_frame *open;/* innermost recorded frame */
+    uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
+    bool gone;              /* no ring, or none that is read: count losses, write nothing */
+    compat_frame *finished_under; /* the frame whose generator has just finished, and */
+    uint32_t finished_at;         /* `entered` then; see tracer/settrace.c */
+    /* the shim */
+    PyObject *callback;           /* owned: False or a callable; NULL = None */
+    struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
+    bool active;                  /* counted among the threads with a callback */
+    bool torch;                   /* the callback is torch's: tracer/torch/torch.h */
+    int64_t region;               /* torch's region of this thread, -1 = the common one */
+    struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
+    struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
+    int observed;                 /* enum frame_action: SKIP = no callback */
+    unsigned quiet;               /* > 0: code of ours runs, which is not recorded */
+    PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
+    PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/replace.c */
+    compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
+    /* C stack */
+    char *stack_low;        /* below this address the stack runs short */
+    struct stack_segment *spare;
+    struct tracer *next_tracer;   /* all threads'; tracer/ring.c's lock */
+};
+
+/* The whole process. */
+struct tracer_process {
+    const struct session_file *session;  /* shared, read only; NULL: not started */
+    struct process_file *file;           /* shared; NULL: could not be made */
+    struct process_file *root;           /* shared; what `file` lies in, or itself; without one the parent's */
+    char session_directory[256];
+    char spill_directory[256];           /* where rings go when that is full; "" = none */
+    char *inject_directory;              /* where sitecustomize.py lies: inject.h; owned */
+    char file_name[64];                  /* within the directory it lies in */
+    const char *file_directory;          /* session_directory or spill_directory */
+    _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us, in `interpreter` */
+    _PyFrameEvalFunction hook;           /* the one of ours that is in its slot, or NULL */
+    bool recording;                      /* frames go to a ring */
+    bool decided_only;                   /* ... those that a compiler decides */
+    bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
+    bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
+    bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
+    Py_ssize_t extra;                    /* code-extra slot, the same in all interpreters */
+    uint32_t codes;                      /* code ids given */
+    uint32_t threads;                    /* FACT_THREAD ids given */
+    uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
+    char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
+    PyInterpreterState *interpreter;     /* the main one; NULL: not seen yet */
+    bool interpreters;                   /* there are others, or were */
+};
+
+extern struct tracer_process tracer_process;
+extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
+
+/* tracer/interpreter.c */
+enum tracer_place {
+    PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
+    PLACE_AGAIN, /* ... initialised again: recording only */
+    PLACE_SUB,   /* a sub-interpreter: recording only */
+    PLACE_NONE,  /* one in which our code-extra index is somebody else's */
+};
+/* What the interpreter that runs is to us. The first call in it makes it known. */
+enum tracer_place tracer_place(void);
+/* The session that is open records the interpreter that runs as well, from here on. */
+void tracer_join_interpreter(void);
+
+/* tracer_shim.c */
+/* Put into the main interpreter's slot what recording and the shim need now. Elsewhere: does nothing. */
+void tracer_rehook(void);
+void tracer_record(bool on);
+/* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
+void tracer_hook_sub(bool on);
+
+/* tracer/ring.c. All are slow paths; they keep the pending exception. */
+const char *tracer_open_session(const char *directory); /* NULL, or why this process is not recorded (static) */
+void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
+/* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in between. */
+void tracer_lock(void);
+void tracer_unlock(void);
+/* The interpreter is initialised again: what threads kept of the shim went with the one before. */
+void tracer_forget_callbacks(void);
+/* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
+struct tracer *tracer_attach(compat_frame *frame);
+static inline struct tracer *tracer_here(void)
+{
+    return tracer_thread ? tracer_thread : tracer_attach(NULL);
+}
+/* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0: write nothing.
+ * A long wait lets go of the GIL: nothing that was read before may be believed. */
+uint64_t tracer_room(struct tracer *t, uint64_t now);
+/* Likewise for a record about the innermost open frame. The GIL stays held. */
+bool tracer_room_within(struct tracer *t);
+/* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording may
+ * go on while it runs. */
+uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now);
+void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
+                 const char *text, size_t bytes, const char *more, size_t more_bytes);
+
+/* tracer/absent.c: say that this process cannot join the session in DIRECTORY, if somebody still listens. */
+void tracer_absent(const char *directory);
+
+/* tracer/code.c: the mark in a code object's extra slot (or in its code_state,
+ * tracer/evaluator/cache.h), 0 = not seen yet. */
+enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
+/* Does SLOT lead to a code_state? */
+static inline bool tracer_is_state(uintptr_t slot)
+{
+    return slot && !(slot & CODE_SEEN);
+}
+/* The mark that SLOT is or, being a code_state, begins with. */
+static inline uintptr_t tracer_mark_in(uintptr_t slot)
+{
+    return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
+}
+uintptr_t tracer_mark_code(PyCodeObject *code);
+void tracer_fix_init(PyObject *self);
+void tracer_fix_all_types(void);
+
+/* tracer/settrace.c: a generator's last frame ended while a trace function is set. */
+void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
+
+/* tracer/stack.c */
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
+                                       _PyFrameEvalFunction evaluate);
+char *tracer_stack_low(void);
+void tracer_stack_release(struct tracer *t);
+
+/* tracer/torch/torch.c */
+/* The module code of torch._dynamo is about to run, or, LATE, has run before the
+ * session began: watch it. */
+void torch_attach(bool late);
+
+/* tracer/perf.c */
+void tracer_perf_start(void);
+void tracer_perf_forked(void); /* in the child */
+
+/* tracer/child.c */
+/* PROGRAM (or a tuple of where it may be) is about to be started with the WORDS of a list, the first its name; or the
+ * text of a shell's SCRIPT is. */
+void tracer_child(PyObject *program, PyObject *words);
+void tracer_child_script(PyObject *script);
+
+/* tracer/exec.c */
+/* A built-in function whose calls pass through `entry`. */
+struct tracer_led {
+    const char *module, *name;
+    PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+    PyMethodDef real;    /* what its module's table said before; the same for all interpreters */
+};
+/* Lead one through its entry, for good and in all interpreters; and call what it was, SELF being what entry got. */
+void tracer_lead(struct tracer_led *f);
+PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
+void tracer_follow_children(const char *inject);
+
+/* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of type attributes
+ * (4,096 places, chosen by the string's address) would keep it where an attribute of the program was. */
+static inline PyObject *tracer_attribute(PyObject *object, const char *name)
+{
+    PyObject *word = PyUnicode_InternFromString(name), *value = word ? PyObject_GetAttr(object, word) : NULL;
+
+    Py_XDECREF(word);
+    return value;
+}
+/* Any error is a no. */
+static inline bool tracer_has(PyObject *object, const char *name)
+{
+    PyObject *value = tracer_attribute(object, name);
+    bool there = value;
+
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return there;
+}
+/* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
+static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
+{
+    PyObject *word = PyUnicode_InternFromString(name);
+    PyObject *value = word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
+
+    Py_XDECREF(word);
+    return value;
+}
+
+static inline uint64_t tracer_now(bool monotonic)
+{
+    return monotonic ? clock_monotonic_ns() : clock_counter();
+}
+
+static inline void tracer_put(struct tracer *t, uint64_t word)
+{
+    const uint64_t head = t->head; /* a word might be written over t->head, for all the compiler knows */
+
+    t->words[head & t->mask] = word;
+    t->head = head + 1;
+    /* A: publishes the word above; matches the collector's B. */
+    atomic_store_explicit(&t->ring->head, head + 1, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* tracer/values.h -- what of the program's values may be told to the trace (--values).
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ * A value that must not be in the trace never gets into shared memory: the text
+ * for it is not made. What is told instead says so itself, so that no reader
+ * can take it for a value:
+ *
+ *     all     L['x'] == 'abc'
+ *     types   L['x'] == str: value not recorded (--values types)
+ *     off     L['x'] == value not recorded (--values off)
+ *
+ * Names of the program's text are no values: of variables, attributes, functions,
+ * classes, files. Keys and indices in a guard's source are: L['d']['abc'] is told
+ * as L['d'][<str>]. python/dyntrace/_torch_private.py is the same for torch's. */
+#ifndef DYNTRACE_TRACER_VALUES_H
+#define DYNTRACE_TRACER_VALUES_H
+
+#include "tracer/tracer.h"
+
+static inline enum session_values values_kept(void)
+{
+    return tracer_process.session ? (enum session_values)tracer_process.session->values : SESSION_VALUES_ALL;
+}
+
+/* For a value of TYPE (NULL: of no known type) that is not told: a new string. */
+PyObject *values_hidden(PyTypeObject *type);
+/* "size[0] = 16" without the 16, where only what it is about may be told. A new string. */
+PyObject *values_aspect(PyObject *text);
+
+/* The sources of a guard, PATHS as guards.py has them, without keys: a new string. */
+PyObject *values_source(PyObject *paths);
+/* Is PATH one of a tensor's sizes or strides? */
+bool values_is_shape(PyObject *path);
+
+/* The name of a function as its def has it, else the type of OBJECT: a new string. */
+PyObject *values_name(PyObject *object);
+/* NAME, of a thread, is made empty unless threading made it up itself. */
+void values_thread_name(char *name);
+
+#endif

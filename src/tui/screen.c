@@ -1,0 +1,684 @@
+/* tui/screen.c -- a grid of cells, and the terminal that shows it. See tui/screen.h.
+ *
+ * Runs in: the viewer. The only file that knows ncurses.
+ *
+ * ncurses finds out what changed and how to tell the terminal; here a row that
+ * is as it was is not even given to it. When the program dies by a signal the
+ * terminal is put right by what was prepared for it, since ncurses cannot be
+ * called from a signal's handler. */
+#include "tui/screen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+#include <term.h>
+/* curses.h and term.h define these short words. */
+#undef lines
+#undef columns
+
+#include "lib/bounds.h"
+#include "lib/json.h"
+#include "tui/work.h"
+
+/* The last press of the mouse, and since when what it did is SHOWN: before that nobody can have waited. */
+static struct {
+    int y, x;
+    bool shown;
+    int64_t ms;
+} press = {.y = -1};
+enum { DOUBLE_MS = 400 }; /* at most between the two presses of a double click */
+
+/* ---- glyphs ---------------------------------------------------------------- */
+
+/* What a terminal that knows ASCII alone gets instead. */
+static wchar_t ascii_of(unsigned long rune)
+{
+    static const struct { wchar_t rune; char ascii; } table[] = {
+        {L'…', '~'}, {L'─', '-'}, {L'│', '|'}, {L'├', '|'}, {L'└', '`'}, {L'┬', '+'}, {L'▸', '>'}, {L'▾', 'v'},
+        {L'●', '*'}, {L'○', 'o'}, {L'◆', '*'}, {L'→', '>'}, {L'←', '<'}, {L'↑', '^'}, {L'↓', 'v'}, {L'×', 'x'},
+        {L'µ', 'u'}, {L'·', '.'}, {L'▁', '.'}, {L'▂', ':'}, {L'▃', '-'}, {L'▄', '='}, {L'▅', '+'}, {L'▆', '*'},
+        {L'▇', '#'}, {L'█', '@'}, {L'▒', '#'}, {L'░', ':'}, {L'⏎', '<'},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if ((unsigned long)table[i].rune == rune)
+            return (wchar_t)table[i].ascii;
+    return '?';
+}
+
+/* One glyph read from text: what is to stand on the screen. */
+struct glyph {
+    wchar_t rune;
+    int width;         /* 0: combines with the one before */
+    char escape[24];   /* instead of a rune that cannot be shown as it is; "" when it can */
+    size_t bytes;      /* of the text */
+};
+
+static struct glyph glyph_read(const struct screen *screen, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    struct glyph g = {.width = 1};
+    unsigned long rune;
+
+    if (*p >= 0x20 && *p < 0x7f) { /* nearly all */
+        g.rune = *p;
+        g.bytes = 1;
+        return g;
+    }
+    g.bytes = json_rune(p, strnlen(text, 4), &rune);
+    if (!g.bytes) {
+        g.bytes = 1;
+        snprintf(g.escape, sizeof g.escape, "\\x%02x", *p);
+        return g;
+    }
+    if (*p == '\n' || *p == '\t' || *p == '\r') {
+        snprintf(g.escape, sizeof g.escape, "\\%c", *p == '\n' ? 'n' : *p == '\t' ? 't' : 'r');
+        return g;
+    }
+    if (rune < 0x20 || rune == 0x7f) {
+        snprintf(g.escape, sizeof g.escape, "\\x%02lx", rune);
+        return g;
+    }
+    /* Controls, marks and overrides of direction, line separators, joiners and variants: they move what stands
+     * beside them, or make a terminal's width differ from ours. */
+    if (rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) || (rune >= 0x2028 && rune <= 0x202e) ||
+        (rune >= 0x2060 && rune <= 0x206f) || (rune >= 0xfe00 && rune <= 0xfe0f) || rune == 0xfeff ||
+        (rune >= 0xfff9 && rune <= 0xfffb) || rune >= 0xe0000) {
+        snprintf(g.escape, sizeof g.escape, "\\u%04lx", rune);
+        return g;
+    }
+    if (screen->ascii) {
+        g.rune = ascii_of(rune);
+        return g;
+    }
+    g.rune = (wchar_t)rune;
+    g.width = wcwidth(g.rune);
+    if (g.width < 0) {
+        g.width = 1;
+        snprintf(g.escape, sizeof g.escape, "\\u%04lx", rune);
+    }
+    return g;
+}
+
+static struct cell *cell_at(const struct screen *screen, int y, int x)
+{
+    return &screen->cells[(size_t)y * (size_t)screen->columns + (size_t)x];
+}
+
+/* Put one rune; it has room. A wide one that is half overwritten becomes spaces. */
+static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
+{
+    struct cell *cell = cell_at(screen, y, x);
+
+    if (cell->width == 0 && x > 0 && cell[-1].width == 2)
+        cell[-1].width = 1, cell[-1].runes[0] = L' ', cell[-1].runes[1] = 0;
+    if (cell[width - 1].width == 2 && x + width < screen->columns)
+        cell[width].width = 1, cell[width].runes[0] = L' ', cell[width].runes[1] = 0;
+    *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
+    if (width == 2)
+        cell[1] = (struct cell){{0}, 0, (unsigned char)style};
+}
+
+static int mark_style(int letter, int base)
+{
+    static const char letters[] = "ndbhrwgam";
+    static const unsigned char styles[] = {STYLE_NORMAL, STYLE_DIM, STYLE_BOLD, STYLE_HEAD, STYLE_ALARM, STYLE_WARN,
+                                           STYLE_GOOD, STYLE_ACCENT, STYLE_MATCH};
+    const char *at = letter ? strchr(letters, letter) : NULL;
+
+    return at ? styles[at - letters] | (base & STYLE_SELECTED) : base;
+}
+
+/* Walk over TEXT: draw it when DRAW, else only measure. Returns the columns that it takes, up to WIDTH. */
+static int text_walk(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked,
+                     bool draw)
+{
+    int used = 0, base = style;
+
+    if (y < 0 || y >= screen->rows || x >= screen->columns)
+        draw = false;
+    if (draw && x + width > screen->columns)
+        width = screen->columns - x;
+    if (width <= 0)
+        return 0;
+    while (*text) {
+        if (marked && *text == MARK[0] && text[1]) {
+            style = mark_style(text[1], base);
+            text += 2;
+            continue;
+        }
+        struct glyph g = glyph_read(screen, text);
+        int columns = g.escape[0] ? (int)strlen(g.escape) : g.width;
+        text += g.bytes;
+        if (columns == 0) { /* joins what stands before it, as far as a cell has room */
+            if (draw && used > 0 && skip <= 0) {
+                struct cell *cell = cell_at(screen, y, x + used - 1);
+                if (cell->width == 0 && used > 1)
+                    cell--;
+                size_t n = wcsnlen(cell->runes, CELL_RUNES);
+                if (n && n + 1 < CELL_RUNES)
+                    cell->runes[n] = g.rune, cell->runes[n + 1] = 0;
+            }
+            continue;
+        }
+        if (skip > 0) {
+            skip -= columns;
+            continue;
+        }
+        if (used + columns > width) {
+            if (!draw)
+                return width;
+            /* No room: the last column tells. */
+            int at = used < width ? used : width - 1;
+            for (int i = at; i < width; i++)
+                cell_put(screen, y, x + i, L' ', 1, style);
+            cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
+            return width;
+        }
+        if (draw && g.escape[0])
+            for (int i = 0; i < columns; i++)
+                cell_put(screen, y, x + used + i, (wchar_t)g.escape[i], 1, style);
+        else if (draw)
+            cell_put(screen, y, x + used, g.rune, g.width, style);
+        used += columns;
+    }
+    return used;
+}
+
+int screen_put(struct screen *screen, int y, int x, int width, int style, const char *text)
+{
+    return x < 0 ? 0 : text_walk(screen, y, x, width, 0, style, text, false, true);
+}
+
+int screen_put_marked(struct screen *screen, int y, int x, int width, int skip, int style, const char *text)
+{
+    return x < 0 ? 0 : text_walk(screen, y, x, width, skip, style, text, true, true);
+}
+
+int screen_width(const struct screen *screen, const char *text, int limit)
+{
+    /* Measuring draws nothing, so the screen stays as it is. */
+    return text_walk((struct screen *)(uintptr_t)screen, 0, 0, limit, 0, 0, text, true, false);
+}
+
+void screen_fill(struct screen *screen, int y, int x, int width, int style)
+{
+    for (int i = 0; i < width; i++)
+        if (y >= 0 && y < screen->rows && x + i >= 0 && x + i < screen->columns)
+            cell_put(screen, y, x + i, L' ', 1, style);
+}
+
+void screen_style(struct screen *screen, int y, int x, int width, int style)
+{
+    for (int i = 0; i < width; i++)
+        if (y >= 0 && y < screen->rows && x + i >= 0 && x + i < screen->columns)
+            cell_at(screen, y, x + i)->style = (unsigned char)style;
+}
+
+void screen_clear(struct screen *screen)
+{
+    for (size_t i = 0; i < (size_t)screen->rows * (size_t)screen->columns; i++)
+        screen->cells[i] = (struct cell){{L' '}, 1, STYLE_NORMAL};
+    screen->cursor_y = screen->cursor_x = -1;
+}
+
+/* Room for ROWS by COLUMNS cells. False: no memory, and all is as it was. */
+static bool grid_size(struct screen *screen, int rows, int columns)
+{
+    size_t count;
+    struct cell *cells, *shown;
+
+    rows = rows < 1 ? 1 : rows > SCREEN_MOST ? SCREEN_MOST : rows;
+    columns = columns < 1 ? 1 : columns > SCREEN_MOST ? SCREEN_MOST : columns;
+    count = (size_t)rows * (size_t)columns;
+    cells = calloc(count, sizeof *cells);
+    shown = calloc(count, sizeof *shown);
+    if (!cells || !shown) {
+        free(cells);
+        free(shown);
+        return false;
+    }
+    free(screen->cells);
+    free(screen->shown);
+    screen->cells = cells;
+    screen->shown = shown;
+    screen->rows = rows;
+    screen->columns = columns;
+    screen_clear(screen);
+    return true;
+}
+
+/* The multibyte form of a cell's runes. The locale may not know them: '?'. */
+static void cell_print(const struct cell *cell, FILE *out)
+{
+    char bytes[16];
+    mbstate_t state = {0};
+
+    for (int i = 0; i < CELL_RUNES && cell->runes[i]; i++) {
+        size_t length = wcrtomb(bytes, cell->runes[i], &state);
+        if (length == (size_t)-1 || length > sizeof bytes)
+            putc('?', out);
+        else
+            fwrite(bytes, 1, length, out);
+    }
+}
+
+void screen_dump(const struct screen *screen, FILE *out)
+{
+    for (int y = 0; y < screen->rows; y++) {
+        int last = screen->columns;
+        while (last > 0 && cell_at(screen, y, last - 1)->width == 1 && cell_at(screen, y, last - 1)->runes[0] == L' ' &&
+               !cell_at(screen, y, last - 1)->runes[1])
+            last--;
+        for (int x = 0; x < last; x++)
+            if (cell_at(screen, y, x)->width)
+                cell_print(cell_at(screen, y, x), out);
+        putc('\n', out);
+    }
+}
+
+/* ---- the terminal, whatever happens ---------------------------------------- */
+
+/* What puts the terminal right again, made while all is well. */
+static struct {
+    struct termios modes;
+    char text[512];
+    size_t bytes;
+    int fd;
+    volatile sig_atomic_t armed;
+} rescue;
+
+static void rescue_add(const char *capability)
+{
+    const char *text = tigetstr((char *)(uintptr_t)capability);
+    size_t length = text && text != (char *)-1 ? strlen(text) : 0;
+
+    if (length && rescue.bytes + length < sizeof rescue.text) {
+        memcpy(rescue.text + rescue.bytes, text, length);
+        rescue.bytes += length;
+    }
+}
+
+/* Safe in a signal's handler: write(2) and tcsetattr(3) are. */
+static void rescue_now(void)
+{
+    if (!rescue.armed)
+        return;
+    rescue.armed = 0;
+    if (write(rescue.fd, rescue.text, rescue.bytes) >= 0) /* else the terminal is gone */
+        tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
+}
+
+static void on_deadly_signal(int number)
+{
+    rescue_now();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static volatile sig_atomic_t size_changed, stop_wanted;
+
+static void on_winch(int unused)
+{
+    (void)unused;
+    size_changed = 1;
+}
+
+/* Sent by another program: the loop stops as by Ctrl-Z, which in raw mode is a key. */
+static void on_tstp(int unused)
+{
+    (void)unused;
+    stop_wanted = 1;
+}
+
+static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
+
+static void signals_take(void)
+{
+    struct sigaction action = {.sa_handler = on_deadly_signal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
+    struct sigaction winch = {.sa_handler = on_winch};
+
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+        struct sigaction old;
+        /* What was ignored, as nohup does, stays so. */
+        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(deadly[i], &action, NULL);
+    }
+    bounds_at_end(rescue_now);
+    sigaction(SIGWINCH, &winch, NULL);
+    winch.sa_handler = on_tstp;
+    sigaction(SIGTSTP, &winch, NULL);
+}
+
+/* ---- styles on the terminal ------------------------------------------------ */
+
+static attr_t attributes[STYLES];
+static short pairs[STYLES];
+
+/* Colours that can be read on a light ground and on a dark one. */
+static void styles_make(struct screen *screen)
+{
+    static const struct { attr_t mono, extra; short few, many; } table[STYLES] = {
+        [STYLE_NORMAL] = {A_NORMAL, A_NORMAL, -1, -1},
+        [STYLE_DIM] = {A_DIM, A_NORMAL, -1, 244},
+        [STYLE_BOLD] = {A_BOLD, A_BOLD, -1, -1},
+        [STYLE_HEAD] = {A_BOLD | A_UNDERLINE, A_BOLD, COLOR_CYAN, 31},
+        [STYLE_BAR] = {A_REVERSE, A_REVERSE, -1, -1},
+        [STYLE_ALARM] = {A_BOLD | A_UNDERLINE, A_BOLD, COLOR_RED, 160},
+        [STYLE_WARN] = {A_BOLD, A_NORMAL, COLOR_YELLOW, 136},
+        [STYLE_GOOD] = {A_NORMAL, A_NORMAL, COLOR_GREEN, 34},
+        [STYLE_ACCENT] = {A_BOLD, A_NORMAL, COLOR_BLUE, 33},
+        [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
+    };
+    const char *no = getenv("NO_COLOR");
+
+    screen->colour = !(no && *no) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
+    for (int i = 0; i < STYLES; i++) {
+        short colour = !screen->colour ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
+        attributes[i] = screen->colour ? table[i].extra : table[i].mono;
+        pairs[i] = 0;
+        if (colour >= 0 && init_pair((short)(i + 1), colour, -1) == OK)
+            pairs[i] = (short)(i + 1);
+        else if (screen->colour && i == STYLE_DIM)
+            attributes[i] = A_DIM;
+    }
+}
+
+/* ---- opening and closing --------------------------------------------------- */
+
+static SCREEN *terminal; /* owned: ncurses' own */
+static FILE *keys_file; /* owned when it is not stdin: where keys come from when stdin is something else */
+
+struct screen *screen_open_memory(int rows, int columns, bool ascii)
+{
+    struct screen *screen = calloc(1, sizeof *screen);
+
+    if (screen && !grid_size(screen, rows, columns)) {
+        free(screen);
+        return NULL;
+    }
+    if (screen)
+        screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    return screen;
+}
+
+struct screen *screen_open_terminal(bool ascii, const char **why)
+{
+    struct screen *screen = NULL;
+    FILE *keys = stdin;
+    int error = 0;
+
+    if (!isatty(STDOUT_FILENO)) {
+        *why = "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
+        return NULL;
+    }
+    if (!isatty(STDIN_FILENO) && !(keys = keys_file = fopen("/dev/tty", "re"))) {
+        *why = "standard input is not a terminal and there is no other to read keys from";
+        return NULL;
+    }
+    if (setupterm(NULL, STDOUT_FILENO, &error) != OK) {
+        *why = error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); try TERM=xterm" :
+                            "there is no terminal database here; is ncurses-base installed?";
+        goto err;
+    }
+    if (!tigetstr((char *)(uintptr_t) "cup") || tigetstr((char *)(uintptr_t) "cup") == (char *)-1) {
+        *why = "the terminal named by TERM cannot move its cursor; try TERM=xterm";
+        goto err;
+    }
+    rescue.fd = STDOUT_FILENO;
+    if (tcgetattr(rescue.fd, &rescue.modes) != 0) {
+        *why = strerror(errno);
+        goto err;
+    }
+    del_curterm(cur_term); /* that was only to look */
+    signals_take(); /* before ncurses takes them: it leaves alone what is taken */
+    if (!(terminal = newterm(NULL, stdout, keys))) {
+        *why = "ncurses cannot start on this terminal";
+        goto err;
+    }
+    rescue_add("sgr0");
+    rescue_add("rmkx");
+    rescue_add("cnorm");
+    rescue_add("rmcup");
+    memcpy(rescue.text + rescue.bytes, "\033[?1006;1002;1000l", 18);
+    if (tigetstr((char *)(uintptr_t) "kmous") != NULL && tigetstr((char *)(uintptr_t) "kmous") != (char *)-1)
+        rescue.bytes += 18;
+    rescue.armed = 1;
+    raw();
+    noecho();
+    nonl();
+    set_escdelay(25);
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    leaveok(stdscr, FALSE);
+    mouseinterval(0);
+    mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+
+    screen = calloc(1, sizeof *screen);
+    if (!screen || !grid_size(screen, LINES, COLS)) {
+        *why = "out of memory";
+        endwin();
+        delscreen(terminal);
+        goto err;
+    }
+    screen->terminal = true;
+    screen->keys_fd = fileno(keys);
+    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    styles_make(screen);
+    return screen;
+err:
+    free(screen);
+    if (keys_file)
+        fclose(keys_file);
+    keys_file = NULL;
+    return NULL;
+}
+
+void screen_close(struct screen *screen)
+{
+    if (!screen)
+        return;
+    if (screen->terminal) {
+        endwin();
+        rescue.armed = 0;
+        delscreen(terminal);
+        terminal = NULL;
+        if (keys_file)
+            fclose(keys_file);
+        keys_file = NULL;
+    }
+    free(screen->cells);
+    free(screen->shown);
+    free(screen);
+}
+
+void screen_resize(struct screen *screen, int rows, int columns)
+{
+    struct winsize size;
+
+    if (screen->terminal) {
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_row || !size.ws_col)
+            return;
+        rows = size.ws_row;
+        columns = size.ws_col;
+        resize_term(rows, columns); /* not resizeterm(), which types a key */
+        clearok(curscr, TRUE);
+    }
+    grid_size(screen, rows, columns);
+}
+
+/* ---- showing --------------------------------------------------------------- */
+
+void screen_show(struct screen *screen)
+{
+    if (!screen->terminal)
+        return;
+    for (int y = 0; y < screen->rows; y++) {
+        size_t row = (size_t)y * (size_t)screen->columns;
+        if (!memcmp(&screen->cells[row], &screen->shown[row], (size_t)screen->columns * sizeof(struct cell)))
+            continue;
+        memcpy(&screen->shown[row], &screen->cells[row], (size_t)screen->columns * sizeof(struct cell));
+        for (int x = 0; x < screen->columns; x++) {
+            const struct cell *cell = cell_at(screen, y, x);
+            int style = cell->style & (STYLE_SELECTED - 1);
+            wchar_t runes[CELL_RUNES + 1] = {0};
+            cchar_t shown;
+            if (!cell->width)
+                continue;
+            memcpy(runes, cell->runes, sizeof cell->runes);
+            if (setcchar(&shown, runes, attributes[style] | (cell->style & STYLE_SELECTED ? A_REVERSE : 0), pairs[style], NULL) == OK)
+                mvadd_wch(y, x, &shown);
+        }
+    }
+    if (screen->cursor_y >= 0) {
+        curs_set(1);
+        move(screen->cursor_y, screen->cursor_x);
+    } else {
+        curs_set(0);
+        move(screen->rows - 1, 0);
+    }
+    refresh();
+    if (!press.shown)
+        press.ms = work_now();
+    press.shown = true;
+}
+
+/* ---- keys ------------------------------------------------------------------ */
+
+/* Two presses at one place are a double click. ncurses would tell that, too, but then a single press only after it has
+ * waited for another. */
+static bool is_double(const MEVENT *event)
+{
+    int64_t now = work_now();
+    bool twice = event->y == press.y && event->x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
+
+    press.y = twice ? -1 : event->y;
+    press.x = event->x;
+    press.shown = false;
+    return twice;
+}
+
+static struct key mouse_read(void)
+{
+    struct key key = {KEY_NONE, 0, 0};
+    MEVENT event;
+
+    if (getmouse(&event) != OK)
+        return key;
+    key.y = event.y;
+    key.x = event.x;
+    if (event.bstate & BUTTON4_PRESSED)
+        key.code = K_WHEEL_UP;
+    else if (event.bstate & BUTTON5_PRESSED)
+        key.code = K_WHEEL_DOWN;
+    else if (event.bstate & BUTTON1_PRESSED)
+        key.code = is_double(&event) ? K_DOUBLE : K_CLICK;
+    return key;
+}
+
+struct key screen_key(struct screen *screen)
+{
+    static const struct { int curses, ours; } table[] = {
+        {KEY_UP, K_UP}, {KEY_DOWN, K_DOWN}, {KEY_LEFT, K_LEFT}, {KEY_RIGHT, K_RIGHT}, {KEY_PPAGE, K_PAGE_UP},
+        {KEY_NPAGE, K_PAGE_DOWN}, {KEY_HOME, K_HOME}, {KEY_END, K_END}, {KEY_ENTER, K_ENTER}, {KEY_BACKSPACE, K_BACKSPACE},
+        {KEY_DC, K_DELETE}, {KEY_BTAB, K_BACKTAB}, {KEY_F(1), K_F1}, {KEY_RESIZE, K_RESIZE},
+    };
+    struct key key = {KEY_NONE, 0, 0};
+    wint_t wide;
+    int got;
+
+    if (!screen->terminal)
+        return key;
+    if (size_changed) {
+        size_changed = 0;
+        key.code = K_RESIZE;
+        return key;
+    }
+    if (stop_wanted) {
+        stop_wanted = 0;
+        key.code = K_CONTROL('z');
+        return key;
+    }
+    got = get_wch(&wide);
+    if (got == KEY_CODE_YES && wide == KEY_MOUSE)
+        return mouse_read();
+    if (got == KEY_CODE_YES) {
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+            if ((wint_t)table[i].curses == wide)
+                key.code = table[i].ours;
+    } else if (got == OK) {
+        key.code = wide == '\r' || wide == '\n' ? K_ENTER : wide == 27 ? K_ESCAPE : wide == '\t' ? K_TAB
+                   : wide == 127 || wide == 8 ? K_BACKSPACE : (int)wide;
+    } else {
+        /* Nothing typed, or nobody there to type any more. */
+        struct pollfd poll_keys = {fileno(keys_file ? keys_file : stdin), POLLIN, 0};
+        if (poll(&poll_keys, 1, 0) > 0 && (poll_keys.revents & (POLLHUP | POLLERR | POLLNVAL)))
+            key.code = K_CLOSED;
+    }
+    return key;
+}
+
+/* ---- other programs on the same terminal ----------------------------------- */
+
+void screen_suspend(struct screen *screen)
+{
+    if (!screen->terminal)
+        return;
+    def_prog_mode();
+    endwin();
+    rescue.armed = 0;
+}
+
+void screen_resume(struct screen *screen)
+{
+    if (!screen->terminal)
+        return;
+    rescue.armed = 1;
+    reset_prog_mode();
+    clearok(curscr, TRUE);
+    memset(screen->shown, 0, (size_t)screen->rows * (size_t)screen->columns * sizeof *screen->shown);
+    size_changed = 1; /* it may have another size by now */
+    refresh();
+}
+
+void screen_stop(struct screen *screen)
+{
+    if (!screen->terminal)
+        return;
+    screen_suspend(screen);
+    signal(SIGTSTP, SIG_DFL);
+    kill(0, SIGTSTP); /* the whole job, as the terminal would */
+    signal(SIGTSTP, on_tstp);
+    screen_resume(screen);
+}
+
+void screen_copy(struct screen *screen, const char *text)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = (const unsigned char *)text;
+
+    if (!screen->terminal)
+        return;
+    fputs("\033]52;c;", stdout);
+    for (size_t left = strlen(text); left; left -= left < 3 ? left : 3, p += 3) {
+        unsigned long bits = (unsigned long)p[0] << 16 | (left > 1 ? (unsigned long)p[1] << 8 : 0) | (left > 2 ? p[2] : 0);
+        putchar(digits[bits >> 18]);
+        putchar(digits[bits >> 12 & 63]);
+        putchar(left > 1 ? digits[bits >> 6 & 63] : '=');
+        putchar(left > 2 ? digits[bits & 63] : '=');
+    }
+    putchar('\a');
+    fflush(stdout);
+}

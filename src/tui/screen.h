@@ -1,0 +1,103 @@
+/* tui/screen.h -- what is on the screen: a grid of cells, and the terminal that shows it.
+ *
+ * Runs in: the viewer.
+ *
+ *     struct screen *s = screen_open_terminal(&why);     or screen_open_memory(rows, columns)
+ *     for (;;) {
+ *         screen_clear(s);
+ *         screen_put(s, 0, 0, s->columns, STYLE_TITLE, "hello");
+ *         screen_show(s);
+ *         struct key key = screen_key(s);                KEY_NONE when nothing was typed
+ *     }
+ *     screen_close(s);
+ *
+ * Views draw into the grid alone, so a screen without a terminal is the same
+ * screen, and screen_dump() prints it. Text is escaped here, cell by cell: what
+ * a traced program wrote cannot reach the terminal as anything but glyphs. */
+#ifndef DYNTRACE_TUI_SCREEN_H
+#define DYNTRACE_TUI_SCREEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <wchar.h>
+
+enum style {
+    STYLE_NORMAL, STYLE_DIM, STYLE_BOLD, STYLE_HEAD, STYLE_BAR, STYLE_ALARM, STYLE_WARN, STYLE_GOOD, STYLE_ACCENT,
+    STYLE_MATCH, STYLES,
+    STYLE_SELECTED = 0x40, /* added to one of these */
+};
+
+/* In marked text, a style begins with this byte and one of the letters: n(ormal) d(im) b(old) h(ead) r(ed: alarm)
+ * w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is put into marked text. */
+#define MARK "\x01"
+
+enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
+
+struct cell {
+    wchar_t runes[CELL_RUNES]; /* a base and what combines with it; 0 ends them */
+    unsigned char width;       /* 0: the right half of a wide one */
+    unsigned char style;
+};
+
+struct screen {
+    int rows, columns;
+    struct cell *cells;    /* owned: rows * columns */
+    struct cell *shown;    /* owned: as last given to the terminal */
+    bool terminal, ascii, colour;
+    int cursor_y, cursor_x; /* -1: hidden */
+    int keys_fd;            /* readable when something was typed */
+};
+
+enum key_code { /* beyond all characters */
+    KEY_NONE, KEY_FIRST = 0x200000, K_UP, K_DOWN, K_LEFT, K_RIGHT, K_PAGE_UP, K_PAGE_DOWN, K_HOME, K_END, K_ENTER,
+    K_ESCAPE, K_BACKSPACE, K_DELETE, K_TAB, K_BACKTAB, K_RESIZE, K_CLICK, K_DOUBLE, K_WHEEL_UP, K_WHEEL_DOWN, K_F1,
+    K_CLOSED, /* no more keys: the terminal is gone */
+};
+#define K_CONTROL(letter) ((letter) & 0x1f)
+
+struct key {
+    int code; /* a character or an enum key_code */
+    int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
+};
+
+/* NULL: *WHY says why not, in a few words (borrowed). */
+struct screen *screen_open_terminal(bool ascii, const char **why);
+struct screen *screen_open_memory(int rows, int columns, bool ascii);
+void screen_close(struct screen *screen);
+
+/* A memory screen gets a new size; a terminal's is read again. */
+void screen_resize(struct screen *screen, int rows, int columns);
+
+void screen_clear(struct screen *screen);
+
+/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used.
+ * The other reads style marks, which begin from STYLE. SKIP columns are left out at the left. */
+int screen_put(struct screen *screen, int y, int x, int width, int style, const char *text);
+int screen_put_marked(struct screen *screen, int y, int x, int width, int skip, int style, const char *text);
+
+/* Spaces of that style. */
+void screen_fill(struct screen *screen, int y, int x, int width, int style);
+
+/* Columns that screen_put() needs for TEXT, at most LIMIT. */
+int screen_width(const struct screen *screen, const char *text, int limit);
+
+/* Give the style of cells another one: a selected line, a match. */
+void screen_style(struct screen *screen, int y, int x, int width, int style);
+
+void screen_show(struct screen *screen);
+void screen_dump(const struct screen *screen, FILE *out);
+
+/* What was typed, or KEY_NONE at once. */
+struct key screen_key(struct screen *screen);
+
+/* Leave the terminal to another program, and come back. */
+void screen_suspend(struct screen *screen);
+void screen_resume(struct screen *screen);
+
+/* Stop this process as Ctrl-Z does, and come back after. */
+void screen_stop(struct screen *screen);
+
+/* Put TEXT into the terminal's clipboard, where it has one (OSC 52). */
+void screen_copy(struct screen *screen, const char *text);
+
+#endif

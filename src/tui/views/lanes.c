@@ -1,0 +1,387 @@
+/* tui/views/lanes.c -- what the timeline reads. See tui/views/timeline.h.
+ *
+ * Runs in: the viewer, in threads. */
+#include "tui/views/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "lib/say.h"
+#include "trace/stacks.h"
+
+enum { TICK = 1 << 14, COMPILES_MOST = 200000 };
+
+static int bucket_of(int64_t at_ns, int64_t span_ns)
+{
+    double share = span_ns > 0 ? (double)at_ns / (double)span_ns : 0;
+
+    return share <= 0 ? 0 : share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
+}
+
+/* A time of a row; one that no recording has, from a broken file, is brought near, so that differences can be taken. */
+static int64_t time_read(struct query *query, int column)
+{
+    int64_t ns = query_integer(query, column), most = INT64_MAX / 4;
+
+    return ns > most ? most : ns < -most ? -most : ns;
+}
+
+static void id_note(int64_t *first, int64_t *last, int64_t id)
+{
+    if (!*first || id < *first)
+        *first = id;
+    if (id > *last)
+        *last = id;
+}
+
+static int lane_find(const struct lanes_job *job, int64_t thread_id)
+{
+    for (int i = 0; i < job->count; i++)
+        if (job->lanes[i]->thread_id == thread_id)
+            return i;
+    return -1;
+}
+
+static bool lanes_read(struct lanes_job *job, struct db *db)
+{
+    struct query *query = db_query(db,
+        "SELECT t.thread_id, COALESCE(NULLIF(t.name, ''), 'thread ' || COALESCE(t.os_tid, '?')), p.pid, p.rank FROM thread t"
+        " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.process_id, t.thread_id");
+    bool ok = true;
+
+    if (!(job->lanes = calloc(LANES_MOST, sizeof *job->lanes)))
+        ok = false;
+    while (ok && query_step(query)) {
+        const char *name = query_text(query, 1, NULL);
+        struct lane *lane;
+        if (job->count == LANES_MOST) {
+            job->left_out++;
+            continue;
+        }
+        if (!(lane = calloc(1, sizeof *lane))) {
+            ok = false;
+            break;
+        }
+        job->lanes[job->count++] = lane;
+        lane->thread_id = query_integer(query, 0);
+        if (asprintf(&lane->name, query_type(query, 3) == QUERY_NULL ? "%.*s  pid %lld" : "%.*s  pid %lld, rank %lld", (int)prose_cut(name, 80), name,
+                     (long long)query_integer(query, 2), (long long)query_integer(query, 3)) < 0)
+            lane->name = NULL;
+    }
+    if (!ok)
+        say_error("out of memory");
+    return query_close(query) && ok;
+}
+
+static void lookups_read(struct lanes_job *job, struct db *db)
+{
+    struct query *query = db_query(db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup");
+
+    while (query_step(query)) {
+        int at = lane_find(job, query_integer(query, 1)), bucket = bucket_of(query_integer(query, 2), job->span_ns);
+        int outcome = (int)query_integer(query, 3);
+        if (at < 0)
+            continue;
+        struct lane *lane = job->lanes[at];
+        lane->calls++;
+        lane->hits[bucket] += outcome == 1;
+        lane->misses[bucket] += outcome == 2;
+        lane->eager[bucket] += outcome != 1 && outcome != 2;
+        id_note(&lane->first_lookup[bucket], &lane->last_lookup[bucket], query_integer(query, 0));
+    }
+    query_close(query);
+}
+
+static void compiles_read(struct lanes_job *job, struct db *db)
+{
+    struct query *query = db_query(db,
+        "SELECT m.compile_id, m.thread_id, m.start_ns, COALESCE(m.end_ns, ?1), m.cache_entry_id IS NULL,"
+        " EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = m.compile_id) FROM compile m ORDER BY m.start_ns LIMIT 200000");
+    size_t room = 0;
+
+    query_bind_integer(query, 1, job->span_ns);
+    while (query_step(query)) {
+        if (job->compile_count == room) {
+            struct compile_mark *more = realloc(job->compiles, (room = room ? room * 2 : 64) * sizeof *more);
+            if (!more)
+                break;
+            job->compiles = more;
+        }
+        job->compiles[job->compile_count++] = (struct compile_mark){query_integer(query, 0), time_read(query, 2), time_read(query, 3),
+                                                                    lane_find(job, query_integer(query, 1)), query_integer(query, 4), query_integer(query, 5)};
+    }
+    query_close(query);
+}
+
+/* One pass over the frames: how deep each stretch is, and which ids began in it. */
+static void frames_read(struct lanes_job *job, struct db *db)
+{
+    struct tracks tracks = {0};
+    struct query *query;
+    int64_t rows = 0;
+    int at = -1;
+
+    if (!tracks_read(db, &tracks))
+        return;
+    query = db_query(db, stacks_sql);
+    while (query_step(query)) {
+        struct walked w = walked_read(query, job->span_ns);
+        int64_t thread = query_integer(query, 1);
+        struct track *track = track_find(&tracks, thread);
+        int from, to;
+        if (!(++rows % TICK)) {
+            atomic_store(&job->done, w.id);
+            if (atomic_load(&job->job.cancelled))
+                break;
+        }
+        if (at < 0 || job->lanes[at]->thread_id != thread)
+            at = lane_find(job, thread);
+        if (!track || at < 0)
+            continue;
+        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
+            track->depth--;
+        if (!track_push(track, (struct open_frame){w.id, w.end_ns, 0}))
+            break;
+        from = bucket_of(w.start_ns, job->span_ns);
+        to = bucket_of(w.end_ns, job->span_ns);
+        for (int i = from; i <= to; i++)
+            if (job->lanes[at]->depth[i] < track->depth)
+                job->lanes[at]->depth[i] = (uint16_t)(track->depth < UINT16_MAX ? track->depth : UINT16_MAX);
+        id_note(&job->lanes[at]->first_frame[from], &job->lanes[at]->last_frame[from], w.id);
+    }
+    job->frames = !query_failed(query);
+    query_close(query);
+    tracks_free(&tracks);
+}
+
+static void lanes_run(struct job *base, struct db *db)
+{
+    struct lanes_job *job = (struct lanes_job *)base;
+
+    job->span_ns = db_meta_integer(db, "span_ns", 0);
+    if (job->span_ns <= 0) /* while it is recorded */
+        job->span_ns = db_integer(db, 1, "SELECT MAX(COALESCE((SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1), 0),"
+                                         " COALESCE((SELECT MAX(end_ns) FROM compile), 0), 1)") + 1;
+    atomic_store(&job->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
+    if (!lanes_read(job, db))
+        return;
+    lookups_read(job, db);
+    compiles_read(job, db);
+    frames_read(job, db);
+}
+
+static void lanes_free(struct job *base)
+{
+    struct lanes_job *job = (struct lanes_job *)base;
+
+    for (int i = 0; i < job->count; i++) {
+        free(job->lanes[i]->name);
+        free(job->lanes[i]);
+    }
+    free(job->lanes);
+    free(job->compiles);
+    free(job);
+}
+
+struct lanes_job *lanes_ask(struct work *work)
+{
+    struct lanes_job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return NULL;
+    job->job.run = lanes_run;
+    job->job.free = lanes_free;
+    job->job.slow = true;
+    work_start(work, &job->job);
+    return job;
+}
+
+/* ---- a part of it ---------------------------------------------------------- */
+
+struct open_box {
+    int64_t id, end_ns;
+};
+
+static int column_of(const struct detail_job *job, int64_t at_ns)
+{
+    double share = ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
+
+    return share < 0 ? -1 : share >= 1 ? job->columns : (int)(share * job->columns);
+}
+
+/* A frame on its row, wherever it is the longest. */
+static void box_put(struct detail_job *job, int depth, int64_t frame_id, int64_t code_id, int64_t start_ns, int64_t end_ns)
+{
+    int from = column_of(job, start_ns), to = column_of(job, end_ns);
+
+    if (depth >= DETAIL_DEPTH || end_ns < job->from_ns || start_ns > job->to_ns)
+        return;
+    if (depth >= job->depth)
+        job->depth = depth + 1;
+    for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++)
+        if (!job->cells[depth][x].code_id || job->cells[depth][x].ns < end_ns - start_ns)
+            job->cells[depth][x] = (struct detail_cell){code_id, frame_id, end_ns - start_ns};
+}
+
+/* The frames that were open before the first of the window, outermost first: its callers, or the last one before and its. */
+static size_t callers_put(struct detail_job *job, struct db *db, struct open_box *stack, size_t room, int64_t end_ns)
+{
+    struct query *query = db_query(db,
+        "WITH RECURSIVE up(frame_id, parent_id, code_id, start_ns, end_ns, n) AS (SELECT frame_id, parent_id, code_id, start_ns, end_ns, 0 FROM frame"
+        " WHERE frame_id = ?1 UNION ALL SELECT f.frame_id, f.parent_id, f.code_id, f.start_ns, f.end_ns, n + 1 FROM up CROSS JOIN frame f"
+        " ON f.frame_id = up.parent_id WHERE n < 3000 AND f.frame_id < up.frame_id) SELECT frame_id, code_id, start_ns, COALESCE(end_ns, ?2) FROM up ORDER BY n DESC");
+    size_t depth = 0;
+
+    query_bind_integer(query, 1, job->before_frame);
+    query_bind_integer(query, 2, end_ns);
+    while (query_step(query) && depth < room) {
+        stack[depth] = (struct open_box){query_integer(query, 0), time_read(query, 3)};
+        if (stack[depth].end_ns < job->from_ns)
+            break;
+        box_put(job, (int)depth, stack[depth].id, query_integer(query, 1), time_read(query, 2), stack[depth].end_ns);
+        depth++;
+    }
+    query_close(query);
+    return depth;
+}
+
+static void boxes_read(struct detail_job *job, struct db *db)
+{
+    enum { ROOM = 4000 };
+    struct open_box *stack = calloc(ROOM, sizeof *stack);
+    int64_t end_ns = job->to_ns;
+    size_t depth = 0;
+    struct query *query;
+
+    if (!stack)
+        return;
+    if (job->before_frame)
+        depth = callers_put(job, db, stack, ROOM, end_ns);
+    query = db_query(db, "SELECT frame_id, parent_id, code_id, start_ns, COALESCE(end_ns, ?4) FROM frame WHERE frame_id BETWEEN ?1 AND ?2 AND thread_id = ?3");
+    query_bind_integer(query, 1, job->first_frame);
+    query_bind_integer(query, 2, job->last_frame);
+    query_bind_integer(query, 3, job->thread_id);
+    query_bind_integer(query, 4, end_ns);
+    while (job->first_frame && query_step(query)) {
+        int64_t parent = query_type(query, 1) == QUERY_NULL ? -1 : query_integer(query, 1);
+        while (depth && stack[depth - 1].id != parent)
+            depth--;
+        if (depth < ROOM)
+            stack[depth++] = (struct open_box){query_integer(query, 0), time_read(query, 4)};
+        box_put(job, (int)depth - 1, query_integer(query, 0), query_integer(query, 2), time_read(query, 3), time_read(query, 4));
+    }
+    query_close(query);
+    free(stack);
+}
+
+static void marks_read(struct detail_job *job, struct db *db)
+{
+    struct query *query = db_query(db, "SELECT start_ns, outcome FROM lookup WHERE lookup_id BETWEEN ?1 AND ?2 AND thread_id = ?3");
+    static const char order[] = " .memX";
+
+    query_bind_integer(query, 1, job->first_lookup);
+    query_bind_integer(query, 2, job->last_lookup);
+    query_bind_integer(query, 3, job->thread_id);
+    while (job->first_lookup && query_step(query)) {
+        int x = column_of(job, time_read(query, 0));
+        int64_t outcome = query_integer(query, 1);
+        char mark = outcome == 1 ? '.' : outcome == 2 ? 'm' : outcome == 5 || outcome >= 8 ? 'X' : 'e';
+        if (x < 0 || x >= job->columns)
+            continue;
+        job->lookups[x]++;
+        if (!job->marks[x] || strchr(order, mark) > strchr(order, job->marks[x]))
+            job->marks[x] = (unsigned char)mark;
+    }
+    query_close(query);
+}
+
+static void names_read(struct detail_job *job, struct db *db)
+{
+    struct query *query = db_query(db, "SELECT COALESCE(NULLIF(qualname, ''), '?') FROM code WHERE code_id = ?1");
+    size_t room = 0;
+
+    for (int y = 0; y < job->depth; y++)
+        for (int x = 0; x < job->columns; x++) {
+            int64_t id = job->cells[y][x].code_id;
+            if (!id || (x && job->cells[y][x - 1].code_id == id) || detail_name(job, id))
+                continue;
+            if (job->name_count == room) {
+                struct detail_name *more = realloc(job->names, (room = room ? room * 2 : 64) * sizeof *more);
+                if (!more)
+                    break;
+                job->names = more;
+            }
+            query_reset(query);
+            query_bind_integer(query, 1, id);
+            if (query_step(query)) {
+                const char *text = query_text(query, 0, NULL);
+                job->names[job->name_count++] = (struct detail_name){id, strndup(text, prose_cut(text, 160))};
+            }
+        }
+    query_close(query);
+}
+
+const char *detail_name(const struct detail_job *job, int64_t code_id)
+{
+    for (size_t i = 0; i < job->name_count; i++)
+        if (job->names[i].code_id == code_id)
+            return job->names[i].text;
+    return NULL;
+}
+
+static void detail_run(struct job *base, struct db *db)
+{
+    struct detail_job *job = (struct detail_job *)base;
+
+    boxes_read(job, db);
+    marks_read(job, db);
+    names_read(job, db);
+}
+
+static void detail_free(struct job *base)
+{
+    struct detail_job *job = (struct detail_job *)base;
+
+    for (size_t i = 0; i < job->name_count; i++)
+        free(job->names[i].text);
+    free(job->names);
+    free(job);
+}
+
+/* NULL: too much lies in it to be read for one screen. */
+struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at, int64_t from_ns, int64_t to_ns, int columns)
+{
+    const struct lane *lane = lanes->lanes[at];
+    int first = bucket_of(from_ns, lanes->span_ns), last = bucket_of(to_ns, lanes->span_ns);
+    struct detail_job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return NULL;
+    job->job.run = detail_run;
+    job->job.free = detail_free;
+    job->thread_id = lane->thread_id;
+    job->lane = at;
+    job->from_ns = from_ns;
+    job->to_ns = to_ns > from_ns ? to_ns : from_ns + 1;
+    job->columns = columns < SCREEN_MOST ? columns : SCREEN_MOST;
+    for (int i = first; i <= last; i++) {
+        if (lane->first_frame[i]) {
+            id_note(&job->first_frame, &job->last_frame, lane->first_frame[i]);
+            id_note(&job->first_frame, &job->last_frame, lane->last_frame[i]);
+        }
+        if (lane->first_lookup[i]) {
+            id_note(&job->first_lookup, &job->last_lookup, lane->first_lookup[i]);
+            id_note(&job->first_lookup, &job->last_lookup, lane->last_lookup[i]);
+        }
+    }
+    for (int i = first; i-- > 0 && !job->before_frame;)
+        job->before_frame = lane->last_frame[i];
+    if (job->last_frame - job->first_frame > DETAIL_ROWS || job->last_lookup - job->first_lookup > DETAIL_ROWS) {
+        free(job);
+        return NULL;
+    }
+    work_start(work, &job->job);
+    return job;
+}

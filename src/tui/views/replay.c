@@ -1,0 +1,463 @@
+/* tui/views/replay.c -- the view `replay`: step through the recorded decisions both ways, with the cache as it stood.
+ *
+ * Runs in: the viewer.
+ *
+ * The cursor, what it filters and where it stops are those of `dyntrace replay`
+ * (trace/replay/cursor.h). It belongs to the thread that moves it: keys that come
+ * meanwhile are kept and done together, so a held key is one move.
+ *
+ *     view ---moves---> job ---moves the cursor, prints the page---> view
+ *       \________________ core: replay, cursor ________________/
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "trace/replay/cursor.h"
+#include "cmd/replay/page.h"
+#include "tui.h"
+
+enum { MOVES = 256, SETTLE_MS = 8, RUN_MOST = 50000000 };
+
+enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_STOPS_OFF, MOVE_TO, MOVE_FUNCTION };
+
+struct move {
+    enum move_kind kind;
+    enum cursor_what what;
+    int64_t by; /* steps, with their direction; MOVE_TO: a row id */
+    char *text; /* owned */
+};
+
+/* What the view and its jobs share; freed by the last of them. */
+struct core {
+    atomic_int users;
+    struct replay *replay; /* owned */
+    struct cursor cursor;
+    bool begun;
+};
+
+struct replay_job {
+    struct job job;
+    struct core *core;     /* shared */
+    struct move moves[MOVES]; /* texts owned */
+    int move_count;
+    /* what it found */
+    char *page;            /* owned */
+    char said[300];        /* "the end", what stopped it */
+    char function[120];    /* where it is, for the words of a stop */
+    struct target at;      /* what the event is: owned */
+    int64_t at_ns;
+    size_t event, events;
+    int stops;
+    bool filtered;
+};
+
+struct replay_view {
+    struct view view;
+    struct core *core;        /* shared */
+    struct replay_job *job;   /* owned: runs */
+    struct replay_job *shown; /* owned: the last one */
+    struct move moves[MOVES]; /* waiting; texts owned */
+    int move_count;
+    enum cursor_what unit;    /* what ] and [ step by */
+    int top;
+    char *failed;             /* owned */
+    enum move_kind asking;    /* what the prompt is for */
+};
+
+static void core_release(struct core *core)
+{
+    if (atomic_fetch_sub(&core->users, 1) != 1)
+        return;
+    if (core->begun)
+        cursor_end(&core->cursor);
+    replay_free(core->replay);
+    free(core);
+}
+
+/* ---- in a thread ----------------------------------------------------------- */
+
+static void said(struct replay_job *job, const char *words)
+{
+    snprintf(job->said, sizeof job->said, "%s", words);
+}
+
+/* On to a stop, and when there is none to the end. */
+static void run_on(struct replay_job *job, struct cursor *c, int direction)
+{
+    const struct cursor_stop *stop = NULL;
+
+    for (long i = 0; i < RUN_MOST && !stop && !atomic_load(&job->job.cancelled); i++) {
+        if (cursor_step(c, NEXT_EVENT, direction) != CURSOR_THERE)
+            break;
+        stop = cursor_stopped(c);
+    }
+    if (stop)
+        snprintf(job->said, sizeof job->said, "stopped: %.200s", stop->text);
+    else
+        said(job, direction > 0 ? "no stop from here on" : "no stop before");
+}
+
+static void move_make(struct replay_job *job, struct cursor *c, const struct move *move)
+{
+    enum cursor_result result = CURSOR_THERE;
+    enum cursor_what what = move->what;
+
+    switch (move->kind) {
+    case MOVE_STEP:
+        for (int64_t i = 0; i < (move->by < 0 ? -move->by : move->by) && result == CURSOR_THERE; i++)
+            result = cursor_step(c, what, move->by < 0 ? -1 : 1);
+        break;
+    case MOVE_FAR:
+        result = cursor_far(c, what, move->by > 0);
+        break;
+    case MOVE_RUN:
+        run_on(job, c, move->by < 0 ? -1 : 1);
+        break;
+    case MOVE_GOTO:
+        result = cursor_goto(c, move->text, &what);
+        break;
+    case MOVE_TO:
+        if (what == NEXT_EVENT)
+            cursor_to_time(c, move->by), result = cursor_step(c, NEXT_EVENT, 1);
+        else
+            result = cursor_to(c, what, move->by);
+        break;
+    case MOVE_FILTER:
+        if (!*move->text)
+            cursor_filter_off(c);
+        else if (cursor_filter(c, move->text))
+            snprintf(job->said, sizeof job->said, "%zu of %zu events pass", cursor_passing(c), c->r->event_count);
+        break;
+    case MOVE_STOP:
+        cursor_stop_add(c, move->text);
+        break;
+    case MOVE_STOPS_OFF:
+        cursor_stops_off(c);
+        said(job, "no more stops");
+        break;
+    case MOVE_FUNCTION: {
+        struct query *query = db_query(c->db, "SELECT 'function ' || qualname FROM code WHERE code_id = ?1");
+        query_bind_integer(query, 1, move->by);
+        if (query_step(query) && cursor_filter(c, query_text(query, 0, NULL)))
+            snprintf(job->said, sizeof job->said, "this function alone; f and Enter end that");
+        query_close(query);
+        result = cursor_far(c, what, false);
+        break;
+    }
+    }
+    if (result == CURSOR_NONE)
+        snprintf(job->said, sizeof job->said, "no %s there", cursor_whats[what]);
+}
+
+/* What the event that it is on is, as a row. */
+static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
+{
+    const struct replay_event *event = cursor_event(c);
+    const struct replay *r = c->r;
+    uint32_t code = event ? cursor_code(r, event) : REPLAY_NONE;
+
+    job->event = c->at;
+    job->events = r->event_count;
+    job->at_ns = cursor_ns(c);
+    job->stops = c->stop_count;
+    job->filtered = c->filtered != NULL;
+    if (event && event->kind == REPLAY_LOOKUP)
+        job->at = target_make(VIEW_CALL, r->lookups[event->index].id, NULL, NULL);
+    else if (event && event->kind == REPLAY_COMPILE)
+        job->at = target_make(VIEW_COMPILE, r->compiles[event->index].id, NULL, NULL);
+    else if (event && event->kind == REPLAY_BREAK)
+        job->at = target_make(VIEW_BREAK, r->breaks[event->index].id, NULL, NULL);
+    else if (event && event->kind == REPLAY_DEATH)
+        job->at = target_make(VIEW_ENTRY, r->entries[event->index].id, NULL, NULL);
+    job->at.at_ns = job->at_ns;
+    if (code != REPLAY_NONE) {
+        struct query *query = db_query(db, "SELECT qualname FROM code WHERE code_id = ?1");
+        query_bind_integer(query, 1, r->codes[code].id);
+        if (query_step(query))
+            snprintf(job->function, sizeof job->function, "%.100s", query_text(query, 0, NULL));
+        query_close(query);
+    }
+}
+
+static void replay_run(struct job *base, struct db *db)
+{
+    struct replay_job *job = (struct replay_job *)base;
+    struct core *core = job->core;
+    struct replay_page page;
+    size_t bytes;
+    FILE *out;
+
+    if (!core->begun) {
+        if (!(core->replay = replay_open(db, 0)))
+            return;
+        cursor_begin(&core->cursor, db, core->replay, NULL);
+        core->begun = true;
+    }
+    if (!(out = open_memstream(&job->page, &bytes)))
+        return;
+    /* Each job may be in another thread, with another connection. */
+    core->cursor.db = core->replay->db = db;
+    core->cursor.out = out;
+    for (int i = 0; i < job->move_count && !atomic_load(&base->cancelled); i++)
+        move_make(job, &core->cursor, &job->moves[i]);
+    page = (struct replay_page){
+        .db = db, .c = &core->cursor, .out = out,
+        .checks_indexed = db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'guard_check_lookup')") != 0,
+    };
+    if (core->replay->event_count)
+        replay_page_print(&page, false);
+    else
+        fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", out);
+    where_note(job, &core->cursor, db);
+    fclose(out);
+}
+
+static void replay_job_free(struct job *base)
+{
+    struct replay_job *job = (struct replay_job *)base;
+
+    for (int i = 0; i < job->move_count; i++)
+        free(job->moves[i].text);
+    free(job->page);
+    target_free(&job->at);
+    core_release(job->core);
+    free(job);
+}
+
+/* ---- the view -------------------------------------------------------------- */
+
+static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_what what, int64_t by, const char *text)
+{
+    struct move *last = r->move_count ? &r->moves[r->move_count - 1] : NULL;
+
+    if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what) {
+        last->by += by;
+        return;
+    }
+    if (r->move_count < MOVES)
+        r->moves[r->move_count++] = (struct move){kind, what, by, text ? strdup(text) : NULL};
+}
+
+static void moves_start(struct replay_view *r)
+{
+    struct replay_job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return;
+    job->job.run = replay_run;
+    job->job.free = replay_job_free;
+    job->job.slow = !r->core->begun;
+    memcpy(job->moves, r->moves, sizeof job->moves);
+    job->move_count = r->move_count;
+    r->move_count = 0;
+    job->core = r->core;
+    atomic_fetch_add(&r->core->users, 1);
+    r->job = job;
+    work_start(tui_work(r->view.tui), &job->job);
+}
+
+static void replay_settle(struct view *view)
+{
+    struct replay_view *r = (struct replay_view *)view;
+    struct work *work = tui_work(view->tui);
+
+    if (r->job && (work_done(work, &r->job->job) || work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
+        if (r->job->job.error && !r->core->begun) {
+            free(r->failed);
+            r->failed = strdup(r->job->job.error);
+            work_drop(work, &r->job->job);
+        } else {
+            if (r->job->job.error)
+                tui_alarm(view->tui, "%s", r->job->job.error);
+            else if (r->job->said[0])
+                tui_say(view->tui, "%s", r->job->said);
+            if (r->shown)
+                work_drop(work, &r->shown->job);
+            r->shown = r->job;
+        }
+        r->job = NULL;
+    }
+    if (!r->job && r->move_count && !r->failed)
+        moves_start(r);
+    view->busy = r->job != NULL;
+    view->note[0] = 0;
+    if (r->shown)
+        snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu", r->shown->filtered ? "filtered  " : "", r->shown->stops ? "stops  " : "", cursor_whats[r->unit],
+                 r->shown->events ? r->shown->event + 1 : 0, r->shown->events);
+}
+
+static void replay_draw(struct view *view, struct screen *screen)
+{
+    struct replay_view *r = (struct replay_view *)view;
+    int y = view->y, last = view->y + view->rows - 2, line = 0, lines = 0;
+
+    if (r->failed || !r->shown) {
+        screen_put(screen, y + 1, 2, view->columns - 4, r->failed ? STYLE_ALARM : STYLE_DIM, r->failed ? r->failed : "… reading the decisions");
+        return;
+    }
+    for (const char *p = r->shown->page ? r->shown->page : ""; *p; p++)
+        lines += *p == '\n';
+    if (r->top > lines - 1)
+        r->top = lines > 0 ? lines - 1 : 0;
+    for (const char *p = r->shown->page ? r->shown->page : ""; *p && y <= last;) {
+        size_t length = strcspn(p, "\n");
+        char *text = strndup(p, length);
+        if (line++ >= r->top && text)
+            screen_put(screen, y++, 1, view->columns - 1, line == 1 ? STYLE_BOLD : STYLE_NORMAL, text);
+        free(text);
+        p += length + (p[length] == '\n');
+    }
+    /* Where it is in the whole. */
+    screen_fill(screen, last + 1, 0, view->columns, STYLE_DIM);
+    for (int x = 0; x < view->columns; x++)
+        screen_put(screen, last + 1, x, 1, STYLE_DIM, "─");
+    if (r->shown->events)
+        screen_put(screen, last + 1, (int)((double)r->shown->event / (double)r->shown->events * (view->columns - 1)), 1, STYLE_MATCH, "◆");
+}
+
+static bool replay_request(struct view *view, enum request request, const struct key *key)
+{
+    struct replay_view *r = (struct replay_view *)view;
+    char words[200];
+
+    (void)key;
+    switch (request) {
+    case REQUEST_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL); return true;
+    case REQUEST_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -1, NULL); return true;
+    case REQUEST_HALF_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 20, NULL); return true;
+    case REQUEST_HALF_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -20, NULL); return true;
+    case REQUEST_STEP: case REQUEST_RIGHT: move_add(r, MOVE_STEP, r->unit, 1, NULL); return true;
+    case REQUEST_STEP_BACK: case REQUEST_LEFT: move_add(r, MOVE_STEP, r->unit, -1, NULL); return true;
+    case REQUEST_HOME: move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL); return true;
+    case REQUEST_END: move_add(r, MOVE_FAR, NEXT_EVENT, 1, NULL); return true;
+    case REQUEST_RUN: move_add(r, MOVE_RUN, NEXT_EVENT, 1, NULL); return true;
+    case REQUEST_RUN_BACK: move_add(r, MOVE_RUN, NEXT_EVENT, -1, NULL); return true;
+    case REQUEST_PAGE_DOWN: r->top += view->rows / 2; return true;
+    case REQUEST_PAGE_UP: r->top = r->top > view->rows / 2 ? r->top - view->rows / 2 : 0; return true;
+    case REQUEST_WHEEL_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL); return true;
+    case REQUEST_WHEEL_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -1, NULL); return true;
+    case REQUEST_SORT: case REQUEST_NEXT_PART:
+        r->unit = (enum cursor_what)((r->unit + 1) % NEXT_FRAME);
+        tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
+        return true;
+    case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART:
+        r->unit = (enum cursor_what)((r->unit + NEXT_FRAME - 1) % NEXT_FRAME);
+        tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
+        return true;
+    case REQUEST_BREAKPOINT:
+        snprintf(words, sizeof words, "when %.120s recompiles", r->shown && r->shown->function[0] ? r->shown->function : "FUNC");
+        r->asking = MOVE_STOP;
+        tui_ask(view->tui, "stop (empty: none): ", words, NULL);
+        return true;
+    case REQUEST_INPUT:
+        r->asking = MOVE_GOTO;
+        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", NULL);
+        return true;
+    case REQUEST_OPEN:
+        if (r->shown && r->shown->at.kind)
+            tui_go(view->tui, &r->shown->at);
+        else
+            tui_say(view->tui, "no event is here");
+        return true;
+    case REQUEST_CANCEL:
+        if (!r->job)
+            return false;
+        work_cancel(tui_work(view->tui), &r->job->job);
+        return true;
+    case REQUEST_CLICK: case REQUEST_DOUBLE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void replay_input(struct view *view, const char *text)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    if (r->asking == MOVE_STOP && !*text)
+        move_add(r, MOVE_STOPS_OFF, NEXT_EVENT, 0, NULL);
+    else if (*text)
+        move_add(r, r->asking == MOVE_STOP ? MOVE_STOP : MOVE_GOTO, NEXT_EVENT, 0, text);
+}
+
+/* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's. */
+static void replay_filter(struct view *view, const char *text)
+{
+    static const char *const kinds[] = {"function ", "file ", "thread ", "process ", "outcome ", "where "};
+    struct replay_view *r = (struct replay_view *)view;
+    char *made = NULL;
+    bool known = !*text;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        known = known || !strncmp(text, kinds[i], strlen(kinds[i]));
+    if (asprintf(&made, "%s%s", known ? "" : "function ", text) >= 0)
+        move_add(r, MOVE_FILTER, NEXT_EVENT, 0, made);
+    free(made);
+}
+
+static void replay_subject(struct view *view, struct target *subject)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    if (r->shown)
+        *subject = target_copy(&r->shown->at);
+}
+
+static bool replay_search(struct view *view, const char *text, int direction)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    (void)text;
+    move_add(r, MOVE_STEP, r->unit, direction, NULL);
+    return true;
+}
+
+static bool replay_view_open(struct view *view)
+{
+    struct replay_view *r = (struct replay_view *)view;
+    int64_t id = view->target.id;
+
+    if (!(r->core = calloc(1, sizeof *r->core)))
+        return false;
+    atomic_store(&r->core->users, 1);
+    r->unit = NEXT_MISS;
+    if ((view->target.about == VIEW_CALL || !view->target.about) && id > 0)
+        move_add(r, MOVE_TO, NEXT_LOOKUP, id, NULL);
+    else if (view->target.about == VIEW_COMPILE && id > 0)
+        move_add(r, MOVE_TO, NEXT_COMPILE, id, NULL);
+    else if (view->target.about == VIEW_BREAK && id > 0)
+        move_add(r, MOVE_TO, NEXT_BREAK, id, NULL);
+    else if (view->target.about == VIEW_FUNCTION && id > 0)
+        move_add(r, MOVE_FUNCTION, NEXT_EVENT, id, NULL);
+    else if (view->target.at_ns > 0)
+        move_add(r, MOVE_TO, NEXT_EVENT, view->target.at_ns, NULL);
+    else
+        move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL);
+    moves_start(r);
+    return true;
+}
+
+static void replay_view_close(struct view *view)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    if (r->job)
+        work_drop(tui_work(view->tui), &r->job->job);
+    if (r->shown)
+        work_drop(tui_work(view->tui), &r->shown->job);
+    for (int i = 0; i < r->move_count; i++)
+        free(r->moves[i].text);
+    free(r->failed);
+    if (r->core)
+        core_release(r->core);
+}
+
+const struct view_ops view_replay = {
+    .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
+    .size = sizeof(struct replay_view), .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
+    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .input = replay_input,
+};

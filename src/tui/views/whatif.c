@@ -1,0 +1,149 @@
+/* tui/views/whatif.c -- the view `what-if`: what a change would have made of the recorded calls, beside what was recorded.
+ *
+ * Runs in: the viewer. The prediction is that of `dyntrace replay --what-if` (trace/whatif/whatif.h). Opened from a recompile it begins with the
+ * change that would have spared that one; i asks for others. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "replay.h"
+#include "trace/whatif/print.h"
+#include "tui/text.h"
+
+/* The change that a recompile calls for: its source made dynamic where a size or a number changed. The caller frees it;
+ * NULL: none comes to mind. */
+static char *knob_for(struct db *db, int64_t compile_id)
+{
+    struct query *query = db_query(db,
+        "SELECT COALESCE(r.source, g.source), r.expected, COALESCE(r.kind, g.kind) FROM recompile_cause r LEFT JOIN guard g ON g.guard_id = r.guard_id"
+        " WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0 ORDER BY r.rowid LIMIT 1");
+    char *made = NULL;
+
+    query_bind_integer(query, 1, compile_id);
+    if (query_step(query) && query_type(query, 0) != QUERY_NULL) {
+        char *source = prose_column(query, 0), *at = source ? strstr(source, ".size()[") : NULL;
+        const char *expected = query_text(query, 1, NULL), *kind = query_text(query, 2, NULL);
+        if (at)
+            memmove(at, at + 7, strlen(at + 7) + 1); /* "L['x'][0]" */
+        if (source && (at || !strncmp(expected, "size[", 5) || !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH")) && !strncmp(source, "L[", 2)) {
+            if (asprintf(&made, "dynamic=%s%.*s", source, !strncmp(expected, "size[", 5) ? (int)strcspn(expected + 4, "]") + 1 : 0, expected + 4) < 0)
+                made = NULL;
+        } else if (asprintf(&made, "drop_guard=%s", kind) < 0) {
+            made = NULL;
+        }
+        free(source);
+    }
+    query_close(query);
+    return made;
+}
+
+/* The lines of a page that say what was recorded, and of which code. */
+struct leads {
+    FILE *out;        /* borrowed, as the next */
+    char *const *page;
+    size_t count;
+    struct {
+        size_t line;
+        int64_t code_id; /* -1: of all */
+    } at[64];
+};
+
+static void lead_add(void *context, int64_t code_id)
+{
+    struct leads *leads = context;
+    size_t line = 0;
+
+    if (leads->count == sizeof leads->at / sizeof *leads->at || fflush(leads->out) != 0)
+        return;
+    for (const char *at = *leads->page; (at = strchr(at, '\n')); at++)
+        line++;
+    leads->at[leads->count].line = line;
+    leads->at[leads->count++].code_id = code_id;
+}
+
+/* One prediction as a part of DOC; what was recorded leads to those calls. */
+static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
+{
+    char *page = NULL;
+    struct leads leads = {.page = &page};
+    struct replay_whatif asked = {.settings = {setting}, .count = 1, .recorded = lead_add, .context = &leads};
+    size_t bytes, first;
+
+    if (!(asked.out = leads.out = open_memstream(&page, &bytes))) {
+        doc->failed = true;
+        return;
+    }
+    replay_whatif(db, replay, &asked);
+    fclose(asked.out);
+    doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
+    if (!doc->start)
+        doc->start = doc->count - 1;
+    first = doc->count;
+    doc_text(doc, page, 1, 400);
+    for (size_t i = 0; i < leads.count && first + leads.at[i].line < doc->count; i++) {
+        bool all = leads.at[i].code_id < 0;
+        doc->lines[first + leads.at[i].line].target =
+            target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, leads.at[i].code_id), all ? NULL : "its calls");
+    }
+    free(page);
+}
+
+static void whatif_build(struct doc *doc, struct db *db)
+{
+    struct replay *replay = NULL;
+    char *knob = NULL;
+
+    doc_line(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:");
+    doc_line(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no");
+    doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
+    if (doc->target.where) {
+        snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, doc->target.where, 100));
+    } else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0) {
+        knob = knob_for(db, doc->target.id);
+    }
+    if ((replay = replay_open(db, REPLAY_CHECKS | REPLAY_TIMES))) {
+        if (!replay->lookup_count)
+            doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
+        else if (doc->target.where)
+            predict(doc, db, replay, doc->target.where);
+        else if (knob)
+            predict(doc, db, replay, knob);
+        if (replay->lookup_count && !doc->target.where)
+            predict(doc, db, replay, "best");
+    }
+    replay_free(replay);
+    free(knob);
+}
+
+static const struct text_spec whatif_spec = {.build = whatif_build, .slow = true};
+
+static bool whatif_open_view(struct view *view)
+{
+    return text_open((struct text *)view, &whatif_spec);
+}
+
+static bool whatif_request(struct view *view, enum request request, const struct key *key)
+{
+    if (request == REQUEST_INPUT || request == REQUEST_WHATIF) {
+        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "", NULL);
+        return true;
+    }
+    return text_request(view, request, key);
+}
+
+static void whatif_input(struct view *view, const char *text)
+{
+    if (!*text)
+        return;
+    free(view->target.where);
+    view->target.where = strdup(text);
+    text_restart((struct text *)view);
+}
+
+const struct view_ops view_whatif = {
+    .name = "what-if", .summary = "what a change would have made of the recorded calls", .size = sizeof(struct text), .open = whatif_open_view,
+    .close = text_close, .settle = text_settle, .draw = text_draw, .request = whatif_request, .refresh = text_refresh, .sql = text_sql,
+    .search = text_search, .export = text_export, .place = text_place, .subject = text_subject, .input = whatif_input,
+};

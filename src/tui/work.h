@@ -1,0 +1,67 @@
+/* tui/work.h -- queries that run beside the keys.
+ *
+ * Runs in: the viewer; a job's run() in threads of its own.
+ *
+ *     struct job *job = ...;              a struct that begins with one, `run` and `free` set
+ *     work_start(work, job);
+ *     ... work_done(job) becomes true; what run() made is then the caller's to read ...
+ *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it has ended
+ *
+ * Each thread has a connection of its own to the trace, so one slow query holds
+ * up neither the keys nor the quick ones. */
+#ifndef DYNTRACE_TUI_WORK_H
+#define DYNTRACE_TUI_WORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct db;
+struct work;
+
+struct job {
+    void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
+    void (*free)(struct job *job);               /* by whoever is last */
+    bool slow;                                   /* may take seconds: a thread is kept free of these */
+    atomic_bool cancelled;
+    char *error;                                 /* owned: what was said while it ran, or NULL */
+
+    /* of tui/work.c */
+    struct job *next;
+    struct db *db;
+    int state;
+    bool dropped;
+    int64_t begun_ms;
+};
+
+/* Connections to the trace at PATH. NULL: it was said why not. */
+struct work *work_open(const char *path);
+void work_close(struct work *work);
+
+void work_start(struct work *work, struct job *job);
+bool work_done(struct work *work, struct job *job);
+void work_drop(struct work *work, struct job *job);
+
+/* Ask it to end early; it is done soon, with an error. */
+void work_cancel(struct work *work, struct job *job);
+
+/* Wait until JOB is done, at most MS milliseconds; -1: for ever. */
+bool work_wait(struct work *work, struct job *job, int ms);
+
+/* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
+void work_reconnect(struct work *work);
+
+/* Milliseconds since JOB began. */
+int64_t work_age(struct job *job);
+
+/* Readable when a job has ended since work_quiet(). */
+int work_fd(const struct work *work);
+void work_quiet(struct work *work);
+
+/* Jobs that have not ended. */
+int work_pending(struct work *work);
+
+/* The milliseconds of the clock that ages are measured by. */
+int64_t work_now(void);
+
+#endif
