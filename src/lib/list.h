@@ -1,0 +1,253 @@
+/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at once.
+ *
+ * Runs in: the program. Nothing here says anything or exits: without memory the answer is NULL, and what was there
+ * before is as it was. All of these are empty when they are zero, and can be used again after they are freed.
+ *
+ *     LIST(struct code) codes = {0};
+ *     struct code *code = list_add(&codes);          zeroed, at the end; NULL: no memory
+ *     for (size_t i = 0; i < codes.count; i++)       ... codes.at[i]
+ *     struct code *code = list_find(&codes, id, 7);  by its member `id`, by which the list is sorted; NULL: none
+ *     list_free(&codes);
+ *
+ * An item's address holds until the next list_add(). */
+#ifndef DYNTRACE_LIST_H
+#define DYNTRACE_LIST_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lists ----------------------------------------------------------------- */
+
+/* The type of a list. Two of them are two types: a list that is handed on gets a name (typedef, or a struct around it). */
+#define LIST(type)            \
+    struct {                  \
+        type *at; /* owned */ \
+        size_t count, room;   \
+    }
+
+/* A new item, zeroed, at the end; NULL: no memory. */
+#define list_add(list) ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, 1, sizeof *(list)->at))
+
+/* MORE of them; the first. */
+#define list_add_many(list, more) \
+    ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, sizeof *(list)->at))
+
+/* Item INDEX, where the list is made longer with zeroed items until it has one; NULL: no memory. */
+#define list_reach(list, index)                                                                                 \
+    ({                                                                                                          \
+        size_t index_ = (index);                                                                                \
+        index_ < (list)->count || list_add_many(list, index_ + 1 - (list)->count) ? &(list)->at[index_] : NULL; \
+    })
+
+#define list_free(list) (free((list)->at), (list)->at = NULL, (list)->count = (list)->room = 0)
+
+static inline void *list_more_(void *array, size_t *count, size_t *room, size_t more, size_t size)
+{
+    char *at;
+
+    memcpy(&at, array, sizeof at); /* ARRAY is where the pointer is, whatever it points to */
+    if (*room - *count < more) {
+        size_t wanted = *room < 8 ? 8 : *room * 2;
+        if (more > SIZE_MAX / 2 / size - *count)
+            return NULL;
+        if (wanted < *count + more)
+            wanted = *count + more;
+        if (!(at = realloc(at, wanted * size)))
+            return NULL;
+        memcpy(array, &at, sizeof at);
+        *room = wanted;
+    }
+    at += *count * size;
+    *count += more;
+    return memset(at, 0, more * size);
+}
+
+/* ---- what is sorted -------------------------------------------------------- */
+
+/* How many of COUNT items come before the first for which TEST fails; TEST is in terms of an index, which is named I:
+ *     size_t at = sorted_count(cache->count, i, r->lookups[cache->lookups[i]].start_ns < from_ns); */
+#define sorted_count(count, i, test)              \
+    ({                                            \
+        size_t low_ = 0, high_ = (count);         \
+        while (low_ < high_) {                    \
+            size_t i = low_ + (high_ - low_) / 2; \
+            if (test)                             \
+                low_ = i + 1;                     \
+            else                                  \
+                high_ = i;                        \
+        }                                         \
+        low_;                                     \
+    })
+
+/* The first item of LIST, sorted by MEMBER, whose MEMBER is KEY; NULL: none. */
+#define list_find(list, member, key)                                                              \
+    ({                                                                                            \
+        __typeof__((list)->at[0].member) key_ = (key);                                            \
+        size_t found_ = sorted_count((list)->count, index_, (list)->at[index_].member < key_);    \
+        found_ < (list)->count && (list)->at[found_].member == key_ ? &(list)->at[found_] : NULL; \
+    })
+
+/* ---- maps ------------------------------------------------------------------ */
+
+/* From integers, or from texts, to integers: ids, counts, or places in a list. A map's keys are all of one kind. */
+struct map_slot {
+    int64_t key, value; /* key: of a text its hash */
+    const char *text;   /* borrowed; NULL: the slot is free */
+};
+
+struct map {
+    struct map_slot *slots; /* owned: open addressing, at most half full */
+    size_t count, room;     /* room: 0, or a power of two */
+};
+
+#define MAP_INTEGER_ "" /* stands for the text of an integer key */
+
+static inline struct map_slot *map_slot_(const struct map *map, int64_t key, const char *text)
+{
+    size_t at = (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (map->room - 1);
+
+    for (struct map_slot *slot = &map->slots[at];; slot = &map->slots[at]) {
+        if (!slot->text || (slot->key == key && (slot->text == text || !strcmp(slot->text, text))))
+            return slot;
+        at = (at + 1) & (map->room - 1);
+    }
+}
+
+static inline int64_t *map_get_(const struct map *map, int64_t key, const char *text)
+{
+    struct map_slot *slot = map->room ? map_slot_(map, key, text) : NULL;
+
+    return slot && slot->text ? &slot->value : NULL;
+}
+
+static inline int64_t *map_put_(struct map *map, int64_t key, const char *text)
+{
+    struct map_slot *slot;
+
+    if (map->count * 2 >= map->room) {
+        struct map wider = {.count = map->count, .room = map->room ? map->room * 2 : 64};
+        if (!(wider.slots = calloc(wider.room, sizeof *wider.slots)))
+            return NULL;
+        for (size_t i = 0; i < map->room; i++)
+            if (map->slots[i].text)
+                *map_slot_(&wider, map->slots[i].key, map->slots[i].text) = map->slots[i];
+        free(map->slots);
+        *map = wider;
+    }
+    slot = map_slot_(map, key, text);
+    if (!slot->text) {
+        *slot = (struct map_slot){.key = key, .text = text};
+        map->count++;
+    }
+    return &slot->value;
+}
+
+static inline int64_t map_hash_(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return (int64_t)(hash >> 1);
+}
+
+/* The value of KEY; NULL: it has none. Its address holds until the next put. */
+static inline int64_t *map_get(const struct map *map, int64_t key)
+{
+    return map_get_(map, key, MAP_INTEGER_);
+}
+
+/* The value of KEY, 0 when it is new; NULL: no memory. */
+static inline int64_t *map_put(struct map *map, int64_t key)
+{
+    return map_put_(map, key, MAP_INTEGER_);
+}
+
+/* The same by text. A new one is borrowed for as long as the map is used. */
+static inline int64_t *map_get_text(const struct map *map, const char *text)
+{
+    return map_get_(map, map_hash_(text), text);
+}
+
+static inline int64_t *map_put_text(struct map *map, const char *text)
+{
+    return map_put_(map, map_hash_(text), text);
+}
+
+static inline void map_free(struct map *map)
+{
+    free(map->slots);
+    *map = (struct map){0};
+}
+
+/* ---- arenas ---------------------------------------------------------------- */
+
+/* Memory for many small things that end together. */
+struct arena {
+    struct arena_block *block; /* owned: the newest, which has the one before it */
+};
+
+struct arena_block {
+    struct arena_block *before; /* owned */
+    size_t used, room;
+    _Alignas(max_align_t) char bytes[];
+};
+
+/* SIZE bytes, zeroed; NULL: no memory. */
+static inline void *arena_take(struct arena *arena, size_t size)
+{
+    struct arena_block *block = arena->block;
+
+    if (size > SIZE_MAX / 4)
+        return NULL;
+    size = (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+    if (!block || block->room - block->used < size) {
+        size_t room = size > 4096 ? size : block && block->room < 65536 ? block->room * 2 : 4096;
+        if (!(block = calloc(1, sizeof *block + room)))
+            return NULL;
+        *block = (struct arena_block){.before = arena->block, .room = room};
+        arena->block = block;
+    }
+    block->used += size;
+    return block->bytes + block->used - size;
+}
+
+/* A copy of the first BYTES of TEXT, and a NUL. */
+static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
+{
+    char *copy = arena_take(arena, bytes + 1);
+
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static inline __attribute__((format(printf, 2, 3))) char *arena_print(struct arena *arena, const char *format, ...)
+{
+    va_list arguments, again;
+    char *text = NULL;
+    int length;
+
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    length = vsnprintf(NULL, 0, format, arguments);
+    if (length >= 0 && (text = arena_take(arena, (size_t)length + 1)))
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    va_end(arguments);
+    return text;
+}
+
+static inline void arena_free(struct arena *arena)
+{
+    for (struct arena_block *block = arena->block, *before; block; block = before) {
+        before = block->before;
+        free(block);
+    }
+    arena->block = NULL;
+}
+
+#endif
