@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "trace/csv.h"
 #include "trace/db.h"
-#include "cmd/export/export.h"
 #include "lib/out_file.h"
 #include "trace/prose.h"
 #include "lib/say.h"
@@ -313,9 +313,9 @@ static void ask_export(struct list_job *ask, struct db *db)
     if (!out_open(&out, ask->text, false))
         return;
     query = db_query(db, ask->sql);
-    export_csv_head(out.file, query, false);
+    csv_head(out.file, query, false);
     while (query_step(query)) {
-        export_csv_row(out.file, query, false);
+        csv_row(out.file, query, false);
         if (++ask->row_count % 4096 == 0 && out_failed(&out))
             break;
     }

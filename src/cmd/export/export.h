@@ -39,10 +39,6 @@ enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the di
 /* Every EXPORT_TICK rows: show progress. False when writing has failed, so that going on is useless. */
 bool export_tick(struct export *export, int64_t done, int64_t all);
 
-/* The names of QUERY's columns, and its current row, as lines of CSV; with SAFE as --safe-csv has them. */
-void export_csv_head(FILE *out, struct query *query, bool safe);
-void export_csv_row(FILE *out, struct query *query, bool safe);
-
 /* A text column in JSON quotes; NULL is "?". */
 void export_string(struct export *export, struct query *query, int column);
 

@@ -13,6 +13,7 @@
 #include "cmd/export/export.h"
 #include "lib/json.h"
 #include "lib/say.h"
+#include "trace/csv.h"
 
 /* As the view of this name; the one in a stranger's file may be anything. */
 static const char frames_sql[] =
@@ -42,71 +43,6 @@ static char *table_sql(struct export *export, const char *name)
     return sql;
 }
 
-/* With SAFE, what a spreadsheet would take for a formula gets an apostrophe before it, which makes it a text there. */
-static void csv_text(FILE *out, const char *text, size_t bytes, bool safe)
-{
-    bool plain = bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) && !memchr(text, '\r', bytes);
-
-    if (!plain)
-        putc('"', out);
-    if (safe && bytes && memchr("=+-@\t\r", *text, 6))
-        putc('\'', out);
-    if (plain)
-        fwrite(text, 1, bytes, out);
-    for (size_t i = 0; !plain && i < bytes; i++) {
-        if (text[i] == '"')
-            putc('"', out);
-        putc(text[i], out);
-    }
-    if (!plain)
-        putc('"', out);
-}
-
-static void hex_put(FILE *out, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "%02x", (unsigned char)bytes[i]);
-}
-
-void export_csv_head(FILE *out, struct query *query, bool safe)
-{
-    int columns = query_columns(query);
-
-    for (int i = 0; i < columns; i++) {
-        const char *name = query_name(query, i);
-        if (i)
-            putc(',', out);
-        csv_text(out, name, strlen(name), safe);
-    }
-    if (columns)
-        fputs("\r\n", out);
-}
-
-void export_csv_row(FILE *out, struct query *query, bool safe)
-{
-    int columns = query_columns(query);
-
-    for (int i = 0; i < columns; i++) {
-        enum query_type type = query_type(query, i);
-        size_t bytes;
-        const char *text;
-        if (i)
-            putc(',', out);
-        if (type == QUERY_NULL)
-            continue;
-        if (type == QUERY_INTEGER) {
-            fprintf(out, "%" PRId64, query_integer(query, i));
-            continue;
-        }
-        text = query_whole(query, i, &bytes);
-        if (type == QUERY_BLOB)
-            hex_put(out, text, bytes);
-        else
-            csv_text(out, text, bytes, safe && type == QUERY_TEXT);
-    }
-    fputs("\r\n", out);
-}
-
 bool export_csv(struct export *export)
 {
     FILE *out = export->out->file;
@@ -116,11 +52,11 @@ bool export_csv(struct export *export)
     int64_t rows = 0;
 
     export->progress.what = "exporting";
-    export_csv_head(out, query, export->safe_csv);
+    csv_head(out, query, export->safe_csv);
     while (query_step(query)) {
         if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
             break;
-        export_csv_row(out, query, export->safe_csv);
+        csv_row(out, query, export->safe_csv);
     }
     free(sql);
     return query_close(query);
@@ -164,7 +100,8 @@ static bool lines_put(struct export *export, const char *name, const char *sql)
             case QUERY_BLOB:
                 text = query_whole(query, i, &bytes);
                 putc('"', out);
-                hex_put(out, text, bytes);
+                for (size_t k = 0; k < bytes; k++)
+                    fprintf(out, "%02x", (unsigned char)text[k]);
                 putc('"', out);
                 break;
             }

@@ -3,7 +3,7 @@
  * Runs in: the viewer.
  *
  * Each command is a row of a table, which `help` prints. The place is kept by trace/replay/cursor.c and told by
- * cmd/replay/page.c. */
+ * trace/replay/page.c. */
 #include "cmd/replay/step.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 #include "trace/prose.h"
 #include "replay.h"
 #include "trace/replay/cursor.h"
-#include "cmd/replay/page.h"
+#include "trace/replay/page.h"
 #include "lib/say.h"
 
 enum {

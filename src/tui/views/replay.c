@@ -16,7 +16,7 @@
 
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
-#include "cmd/replay/page.h"
+#include "trace/replay/page.h"
 #include "tui.h"
 
 enum { MOVES = 256, SETTLE_MS = 8, RUN_MOST = 50000000 };

@@ -1,9 +1,9 @@
-/* cmd/replay/page.c -- what is told of the place where a cursor is. See cmd/replay/page.h.
+/* trace/replay/page.c -- what is shown of the place where a cursor is. See trace/replay/page.h.
  *
  * Runs in: the viewer.
  *
  * What is printed comes from the trace or from a source file that it names, so all of it is escaped. */
-#include "cmd/replay/page.h"
+#include "trace/replay/page.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* cmd/replay/page.h -- what is told of the place where a cursor is.
+/* trace/replay/page.h -- what is shown of the place where a cursor is.
  *
  * Runs in: the viewer. */
 #ifndef DYNTRACE_REPLAY_PAGE_H
