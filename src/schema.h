@@ -1,6 +1,6 @@
 /* schema.h -- the texts under schemas/, built into the program.
  *
- * Runs in: the collector (makes the tables) and the viewer (named queries).
+ * Runs in: the collector (makes the tables) and the viewer (views, named queries, its own statements).
  *
  * The Makefile turns the files into build/schema_sql.c. */
 #ifndef DYNTRACE_SCHEMA_H
@@ -18,5 +18,8 @@ struct schema_query {
 };
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
+
+/* A file of another folder of schemas/, by folder and name without ".sql": "tui/ledger". It has to be there. */
+const char *schema_statement(const char *name);
 
 #endif
