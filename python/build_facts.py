@@ -1,23 +1,33 @@
-"""build_facts.py -- what the Makefile must know of one interpreter.
+"""build_facts.py NAME -- what the Makefile must know of the interpreter NAME. build_facts.py: what is supported.
 
 Run by that interpreter. Prints one line: "ok SOABI SUFFIX -isystem DIR ...",
 or a sentence that says why no extension can be built for it. It must itself
 run on any Python, so that an old one gets its sentence too. The sentence goes
 through a shell's double quotes: keep it plain.
+
+Without NAME: the supported versions, "3.N 3.M ...", for ./dev.
 """
 import os
+import re
 import sys
 import sysconfig
 
-name = sys.argv[1]
 version = "%d.%d" % sys.version_info[:2]
 
 
-def facts():
+def supported():
+    """Minor versions of CPython 3, the oldest and the newest, from the header that names them."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "versions.h")) as header:
+        text = header.read()
+    return [int(re.search("#define CPYTHON_%s ([0-9]+)" % which, text).group(1)) for which in ("OLDEST", "NEWEST")]
+
+
+def facts(name):
+    oldest, newest = supported()
     if sys.version_info[0] < 3 or sys.implementation.name != "cpython":
-        return "%s: this is not CPython 3.11 to 3.14" % name
-    if not (3, 11) <= sys.version_info[:2] <= (3, 14):
-        return "%s: CPython %s is not supported, only 3.11 to 3.14 are" % (name, version)
+        return "%s: this is not CPython 3.%d to 3.%d" % (name, oldest, newest)
+    if not oldest <= sys.version_info[1] <= newest or sys.version_info[0] != 3:
+        return "%s: CPython %s is not supported, only 3.%d to 3.%d are" % (name, version, oldest, newest)
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "%s: this CPython %s is free-threaded, only builds with the GIL are supported" % (name, version)
     directories = []
@@ -33,4 +43,7 @@ def facts():
     return "ok %s %s %s" % (sysconfig.get_config_var("SOABI"), sysconfig.get_config_var("EXT_SUFFIX"), flags)
 
 
-print(facts())
+if len(sys.argv) > 1:
+    print(facts(sys.argv[1]))
+else:
+    print(" ".join("3.%d" % minor for minor in range(supported()[0], supported()[1] + 1)))

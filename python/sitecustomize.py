@@ -44,13 +44,16 @@ def _package(directory):
 def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
     library = os.path.dirname(inject)
-    if (3, 11) <= sys.version_info < (3, 15) and sys.implementation.name == "cpython":
-        import _frozen_importlib
-        import _frozen_importlib_external
+    try:
         import _imp
-
+    except ImportError:  # Python 2
+        _imp = None
+    if _imp:  # an extension's suffix names the implementation and its version: no other is built for them
         path = os.path.join(library, "_dyntrace" + _imp.extension_suffixes()[0])
         if os.path.exists(path):
+            import _frozen_importlib
+            import _frozen_importlib_external
+
             loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
             module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
             _imp.exec_dynamic(module)

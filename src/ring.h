@@ -139,7 +139,7 @@ struct ring {
 enum fact_kind {
     FACT_ARGV = 1,   /* text: NUL-separated, as in /proc/PID/cmdline */
     FACT_EXECUTABLE, /* text */
-    FACT_PYTHON,     /* text: "3.11.7" */
+    FACT_PYTHON,     /* text: the first word of sys.version */
     FACT_CODE,       /* id = code id; numbers = first line, co_flags, fingerprint; text = qualname, filename */
     FACT_THREAD,     /* id = ordinal used by CONTROL_THREAD; numbers = os tid; text = name or "" */
     FACT_LOSS,       /* numbers = clock, events; text = cause */

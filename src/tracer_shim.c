@@ -95,7 +95,7 @@ static _PyFrameEvalFunction wanted_hook(void)
 }
 
 /* In sub-interpreters: no callback decides here, and nobody came before us. The evaluator that the main interpreter had
- * is its own, and the static code of 3.12 has data that only the main one's GIL guards. */
+ * is its own, and static code (COMPAT_SHARES_CODE) has data that only the main one's GIL guards. */
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool resumed = compat_is_resumed(frame), monotonic = tracer_process.monotonic;

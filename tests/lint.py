@@ -3,14 +3,16 @@
 * Includes run downwards: ABOVE says what a folder may include besides itself and the headers at the top.
 * No circle: a file (its .c and .h are one) includes nothing that leads back to it.
 * No file is longer than 800 lines.
-* A version of CPython is named in src/tracer/compat/ and python/dyntrace/_versions.py alone.
+* CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
+  src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
 """
 
 import os
 import re
 import sys
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+TOP = os.path.join(ROOT, "src")
 LINES = 800
 
 # The four doors lie at the top of src/; each belongs to a folder.
@@ -23,8 +25,8 @@ BELOW = {
     "tui": {"trace", "lib"},
     "cmd": {"tui", "trace", "collector", "lib"},
 }
-VERSION = re.compile(r"\bPY_VERSION_HEX\b|\b3\.1[1-9]\b|\b0x030[B-Fb-f]")
-VERSIONS = ("tracer/compat/",)
+VERSION = re.compile(r"\bPY_(VERSION_HEX|M[AJIN]+OR_VERSION)\b|\b3\.1[1-9]\b|\b0x030[B-Fb-f]|\(3, 1[1-9]\)")
+VERSIONED = ("src/tracer/compat/", "src/versions.h", "python/dyntrace/_torch_versions.py")
 
 
 def folder(path):
@@ -32,6 +34,36 @@ def folder(path):
     if "/" in path:
         return path.split("/")[0]
     return DOORS.get(path.rsplit(".", 1)[0])
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read().split("\n")
+
+
+def files(top, *ends):
+    """Paths from the root of files below TOP (or TOP itself), by name."""
+    if os.path.isfile(os.path.join(ROOT, top)):
+        return [top]
+    found = []
+    for directory, _, names in os.walk(os.path.join(ROOT, top)):
+        found += [os.path.relpath(os.path.join(directory, name), ROOT) for name in names if name.endswith(ends)]
+    return sorted(found)
+
+
+def versions():
+    """Where a CPython version is named outside its file, and documents that name others than are supported."""
+    code = files("src", ".c", ".h") + files("python", ".py") + ["dev"]
+    for path in code:
+        for at, line in enumerate(read(path), 1):
+            if VERSION.search(line) and not path.startswith(VERSIONED):
+                yield f"{path}:{at}: names a CPython version: that belongs in {' or '.join(VERSIONED)}"
+    oldest, newest = (re.search(rf"#define CPYTHON_{end} (\d+)", "\n".join(read("src/versions.h")))[1]
+                      for end in ("OLDEST", "NEWEST"))
+    for path in ["README.md", "CONTRIBUTING.md"] + files("docs", ".md", ".1"):
+        for said in re.finditer(r"CPython 3\.(\d+) to 3\.(\d+)", " ".join(read(path))):
+            if said.groups() != (oldest, newest):
+                yield f"{path}: says {said[0]}, src/versions.h 3.{oldest} to 3.{newest}"
 
 
 def circles(edges):
@@ -60,30 +92,22 @@ def circles(edges):
 
 
 def main():
-    wrong, edges, total = [], {}, 0
-    for directory, _, names in os.walk(TOP):
-        for name in sorted(names):
-            if not name.endswith((".c", ".h")):
+    wrong, edges, total = list(versions()), {}, 0
+    for name in files("src", ".c", ".h"):
+        path, lines = name[len("src/"):], read(name)
+        total += len(lines) - 1
+        if len(lines) - 1 > LINES:
+            wrong.append(f"{name}: {len(lines) - 1} lines, {LINES} allowed: a file is one idea")
+        mine, module = folder(path), path.rsplit(".", 1)[0]
+        for at, line in enumerate(lines, 1):
+            include = re.match(r'#include "([^"]+)"', line)
+            if not include:
                 continue
-            path = os.path.relpath(os.path.join(directory, name), TOP)
-            with open(os.path.join(directory, name), encoding="utf-8") as file:
-                lines = file.read().split("\n")
-            total += len(lines) - 1
-            if len(lines) - 1 > LINES:
-                wrong.append(f"src/{path}: {len(lines) - 1} lines, {LINES} allowed: a file is one idea")
-            mine = folder(path)
-            for at, line in enumerate(lines, 1):
-                if VERSION.search(line) and not path.startswith(VERSIONS):
-                    wrong.append(f"src/{path}:{at}: names a CPython version, which belongs in src/tracer/compat/")
-                include = re.match(r'#include "([^"]+)"', line)
-                if not include:
-                    continue
-                theirs = folder(include[1])
-                if theirs and theirs != mine and theirs not in BELOW.get(mine, set()):
-                    wrong.append(f"src/{path}:{at}: {mine or 'a shared header'} may not include {include[1]}")
-                module, other = path.rsplit(".", 1)[0], include[1].rsplit(".", 1)[0]
-                if module != other:
-                    edges.setdefault(module, set()).add(other)
+            theirs, other = folder(include[1]), include[1].rsplit(".", 1)[0]
+            if theirs and theirs != mine and theirs not in BELOW.get(mine, set()):
+                wrong.append(f"{name}:{at}: {mine or 'a shared header'} may not include {include[1]}")
+            if module != other:
+                edges.setdefault(module, set()).add(other)
     wrong += [f"src/: a circle of includes: {', '.join(group)}" for group in circles(edges)]
     for line in wrong:
         print(line)

@@ -12,14 +12,9 @@ import sys
 
 import _dyntrace
 
-from . import _torch_private as private
+from . import _torch_private as private, _torch_versions as versions
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
-
-# Minor versions of torch and CPython that were tested together, by tests/with_torch and `make conformance`.
-TESTED = {
-    ((2, 6), (3, 13)), ((2, 13), (3, 11)), ((2, 14), (3, 14)),
-}
 
 # Attributes that hold no state of the evaluator: torch's are kept.
 STATELESS = {
@@ -85,7 +80,7 @@ def _why_not(version, module, asked):
     owner = _dyntrace._owner()
     if owner != "-" and "_dyntrace" not in owner:
         return "%s has taken CPython's place for a frame evaluator" % owner
-    if not asked and (_minor(version), sys.version_info[:2]) not in TESTED:
+    if not asked and (_minor(version), sys.version_info[:2]) not in versions.TESTED:
         return ("it was not tested with Python %d.%d; --torch shim runs it all the same" % sys.version_info[:2])
     return ""
 
@@ -212,7 +207,7 @@ def _canary_of(getframe):
         at = at.tb_next
     if any(result[:4] != (value, (4,), 2, {"c": 5}) for result in results if result) or None in results:
         return "a function that it replaced gave another result than it should"
-    if sys.version_info >= (3, 12) and results[0][4] != deep + 1 or results[0][4] not in (deep + 1, deep + 2):
+    if results[0][4] - deep not in ((1, 2) if versions.REPLACED_MAY_BE_DEEPER else (1,)):
         return "in a function that it replaced the stack is %d deep, not %d" % (results[0][4], deep + 1)
     if names != ["run", "compiled"]:
         return "a traceback through a function that it replaced is another than it should be: %s" % names

@@ -45,7 +45,7 @@ import time
 import types
 import weakref
 
-from . import _torch_private as private
+from . import _torch_private as private, _torch_versions as versions
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -720,11 +720,9 @@ _NUMBER, _CONSTANT, _NAME, _LOCAL, _LOCALS, _JUMP, _GLOBAL, _ATTRIBUTE, _SUPER, 
 
 
 def _argument_kinds():
-    """(kinds, padded names, jumps' (sign, cache units)) by operation for a Python that was read, else None."""
-    if not (3, 11) <= sys.version_info[:2] <= (3, 14):
-        return None
+    """(kinds, padded names, jumps' (sign, cache units)) by operation."""
     kinds, names, jumps = [_NUMBER] * 256, ["%-24s" % name for name in dis.opname[:256]], {}
-    caches = opcode._inline_cache_entries # a list, since 3.13 a dict by name
+    caches = opcode._inline_cache_entries # a list or, later, a dict by name
     for operations, kind in ((dis.hasconst, _CONSTANT), (dis.hasname, _NAME), (dis.haslocal, _LOCAL),
                              (dis.hasfree, _LOCAL)):
         for operation in operations:
@@ -739,7 +737,7 @@ def _argument_kinds():
     special = {"LOAD_GLOBAL": _GLOBAL, "COMPARE_OP": _COMPARE, "BINARY_OP": _BINARY, "LOAD_SUPER_ATTR": _SUPER,
                "LOAD_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_STORE_FAST": _LOCALS,
                "LOAD_FAST_BORROW_LOAD_FAST_BORROW": _LOCALS,
-               "LOAD_ATTR": _ATTRIBUTE if sys.version_info >= (3, 12) else _NAME}
+               "LOAD_ATTR": _ATTRIBUTE if versions.NAMES_CARRY_A_FLAG else _NAME}
     for name, kind in special.items():
         if dis.opmap.get(name, 256) < 256:
             kinds[dis.opmap[name]] = kind
@@ -751,9 +749,7 @@ try:
 except Exception: # names of the interpreter's own have gone
     _kinds = None
 _with_argument = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
-_small_int = dis.opmap.get("LOAD_SMALL_INT", -1) # 3.14: a constant in the instruction
-_compare_shift = 0 if sys.version_info < (3, 12) else 4 if sys.version_info < (3, 13) else 5
-_null_first = sys.version_info < (3, 13)
+_small_int = dis.opmap.get("LOAD_SMALL_INT", -1) # a constant in the instruction
 
 
 def _bytecode(code, whole=True):
@@ -796,15 +792,15 @@ def _bytecode(code, whole=True):
         elif kind == _GLOBAL:
             text = names[argument >> 1]
             if argument & 1:
-                text = "NULL + " + text if _null_first else text + " + NULL"
+                text = "NULL + " + text if versions.NULL_FIRST else text + " + NULL"
         elif kind == _ATTRIBUTE or kind == _SUPER:
             text = names[argument >> (1 if kind == _ATTRIBUTE else 2)]
             if argument & 1:
-                text = "NULL|self + " + text if _null_first else text + " + NULL|self"
+                text = "NULL|self + " + text if versions.NULL_FIRST else text + " + NULL|self"
         elif kind == _LOCALS:
             text = "%s, %s" % (local(argument >> 4), local(argument & 15))
         elif kind == _COMPARE:
-            text = dis.cmp_op[argument >> _compare_shift]
+            text = dis.cmp_op[argument >> versions.COMPARE_SHIFT]
         elif kind == _BINARY:
             text = dis._nb_ops[argument][1]
         elif operation not in _with_argument or operation == _small_int and not whole:

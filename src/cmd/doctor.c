@@ -17,6 +17,7 @@
 #include "command.h"
 #include "lib/say.h"
 #include "collector/session.h"
+#include "versions.h"
 
 static const char usage[] =
     "usage: dyntrace doctor [PYTHON]...\n\n"
@@ -87,8 +88,8 @@ static bool diagnose(const char *python)
         printf(": not a Python 3 that answers; not supported\n");
         return false;
     }
-    if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
-        printf(": %s %d.%d is not supported (CPython 3.11 to 3.14 are)\n", name, major, minor);
+    if (!versions_supports(name, major, minor)) {
+        printf(": %s %d.%d is not supported (" CPYTHON_SUPPORTED " are)\n", name, major, minor);
         return false;
     }
     if (fields < 7) {

@@ -35,6 +35,7 @@
 #include "collector/recover.h"
 #include "lib/say.h"
 #include "collector/session.h"
+#include "versions.h"
 
 static const char usage[] =
     "usage: dyntrace run [OPTIONS] [--] script.py [ARGS] | -m MODULE [ARGS] | -c CODE [ARGS] | PROGRAM [ARGS]\n\n"
@@ -312,10 +313,10 @@ static void probe_start(struct probe *p, const char *python)
 {
     static const char code[] =
         "import sys\n"
-        "v = sys.version_info\n"
         "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
-        "if v >= (3, 11): import _imp\n"
-        "print('%s %d %d %s' % (name, v[0], v[1], v >= (3, 11) and _imp.extension_suffixes()[0] or '-'))\n";
+        "try: from _imp import extension_suffixes\n"
+        "except ImportError: extension_suffixes = lambda: '-'\n" /* Python 2 */
+        "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
     int ends[2];
 
     *p = (struct probe){-1, -1};
@@ -351,9 +352,9 @@ static int probe_finish(struct probe *p, const char *python, bool quiet)
     waitpid(p->pid, NULL, 0);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
         return 0; /* not an interpreter that answers: it will say so itself */
-    if (strcmp(name, "cpython") || major != 3 || minor < 11 || minor > 14) {
+    if (!versions_supports(name, major, minor)) {
         if (!quiet)
-            say_error("%s: %s %d.%d is not supported: use CPython 3.11 to 3.14, or run untraced with --frames none",
+            say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED ", or run untraced with --frames none",
                       python, strcmp(name, "cpython") ? name : "CPython", major, minor);
         result = -1;
     } else if (asprintf(&path, "%s/_dyntrace%s", command_library_directory(), suffix) > 0 && access(path, R_OK)) {
@@ -700,7 +701,7 @@ static void say_result(const struct session *session, const struct options *o, c
     if (said->error[0])
         say_error("%s", said->error);
     if (said->unsupported[0])
-        say_error("%s was not recorded: there is no extension for it (CPython 3.11 to 3.14; `make PYTHONS=...` builds one)",
+        say_error("%s was not recorded: there is no extension for it (" CPYTHON_SUPPORTED "; `make PYTHONS=...` builds one)",
                   said->unsupported);
     else if (!said->processes && o->session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "

@@ -134,110 +134,7 @@ static uint64_t fingerprint(PyCodeObject *code)
     return hash_object(hash, code->co_consts, 0);
 }
 
-/* ---- __init__ on 3.13 ---- */
-
-#if COMPAT_INIT_BYPASSES_HOOK
-/* 3.13 calls a specialised C() without asking the PEP 523 hook for C.__init__.
- * The specialiser refuses a type whose tp_alloc is not the generic one, so a
- * type gets an equivalent of its own. */
-static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
-{
-    return PyType_GenericAlloc(type, items);
-}
-
-static void fix_type(PyTypeObject *type)
-{
-    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_alloc == PyType_GenericAlloc) {
-        type->tp_alloc = allocate;
-        PyType_Modified(type);
-    }
-}
-
-void tracer_fix_init(PyObject *self)
-{
-    if (self)
-        fix_type(Py_TYPE(self));
-}
-
-/* For types whose calls were specialised before the hook was there. */
-static void fix_subclasses(PyObject *type, int depth)
-{
-    PyObject *list = depth < 100 ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL) : NULL;
-
-    if (!list) {
-        PyErr_Clear();
-        return;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
-        fix_type((PyTypeObject *)PyList_GET_ITEM(list, i));
-        fix_subclasses(PyList_GET_ITEM(list, i), depth + 1);
-    }
-    Py_DECREF(list);
-}
-
-void tracer_fix_all_types(void)
-{
-    fix_subclasses((PyObject *)&PyBaseObject_Type, 0);
-}
-#else
-void tracer_fix_init(PyObject *self)
-{
-    (void)self;
-}
-void tracer_fix_all_types(void)
-{
-}
-#endif
-
 /* ---- code that interpreters share ---- */
-
-#if COMPAT_SHARES_CODE
-/* The marks of static code, by its address: there is memory of the main interpreter's in such a code object, which no
- * other may make or free, so the others look here. It grows to some hundreds. Under tracer_lock(). */
-static struct shared_mark {
-    PyCodeObject *code;
-    uintptr_t mark;
-} *shared_marks;
-static size_t shared_count, shared_room;
-
-static struct shared_mark *shared_find(struct shared_mark *marks, size_t room, PyCodeObject *code)
-{
-    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (room - 1);
-
-    while (marks[at].code && marks[at].code != code)
-        at = (at + 1) & (room - 1);
-    return &marks[at];
-}
-
-/* CODE's mark. It is MARK if it has none yet; 0: none, and none given. */
-static uintptr_t shared_mark(PyCodeObject *code, uintptr_t mark)
-{
-    struct shared_mark *more, *found = NULL;
-
-    tracer_lock();
-    if (mark && shared_count * 2 >= shared_room && (more = calloc(shared_room ? shared_room * 2 : 256, sizeof *more))) {
-        size_t room = shared_room ? shared_room * 2 : 256;
-        for (size_t i = 0; i < shared_room; i++)
-            if (shared_marks[i].code)
-                *shared_find(more, room, shared_marks[i].code) = shared_marks[i];
-        free(shared_marks);
-        shared_marks = more;
-        shared_room = room;
-    }
-    if (shared_room)
-        found = shared_find(shared_marks, shared_room, code);
-    if (found && found->code) {
-        mark = found->mark;
-    } else if (found && mark && shared_count + 1 < shared_room) {
-        *found = (struct shared_mark){code, mark};
-        shared_count++;
-    }
-    tracer_unlock();
-    return mark;
-}
-#else
-#define shared_mark(code, mark) (mark)
-#endif
 
 /* Only the main interpreter looks at what static code objects hold. */
 static bool is_elsewhere(PyCodeObject *code)
@@ -251,7 +148,7 @@ static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
     struct code_state *state;
 
     if (compat_is_shared(code))
-        mark = shared_mark(code, mark);
+        mark = tracer_shared_mark(code, mark);
     if (is_elsewhere(code))
         return mark;
     state = code_state_of(code, false);
@@ -282,7 +179,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     const char *name, *file;
     uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
-    if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = shared_mark(code, 0)))
+    if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = tracer_shared_mark(code, 0)))
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;

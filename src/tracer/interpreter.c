@@ -110,7 +110,8 @@ void tracer_join_interpreter(void)
     if (place == PLACE_NONE) {
         tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
     } else if (!P.decided_only || place != PLACE_SUB) {
-        tracer_fix_all_types();
+        if (COMPAT_INIT_BYPASSES_HOOK)
+            tracer_fix_all_types();
         if (place == PLACE_SUB)
             tracer_hook_sub(true);
         else

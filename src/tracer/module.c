@@ -49,9 +49,11 @@ static PyObject *start(PyObject *module, PyObject *args)
     if (inject)
         tracer_follow_children(PyBytes_AS_STRING(inject));
     if (P.session->frames != SESSION_NONE) {
-        tracer_fix_all_types();
+        if (COMPAT_INIT_BYPASSES_HOOK)
+            tracer_fix_all_types();
         tracer_record(true);
-        tracer_perf_start();
+        if (COMPAT_HAS_TRAMPOLINES)
+            tracer_perf_start();
         if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo")) /* dyntrace.record() in a program that compiles */
             torch_attach(true);
     }
@@ -199,7 +201,7 @@ static int fill(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)fill},
-#if PY_VERSION_HEX >= 0x030c0000
+#ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
     {0, NULL},

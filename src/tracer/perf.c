@@ -13,8 +13,6 @@
 
 #define P tracer_process
 
-#if COMPAT_HAS_TRAMPOLINES
-
 static bool watched; /* fork is */
 static bool aside;   /* the hook is out, in a child that was just forked */
 
@@ -108,14 +106,3 @@ void tracer_perf_start(void)
         tracer_lead(&led[i]);
     watch_fork();
 }
-
-#else
-
-void tracer_perf_forked(void)
-{
-}
-void tracer_perf_start(void)
-{
-}
-
-#endif

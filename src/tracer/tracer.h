@@ -17,7 +17,7 @@
  *   tracer/torch/torch.c   what torch's front end needs besides
  *   tracer/torch/note.c    what torch's bridge notes of a compile
  *   tracer/values.c  what of the program's values may be told
- *   tracer/settrace.c  sys.settrace's events as without us
+ *   tracer/compat/   what differs between CPython's versions, and what mends it
  *   tracer/exec.c    children: the environment that makes them trace themselves
  *   tracer/child.c   children that cannot be
  *   tracer/perf.c    perf's trampolines below our hook
@@ -80,7 +80,7 @@ struct tracer {
     uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
     bool gone;              /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
-    uint32_t finished_at;         /* `entered` then; see tracer/settrace.c */
+    uint32_t finished_at;         /* `entered` then; see tracer/compat/send.c */
     /* the shim */
     PyObject *callback;           /* owned: False or a callable; NULL = None */
     struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
@@ -190,10 +190,14 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
+
+/* tracer/compat/, each only where a CPython needs it */
+/* init.c: calls of the type of SELF, or of all types, reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(void);
-
-/* tracer/settrace.c: a generator's last frame ended while a trace function is set. */
+/* shared_code.c: CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
+uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
+/* send.c (COMPAT_SEND_RAISES_UNDER_HOOK): a generator's last frame ended while a trace function is set. */
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer/stack.c */

@@ -11,8 +11,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030f0000
-#error "dyntrace supports CPython 3.11 to 3.14: read the new version's frame layout, then extend tracer/compat/cpython.h"
+#include "versions.h"
+
+#if PY_MAJOR_VERSION != 3 || PY_MINOR_VERSION < CPYTHON_OLDEST || PY_MINOR_VERSION > CPYTHON_NEWEST
+#error "dyntrace does not know this CPython: read its frame layout, extend tracer/compat/cpython.h, then versions.h"
 #endif
 #ifdef Py_GIL_DISABLED
 #error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
@@ -33,6 +35,7 @@
 #endif
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
+#include <opcode.h>
 
 typedef struct _PyInterpreterFrame compat_frame;
 
@@ -57,6 +60,17 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     return PyStackRef_IsNull(frame->localsplus[i]) ? NULL : PyStackRef_AsPyObjectBorrow(frame->localsplus[i]);
 #else
     return frame->localsplus[i];
+#endif
+}
+
+/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the function's. */
+static inline int compat_is_hidden(PyCodeObject *code, int i)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN;
+#else
+    (void)code, (void)i;
+    return 0;
 #endif
 }
 
@@ -133,15 +147,6 @@ static inline int compat_has_started(compat_frame *frame)
 #endif
 }
 
-/* A frame that has not started is done with, because other code has run in its
- * place. 3.11: its caller clears it. 3.13: there is a function that CPython
- * exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE
- * in it. The exception that is pending stays. (tracer/evaluator/replace.c) */
-void compat_dispose(PyThreadState *ts, compat_frame *frame);
-#if PY_VERSION_HEX >= 0x030d0000
-extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
-#endif
-
 /* An attribute that need not be there, without the cost of an exception. */
 #if PY_VERSION_HEX >= 0x030d0000
 #define compat_optional_attribute PyObject_GetOptionalAttr
@@ -203,7 +208,7 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 }
 
 /* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL of their own, and
- * freed by the main one: tracer/code.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
+ * freed by the main one: tracer/compat/shared_code.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
 #define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
 #if COMPAT_SHARES_CODE
 #define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
@@ -236,6 +241,41 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #define compat_enter_c(ts) ((void)0)
 #define compat_leave_c(ts) ((void)0)
 #endif
+
+/* A frame that has not started is done with, because other code has run in its
+ * place. 3.11: its caller clears it. 3.13: there is a function that CPython
+ * exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE
+ * in it. The exception that is pending stays. (tracer/evaluator/replace.c) */
+#if PY_VERSION_HEX >= 0x030d0000
+extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
+#endif
+static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    PyObject *pending = PyErr_GetRaisedException();
+#if PY_VERSION_HEX >= 0x030d0000
+    _PyEval_FrameClearAndPop(ts, frame);
+#else
+    static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
+    PyObject *result;
+
+    frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
+    frame->prev_instr = code; /* the one before the next */
+    compat_enter_c(ts);
+    result = _PyEval_EvalFrameDefault(ts, frame, 0);
+    compat_leave_c(ts);
+    if (!result)
+        PyErr_Clear();
+    Py_XDECREF(result);
+#endif
+    PyErr_SetRaisedException(pending);
+#else
+    (void)ts, (void)frame;
+#endif
+}
+
+/* Classes may have a method __buffer__ (PEP 688), so asking for a buffer may run the program's code. */
+#define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
 /* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and _PyInterpreterState_SetEvalFrameFunc(): in line, as it
  * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. */
@@ -313,7 +353,7 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 }
 #endif
 
-/* 3.12: SEND runs a generator inline, but not under a hook: tracer/settrace.c. */
+/* 3.12: SEND runs a generator inline, but not under a hook: tracer/compat/send.c. */
 #define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
 
 /* The innermost frame that runs Python; in a struct of its own up to 3.12. */
@@ -324,7 +364,7 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 #endif
 
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
- * hook; 3.14 asks: see tracer/code.c. */
+ * hook; 3.14 asks: see tracer/compat/init.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
 
 /* Goes up whenever a type is made that calls may be specialised for. */

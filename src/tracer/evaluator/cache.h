@@ -19,7 +19,7 @@
  *     Py_DECREF and Py_CLEAR of anything, PyErr_Clear, an exception that takes another's place: finalisers and
  *       callbacks of weak references
  *     whatever the garbage collector tracks being made (dict, list, tuple, function, bound method, exception, frame
- *       object): on 3.11 the collector runs there and then; on 3.12 and later wherever signals are looked at
+ *       object): the collector runs there and then or, by CPython's version, wherever signals are looked at
  *     PyErr_CheckSignals, which PyObject_Repr and PyObject_Str begin with: signal handlers
  *     a lookup in a dict whose keys need not all be exact strings
  *     letting the GIL go, as a wait for room in the ring may (record_enter, record_exit): other threads

@@ -47,10 +47,8 @@ PyObject *shim_frame_locals(compat_frame *frame)
     }
     for (int i = 0; i < code->co_nlocalsplus; i++) {
         PyObject *value;
-#if PY_VERSION_HEX >= 0x030c0000
-        if (_PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN)
+        if (compat_is_hidden(code, i))
             continue;
-#endif
         if (i < free_at)
             value = compat_local(frame, i);
         else

@@ -70,20 +70,16 @@ static void text_type(struct text *t, PyObject *value)
     text_string(t, Py_TYPE(value)->tp_name);
 }
 
-/* Is VALUE's buffer made by a method of the program's? (Possible since 3.12.) */
+/* Is VALUE's buffer made by a method of the program's? */
 static bool makes_buffer(PyObject *value)
 {
-#if PY_VERSION_HEX >= 0x030c0000
-    PyObject *name = PyUnicode_InternFromString("__buffer__"), *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
+    PyObject *name = COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
+    PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
     bool makes = method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 
     Py_XDECREF(name);
     PyErr_Clear();
     return makes;
-#else
-    (void)value;
-    return false;
-#endif
 }
 
 /* Types and shapes always; values, unless the trace is to be without them, only

@@ -24,8 +24,6 @@
 
 #include "tracer/evaluator/cache.h"
 
-#include <opcode.h>
-
 enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
 static int argument_count(const PyCodeObject *code)
@@ -212,36 +210,3 @@ PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame
     compat_dispose(ts, frame);
     return result;
 }
-
-/* ---- disposing ---- */
-
-#if PY_VERSION_HEX >= 0x030d0000
-void compat_dispose(PyThreadState *ts, compat_frame *frame)
-{
-    PyObject *pending = PyErr_GetRaisedException();
-
-    _PyEval_FrameClearAndPop(ts, frame);
-    PyErr_SetRaisedException(pending);
-}
-#elif PY_VERSION_HEX >= 0x030c0000
-void compat_dispose(PyThreadState *ts, compat_frame *frame)
-{
-    static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
-    PyObject *pending = PyErr_GetRaisedException(), *result;
-
-    frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
-    frame->prev_instr = code; /* the one before the next */
-    compat_enter_c(ts);
-    result = _PyEval_EvalFrameDefault(ts, frame, 0);
-    compat_leave_c(ts);
-    if (!result)
-        PyErr_Clear();
-    Py_XDECREF(result);
-    PyErr_SetRaisedException(pending);
-}
-#else
-void compat_dispose(PyThreadState *ts, compat_frame *frame)
-{
-    (void)ts, (void)frame; /* the caller clears it */
-}
-#endif

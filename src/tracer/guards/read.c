@@ -105,13 +105,7 @@ int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *n
 
 static bool is_local(PyCodeObject *code, int i, PyObject *name)
 {
-    if (PyTuple_GET_ITEM(code->co_localsplusnames, i) != name)
-        return false;
-#if PY_VERSION_HEX >= 0x030c0000 /* PEP 709: the variable of an inlined comprehension */
-    if (_PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN)
-        return false;
-#endif
-    return true;
+    return PyTuple_GET_ITEM(code->co_localsplusnames, i) == name && !compat_is_hidden(code, i);
 }
 
 /* Local number *HINT, if that is NAME; else look for it. */

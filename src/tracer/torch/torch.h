@@ -15,7 +15,7 @@ extern struct torch_settings {
     bool insertion_order;            /* entries stay where they were put */
     long fullgraph_frames;           /* compiled frames run since somebody began to count; -1: nobody does */
     bool fullgraph_fails;            /* compiling below a fullgraph frame is an error rather than not done */
-    long c_recursion_limit;          /* while the callback runs; -1: as it is (3.12 and 3.13) */
+    long c_recursion_limit;          /* while the callback runs; -1: as it is (COMPAT_COUNTS_C_RECURSION) */
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */

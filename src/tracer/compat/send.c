@@ -1,4 +1,4 @@
-/* tracer/settrace.c -- a program that traces itself sees the events it would have seen.
+/* tracer/compat/send.c -- a program that traces itself sees the events it would have seen.
  *
  * Runs in: the traced process.
  *
@@ -14,8 +14,6 @@
 #include "tracer/tracer.h"
 
 #if COMPAT_SEND_RAISES_UNDER_HOOK
-
-#include <opcode.h>
 
 static Py_tracefunc real; /* what the program set; the same for all threads in practice */
 
@@ -57,13 +55,6 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
     }
     t->finished_under = compat_current_frame(ts);
     t->finished_at = t->entered;
-}
-
-#else
-
-void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
-{
-    (void)t, (void)ts;
 }
 
 #endif
