@@ -11,13 +11,14 @@ DYNTRACE_PYTHONS  interpreters, colon separated, default the one that runs pytes
 import os
 import sqlite3
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = [p for p in os.environ.get("DYNTRACE_PYTHONS", "").split(":") if p] or [sys.executable]
+from planted import Plant, make_trace
+from shared import PROGRAMS, PYTHONS, ROOT, version_of
+from tui_trace import SOURCE
+from tui_trace import make_trace as make_decided
+
 
 # Programs to be recorded, and whole runs with a make target of their own.
 collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
@@ -38,11 +39,6 @@ def pytest_collection_modifyitems(config, items):
         again += [item for item in items if item.get_closest_marker("no_sanitizer")]
     config.hook.pytest_deselected(items=again)
     items[:] = [item for item in items if item not in set(again)]
-
-
-def version_of(python):
-    return subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                          capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture(scope="session")
@@ -93,3 +89,67 @@ def record(dyntrace, tmp_path):
         return Trace(path, done)
 
     return run
+
+
+@pytest.fixture
+def run(dyntrace, tmp_path):
+    """run("sql", FILE, ...) -> what subprocess.run returns; stdin is empty unless given, output is bytes without TEXT."""
+    def run(*argv, text=True, **rest):
+        if "input" not in rest:
+            rest.setdefault("stdin", subprocess.DEVNULL)
+        rest.setdefault("cwd", tmp_path)
+        rest.setdefault("encoding", "utf-8" if text else None)
+        return subprocess.run([dyntrace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **rest)
+    return run
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """A small trace: two processes, a call that raised, one that was left open."""
+    return make_trace(tmp_path / "t.db")
+
+
+@pytest.fixture
+def plant(tmp_path):
+    """plant(...) -> planted.Plant, a trace of its own each time."""
+    count = 0
+
+    def plant(*argv, **rest):
+        nonlocal count
+        count += 1
+        return Plant(tmp_path / f"p{count}.db", *argv, **rest)
+    return plant
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Where planted.Log writes."""
+    return tmp_path / "logs"
+
+
+@pytest.fixture(params=["alone", "recorded"])
+def evaluate(request, dyntrace, python, record):
+    """evaluate(program of tests/programs, *arguments) -> (out, err, trace or None): alone, and under `dyntrace run`."""
+    def alone(program, *arguments, status=0, timeout=300):
+        environment = dict(os.environ, PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
+        done = subprocess.run([python, str(PROGRAMS / program), *arguments], capture_output=True, text=True,
+                              env=environment, timeout=timeout)
+        assert done.returncode == status, done.stdout[-4000:] + done.stderr[-8000:]
+        return done.stdout, done.stderr, None
+
+    def recorded(program, *arguments, status=0, timeout=300):
+        trace = record([PROGRAMS / program, *arguments], python=python, status=None, timeout=timeout)
+        assert trace.status == status, trace.out[-4000:] + trace.err[-8000:]
+        return trace.out, trace.err, trace
+    return alone if request.param == "alone" else recorded
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a trace for the TUI and the source that it names."""
+    folder = tmp_path_factory.mktemp("tui")
+    make_decided(folder / "t.db")
+    make_decided(folder / "plain.db", hostile=False)
+    (folder / "model.py").write_text(SOURCE)
+    os.utime(folder / "model.py", (1600000000, 1600000000))
+    return folder

@@ -10,10 +10,13 @@ import mmap
 import os
 import signal
 import sqlite3
+import struct
 import subprocess
 import time
 
-from conftest import ROOT
+import pytest
+
+from shared import ROOT
 
 PROGRAM = ROOT / "tests" / "programs" / "crash_work.py"
 
@@ -175,3 +178,24 @@ class Work:
 
     def losses(self):
         return [cause for cause, in rows(self.trace, "SELECT cause FROM loss")]
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
+    ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0,
+    reason="mounts a filesystem")
+
+
+def mounted(size, at, argv, setup="", **rest):
+    """Run ARGV where AT is an empty filesystem of SIZE, seen by nobody else."""
+    script = f'mount -t tmpfs -o size={size},mode=1777 none "$1" && shift && {setup or ":"} && exec "$@"'
+    return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(at), *map(str, argv)],
+                          capture_output=True, text=True, timeout=300, **rest)
+
+
+def ring_offsets(path):
+    """Where the rings lie in a process file (src/ring.h)."""
+    with open(path, "rb") as file:
+        head = file.read(20000)
+    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 5Q 2I")
+    assert head.startswith(b"DYNPROC")
+    return [off for off in struct.unpack_from("16Q", head, at) if off]

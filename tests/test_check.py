@@ -4,18 +4,15 @@ import os
 import sqlite3
 
 import pytest
-from test_why import plant, run, size_changes  # noqa: F401 (fixtures)
+
+from planted import size_changes
+from shared import table
 
 pytestmark = pytest.mark.one_python
 
 
-def table(text):
-    head, *rows = [line.split("\t") for line in text.splitlines()]
-    return [dict(zip(head, row)) for row in rows]
-
-
 @pytest.fixture
-def sized(plant):  # noqa: F811
+def sized(plant):
     """f: 4 compiles (3 recompiles), 5 hits, 7 calls at the limit; each guard check takes 100 ns."""
     p = plant()
     size_changes(p)
@@ -51,7 +48,7 @@ def sized(plant):  # noqa: F811
     (["--require-compiled", "f", "--after-warmup", "9"], {"require-compiled": 1}),
     (["--max-recompiles", "0", "--max-compiles", "0"], {"max-recompiles": 3, "max-compiles": 4}),
 ])
-def test_limits(run, sized, limits, bad):  # noqa: F811
+def test_limits(run, sized, limits, bad):
     done = run("check", sized, *limits)
     rows = table(done.stdout) if done.returncode else []
     assert done.returncode == bool(bad)
@@ -63,7 +60,7 @@ def test_limits(run, sized, limits, bad):  # noqa: F811
     assert {c["check"]: c["row_count"] for c in found["checks"] if not c["ok"]} == bad
 
 
-def test_rows_tell_why(run, sized):  # noqa: F811
+def test_rows_tell_why(run, sized):
     rows = table(run("check", sized, "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0",
                      "--require-compiled", "nix").stdout)
     first, = [r for r in rows if r["compile"] == "0/1" and r["check"] == "max-recompiles"]
@@ -74,7 +71,7 @@ def test_rows_tell_why(run, sized):  # noqa: F811
     assert [r["why"] for r in rows if r["check"] == "require-compiled"] == ["is not in the trace"]
 
 
-def test_each_process_by_itself(run, sized):  # noqa: F811
+def test_each_process_by_itself(run, sized):
     """A second rank with one recompile does not make four of three."""
     with sqlite3.connect(sized) as db:
         db.executescript("""
@@ -88,7 +85,7 @@ def test_each_process_by_itself(run, sized):  # noqa: F811
     assert [r["pid"] for r in rows] == ["100"] * 3
 
 
-def test_rest_of_a_function_belongs_to_it(run, sized):  # noqa: F811
+def test_rest_of_a_function_belongs_to_it(run, sized):
     with sqlite3.connect(sized) as db:
         db.executescript("""
         INSERT INTO code VALUES (10, 1, '/src/app.py', 'resume_1', 12, 'resume', 1, NULL), (11, 1, '/src/app.py', 'resume_2', 14, 'resume', 10, NULL);
@@ -97,7 +94,7 @@ def test_rest_of_a_function_belongs_to_it(run, sized):  # noqa: F811
     assert table(run("check", sized, "--max-compiles", "4", "--function", "f").stdout)[0]["found"] == "5"
 
 
-def test_limit_of_rows(run, sized):  # noqa: F811
+def test_limit_of_rows(run, sized):
     done = run("check", sized, "--max-recompiles", "0", "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 3 rows; --limit 0 shows all" in done.stderr
     assert len(table(run("check", sized, "--max-recompiles", "0", "--limit", "0").stdout)) == 3
@@ -110,13 +107,13 @@ def test_limit_of_rows(run, sized):  # noqa: F811
     ["--max-recompiles", "1", "--after-warmup", "-3"], ["--max-recompiles", "1", "--limit", "x"], ["--nix"],
     ["--max-recompilesx", "1"], ["other.db", "--max-recompiles", "1"], ["--max-recompiles", "1", "--function", "nosuch*"],
 ])
-def test_bad_usage(run, sized, arguments):  # noqa: F811
+def test_bad_usage(run, sized, arguments):
     done = run("check", sized, *arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
 
 
-def test_several_functions_are_listed(run, sized):  # noqa: F811
+def test_several_functions_are_listed(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("INSERT INTO code VALUES (10, 1, '/b.py', 'A.f', 3, 'function', NULL, NULL), (11, 1, '/b.py', 'B.f', 9, 'function', NULL, NULL)")
         db.execute("DELETE FROM code WHERE code_id = 1")
@@ -125,7 +122,7 @@ def test_several_functions_are_listed(run, sized):  # noqa: F811
     assert done.returncode == 2 and "several functions" in done.stderr and "B.f" in done.stderr
 
 
-def test_doubts_are_said(run, sized):  # noqa: F811
+def test_doubts_are_said(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')")
         db.execute("INSERT INTO meta VALUES ('state', 'recording')")
@@ -136,7 +133,7 @@ def test_doubts_are_said(run, sized):  # noqa: F811
     assert (found["lost_events"], found["recording"]) == (7, True)
 
 
-def test_times_that_were_not_seen(run, sized):  # noqa: F811
+def test_times_that_were_not_seen(run, sized):
     """torch's own evaluator does not say how long guards took: that is no zero."""
     with sqlite3.connect(sized) as db:
         db.execute("UPDATE guard_check SET duration_ns = NULL")
@@ -145,7 +142,7 @@ def test_times_that_were_not_seen(run, sized):  # noqa: F811
     assert done.returncode == 2 and "was not seen" in done.stderr
 
 
-def test_warmup_without_calls(run, sized):  # noqa: F811
+def test_warmup_without_calls(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("DELETE FROM lookup")
     db.close()
@@ -154,7 +151,7 @@ def test_warmup_without_calls(run, sized):  # noqa: F811
     assert done.returncode == 2 and "no calls" in done.stderr
 
 
-def test_older_traces(run, sized):  # noqa: F811
+def test_older_traces(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("DROP TABLE guard_check")
     db.close()
@@ -162,7 +159,7 @@ def test_older_traces(run, sized):  # noqa: F811
     assert done.returncode == 2 and "has no table guard_check" in done.stderr
 
 
-def test_hostile_names(run, plant):  # noqa: F811
+def test_hostile_names(run, plant):
     evil = "\x1b]0;owned\x07\n\t\u202e"
     p = plant(qualname=evil, filename=evil)
     size_changes(p)
@@ -176,7 +173,7 @@ def test_hostile_names(run, plant):  # noqa: F811
         assert more or {line.count("\t") for line in text.splitlines()} == {10}
 
 
-def test_recorded(record, run, python):  # noqa: F811
+def test_recorded(record, run, python):
     trace = record([os.path.join(os.path.dirname(__file__), "../examples/shapes.py")], python=python)
     assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
     assert run("check", trace.path, "--max-recompiles", "1").returncode == 1

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from conftest import ROOT
+from shared import ROOT
 
 PROGRAM = ROOT / "tests" / "programs" / "counted.py"
 REGIONS = re.findall(r"^def region_(\w+)", PROGRAM.read_text(), re.M)

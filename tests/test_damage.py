@@ -4,22 +4,12 @@ import sqlite3
 import subprocess
 
 import pytest
-from test_viewer import ROOT, one_line, run  # noqa: F401 (fixture)
+
+from shared import COMMANDS, ROOT, one_line
 
 pytestmark = pytest.mark.one_python
 
 TABLES = "frame code lookup guard_check cache_entry guard compile recompile_cause graph_break signature lookup_code".split()
-COMMANDS = {
-    "replay": ["replay", "FILE", "--next", "lookup", "--cache", "--stack"], "verify": ["replay", "FILE", "--verify"],
-    "what-if": ["replay", "FILE", "--what-if", "dynamic=all"], "best": ["replay", "FILE", "--what-if", "best"],
-    "why": ["why", "total", "FILE"], "show": ["show", "total", "FILE"], "check": ["check", "FILE", "--max-recompiles", "9"],
-    "guards": ["check", "FILE", "--max-guard-us", "1000"], "diff": ["diff", "FILE", "OTHER", "--lookups"],
-    "report": ["report", "FILE"], "json": ["report", "FILE", "--json"], "html": ["report", "FILE", "--html", "out"],
-    "perfetto": ["export", "FILE", "--format", "perfetto", "-o", "out"], "csv": ["export", "FILE", "--format", "csv", "-o", "out"],
-    "merge": ["merge", "FILE", "OTHER", "-o", "out"], "sql": ["sql", "FILE", "SELECT COUNT(*) FROM frames"],
-}
-
-
 @pytest.fixture(scope="module")
 def whole(dyntrace, tmp_path_factory):
     from conftest import PYTHONS
@@ -41,7 +31,7 @@ def other(whole):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_one_table(run, whole, other, tmp_path, table):  # noqa: F811
+def test_one_table(run, whole, other, tmp_path, table):
     with sqlite3.connect(f"file:{whole}?mode=ro", uri=True) as db:
         root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table]).fetchone()
         size, = db.execute("PRAGMA page_size").fetchone()
@@ -65,7 +55,7 @@ def test_one_table(run, whole, other, tmp_path, table):  # noqa: F811
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nonsense_in_numbers(run, whole, other, tmp_path, seed):  # noqa: F811
+def test_nonsense_in_numbers(run, whole, other, tmp_path, seed):
     """Any number anywhere: an answer or one line; sums that no trace can have do not overflow (`make check-san` looks)."""
     choose = random.Random(seed)
     path = tmp_path / "t.db"

@@ -3,8 +3,7 @@ import subprocess
 
 import pytest
 
-from conftest import version_of
-from test_run import PROGRAMS, calls, holds
+from shared import PROGRAMS, calls, holds
 
 DEEP = PROGRAMS / "run_deep.py"
 

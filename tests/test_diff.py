@@ -4,9 +4,9 @@ import sqlite3
 import subprocess
 
 import pytest
-from test_check import table
-from test_viewer import make_trace, one_line
-from test_why import MS, golden, plant, run, size_changes  # noqa: F401 (fixtures)
+
+from planted import make_trace, size_changes
+from shared import golden, one_line, table
 
 pytestmark = pytest.mark.one_python
 
@@ -38,7 +38,7 @@ CHANGES = {
 
 
 @pytest.fixture
-def two(plant):  # noqa: F811
+def two(plant):
     """two(SQL for B) -> paths of A and B, else alike."""
     def two(sql="", rank=False):
         paths = []
@@ -57,7 +57,7 @@ def two(plant):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes(run, two, name):  # noqa: F811
+def test_changes(run, two, name):
     sql, expected = CHANGES[name]
     a, b = two(sql)
     done = run("diff", a, b)
@@ -78,14 +78,14 @@ def test_changes(run, two, name):  # noqa: F811
     assert {k for k, n in found["counts"].items() if n} - {"lookup"} == kinds
 
 
-def test_golden(run, two):  # noqa: F811
+def test_golden(run, two):
     a, b = two("""UPDATE lookup SET outcome = 5 WHERE outcome = 1; UPDATE graph_break SET reason = 'call of open';
                   UPDATE guard_check SET duration_ns = 100000; UPDATE code SET fingerprint = 8 WHERE code_id = 1;""")
     golden("diff", run("diff", a, b, "--lookups").stdout)
     golden("diff-json", run("diff", a, b, "--lookups", "--json").stdout)
 
 
-def test_two_functions_of_one_name(run, plant):  # noqa: F811
+def test_two_functions_of_one_name(run, plant):
     """The one that was added does not shift the others."""
     paths = []
     for lines in ((10, 50), (10, 30, 52)):
@@ -99,14 +99,14 @@ def test_two_functions_of_one_name(run, plant):  # noqa: F811
     assert [(r["kind"], r["where"], r["a"], r["b"]) for r in rows] == [("function", "app.py:30", "", "yes")]
 
 
-def test_code_of_several_processes_is_one_function(run, two):  # noqa: F811
+def test_code_of_several_processes_is_one_function(run, two):
     a, b = two("""INSERT INTO process(process_id, pid) VALUES (2, 101);
         INSERT INTO code SELECT 10, 2, filename, qualname, first_line, kind, NULL, fingerprint FROM code WHERE code_id = 1;
         UPDATE lookup SET code_id = 10 WHERE outcome = 5;""")
     assert run("diff", a, b).stdout == "no difference\n"
 
 
-def test_rank_against_rank(run, two):  # noqa: F811
+def test_rank_against_rank(run, two):
     a, b = two("UPDATE lookup SET outcome = 5, cache_entry_id = NULL WHERE lookup_id = 6", rank=True)
     row, = [r for r in table(run("diff", a, b, "--lookups").stdout) if r["kind"] == "lookup"]
     assert row["what"] == "? #1: after 5 alike"
@@ -118,7 +118,7 @@ def test_rank_against_rank(run, two):  # noqa: F811
     assert row["what"] == "? #1: after 14 alike" and row["b"] == "no more lookups"
 
 
-def test_ranks_of_one_trace(run, two, tmp_path):  # noqa: F811
+def test_ranks_of_one_trace(run, two, tmp_path):
     """One recording of a whole job: its ranks are compared with each other."""
     a, b = two("UPDATE lookup SET outcome = 5, cache_entry_id = NULL WHERE lookup_id = 6", rank=True)
     both = tmp_path / "job.db"
@@ -135,12 +135,12 @@ def test_ranks_of_one_trace(run, two, tmp_path):  # noqa: F811
     assert done.returncode == 2 and "no process of rank 7" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_threads_are_matched_by_name(run, two):  # noqa: F811
+def test_threads_are_matched_by_name(run, two):
     a, b = two("UPDATE thread SET name = 'other'")
     assert [r["what"] for r in table(run("diff", a, b, "--lookups").stdout)] == ["? #1", "other #1"]
 
 
-def test_limit_and_function(run, two):  # noqa: F811
+def test_limit_and_function(run, two):
     a, b = two(CHANGES["renamed"][0])
     done = run("diff", a, b, "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 6 differences; --limit 0 shows all" in done.stderr
@@ -148,7 +148,7 @@ def test_limit_and_function(run, two):  # noqa: F811
     assert run("diff", a, b, "--function", "main", "--fail-on", "any").returncode == 0
 
 
-def test_tolerance(run, two):  # noqa: F811
+def test_tolerance(run, two):
     a, b = two("UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1")
     with sqlite3.connect(a) as db:
         db.execute("UPDATE code_total SET self_ns = 60000000 WHERE code_id = 1")
@@ -164,20 +164,20 @@ def test_tolerance(run, two):  # noqa: F811
     ["A", "B", "--function", ""], ["A", "none.db"], ["none.db", "B"], ["A", "B", "--rank", "x"], ["A", "B", "--rank", "1,"],
     ["A", "B", "--rank", "-1"],
 ])
-def test_bad_usage(run, two, arguments):  # noqa: F811
+def test_bad_usage(run, two, arguments):
     paths = dict(zip("AB", two()))
     done = run("diff", *(paths.get(a, a) for a in arguments))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
 
 
-def test_doubts_are_said(run, two):  # noqa: F811
+def test_doubts_are_said(run, two):
     a, b = two("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full'); INSERT INTO meta VALUES ('state', 'recording')")
     done = run("diff", a, b)
     assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
 
 
-def test_older_and_damaged_traces(run, two):  # noqa: F811
+def test_older_and_damaged_traces(run, two):
     a, b = two("DROP TABLE guard_check")
     done = run("diff", a, b)
     assert done.returncode == 2 and "has no table guard_check" in done.stderr
@@ -185,7 +185,7 @@ def test_older_and_damaged_traces(run, two):  # noqa: F811
     assert run("diff", a, b).returncode == 2
 
 
-def test_hostile_names(run, two):  # noqa: F811
+def test_hostile_names(run, two):
     evil = "\\x1b]0;owned\\x07\\n\\t\\u202e"
     a, b = two("UPDATE code SET qualname = 'X', filename = 'X'; UPDATE recompile_cause SET source = 'X', text = 'X';"
                " UPDATE graph_break SET reason = 'X'; UPDATE thread SET name = 'X'; UPDATE cache_entry SET label = 'X'".replace("X", eval(f'"{evil}"')))
@@ -195,7 +195,7 @@ def test_hostile_names(run, two):  # noqa: F811
         assert more or {line.count("\t") for line in text.splitlines()} == {5}
 
 
-def test_recorded(record, run, python, tmp_path):  # noqa: F811
+def test_recorded(record, run, python, tmp_path):
     """Twice the same program: no difference but in time. With an input more: what came of it."""
     from test_why import ROOT
     program = (ROOT / "examples/shapes.py").read_text()
@@ -218,14 +218,14 @@ def test_large(dyntrace, two):
     assert subprocess.run([dyntrace, "diff", b, b, "--lookups", "--fail-on", "any"], stdout=subprocess.DEVNULL).returncode == 0
 
 
-def test_a_function_that_neither_has(run, tmp_path):  # noqa: F811
+def test_a_function_that_neither_has(run, tmp_path):
     """Nothing compared is not "no difference": a gate in CI would hold nothing."""
     path = make_trace(tmp_path / "t.db")
     done = run("diff", path, path, "--function", "nix*", "--fail-on", "any")
     assert done.returncode == 2 and "--function" in one_line(done.stderr) and done.stdout == ""
 
 
-def test_a_function_that_moved_to_another_file(run, two):  # noqa: F811
+def test_a_function_that_moved_to_another_file(run, two):
     """The same name and bytecode is the same function, wherever it is: its reasons, breaks and lookups too."""
     moved = "UPDATE code SET filename = '/src/other.py', first_line = 90 WHERE code_id = 1;"
     a, b = two(moved)
@@ -240,7 +240,7 @@ def test_a_function_that_moved_to_another_file(run, two):  # noqa: F811
     assert [(r["where"], r["a"], r["b"]) for r in rows] == [("app.py:10", "yes", ""), ("other.py:90", "", "yes")]
 
 
-def test_two_that_moved(run, plant):  # noqa: F811
+def test_two_that_moved(run, plant):
     """Of several leftovers with one name each goes to the one with its bytecode."""
     paths = []
     for files in (("a.py", "b.py"), ("y.py", "x.py")):

@@ -15,12 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
-from crash_help import Work, collector_of, fsck, gone, rows, until
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
-    ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0,
-    reason="mounts a filesystem")
+from crash_help import Work, collector_of, fsck, gone, mounted, needs_root, ring_offsets, rows, until
+from shared import ROOT
 
 pytestmark = pytest.mark.one_python
 
@@ -35,13 +31,6 @@ def work(n):
 print(work({calls}))
 sys.exit(3)
 """
-
-
-def mounted(size, at, argv, setup="", **rest):
-    """Run ARGV where AT is an empty filesystem of SIZE, seen by nobody else."""
-    script = f'mount -t tmpfs -o size={size},mode=1777 none "$1" && shift && {setup or ":"} && exec "$@"'
-    return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(at), *map(str, argv)],
-                          capture_output=True, text=True, timeout=300, **rest)
 
 
 def integrity(path):
@@ -342,15 +331,6 @@ def test_session_is_gone(dyntrace, python, tmp_path):
         assert rows(work.trace, "SELECT count(*) > 100000 FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(1,)]
     finally:
         work.end()
-
-
-def ring_offsets(path):
-    """Where the rings lie in a process file (src/ring.h)."""
-    with open(path, "rb") as file:
-        head = file.read(20000)
-    at = struct.calcsize("8s 4I Q Q 64s 5I Q 5Q 2I Q 4I 5Q 2I")
-    assert head.startswith(b"DYNPROC")
-    return [off for off in struct.unpack_from("16Q", head, at) if off]
 
 
 @pytest.mark.parametrize("what", ["words", "head", "words and head"])

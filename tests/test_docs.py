@@ -3,7 +3,8 @@ import re
 import subprocess
 
 import pytest
-from test_viewer import ROOT, run  # noqa: F401 (fixture)
+
+from shared import ROOT
 
 pytestmark = pytest.mark.one_python
 
@@ -16,7 +17,7 @@ def options(text):
     return set(OPTION.findall(text)) - INTERNAL
 
 
-def helped(run, command):  # noqa: F811
+def helped(run, command):
     """Options of a command's own; prose may name another command's between backquotes."""
     return options(re.sub(r"`[^`]*`", "", run(command, "--help").stdout))
 
@@ -44,7 +45,7 @@ def completed(*words):
     return set(done.stdout.split())
 
 
-def test_every_command_is_named(run):  # noqa: F811
+def test_every_command_is_named(run):
     listed = re.findall(r"^  (\w+)  ", run("help").stdout, re.M)
     assert set(listed) - {"collect"} == set(COMMANDS)
     assert completed("dyntrace", "") == {*COMMANDS, "help", "--help", "--version"}
@@ -52,7 +53,7 @@ def test_every_command_is_named(run):  # noqa: F811
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options(run, command):  # noqa: F811
+def test_options(run, command):
     known = helped(run, command)
     synopsis, section = manual()[command]
     told = options(re.sub(r"\n\.B replay --what-if\n", "\n", section))

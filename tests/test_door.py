@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PYTHONS, ROOT
 from crash_help import Work, collector_of, gone, until
-from test_run import PROGRAMS, calls, holds, query, script
-from test_transparent import environment
+from shared import PROGRAMS, PYTHONS, ROOT, calls, environment, holds, query, script
 
 NOBODY = 65534
 STATE = PROGRAMS / "run_state.py"

@@ -11,7 +11,9 @@ import time
 
 import pytest
 from perfetto_rules import slices_of
-from test_viewer import ROOT, Screen, make_trace, one_line, run, trace  # noqa: F401 (fixtures)
+
+from planted import make_trace
+from shared import ROOT, Screen, one_line
 
 pytestmark = pytest.mark.one_python
 
@@ -25,7 +27,7 @@ INSERT INTO graph_break(graph_break_id, compile_id, code_id, line, reason) VALUE
 """
 
 
-def exported(run, path, form, *more):  # noqa: F811
+def exported(run, path, form, *more):
     done = run("export", path, "--format", form, *more)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -64,7 +66,7 @@ def folded(text):
     return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
 
 
-def test_chrome(run, tmp_path):  # noqa: F811
+def test_chrome(run, tmp_path):
     path = make_trace(tmp_path / "t.db")
     with sqlite3.connect(path) as db:
         db.executescript(DECISIONS)
@@ -85,7 +87,7 @@ def test_chrome(run, tmp_path):  # noqa: F811
     assert names[100] == "python app.py --fast [100]" and names[101] == "python -c pass [101]"
 
 
-def test_open_frames_hold_what_they_called(run, tmp_path):  # noqa: F811
+def test_open_frames_hold_what_they_called(run, tmp_path):
     """Also in a trace that does not say how long it is."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM meta WHERE key = 'span_ns'", "UPDATE process SET end_ns = NULL",
                       "UPDATE frame SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame SET end_ns = 9000000000 WHERE frame_id = 3",
@@ -94,21 +96,21 @@ def test_open_frames_hold_what_they_called(run, tmp_path):  # noqa: F811
     assert events[1]["args"]["open"] and events[1]["ts"] + events[1]["dur"] == events[3]["ts"] + events[3]["dur"] == 9000000
 
 
-def test_pids_that_come_back(run, tmp_path):  # noqa: F811
+def test_pids_that_come_back(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "UPDATE process SET pid = 7", "UPDATE thread SET os_tid = 7")
     events = check_chrome(exported(run, path, "perfetto"))
     assert {(e["pid"], e["tid"]) for e in events["X"]} == {(10000001, 10000001), (10000002, 10000002)}
     assert "[7]" in [e["args"]["name"] for e in events["M"] if e["pid"] == 10000001 and e["name"] == "process_name"][0]
 
 
-def test_speedscope(run, trace):  # noqa: F811
+def test_speedscope(run, trace):
     document = check_speedscope(exported(run, trace, "speedscope"))
     assert [p["name"] for p in document["profiles"]] == ["MainThread [100]", "MainThread [101]"]
     names = [document["shared"]["frames"][e["frame"]]["name"] + e["type"] for e in document["profiles"][0]["events"]]
     assert names == ["<module>O", "workO", "workC", "workO", "workO", "workC", "workC", "<module>C"]
 
 
-def test_folded(run, trace):  # noqa: F811
+def test_folded(run, trace):
     assert folded(exported(run, trace, "folded")) == {
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)"): 4300,
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)", "work (app.py:10)"): 500,
@@ -116,7 +118,7 @@ def test_folded(run, trace):  # noqa: F811
         ("python -c pass [101]", "MainThread", "work (app.py:10)"): 500 + 5000000000 - 2600}
 
 
-def test_csv(run, trace):  # noqa: F811
+def test_csv(run, trace):
     with sqlite3.connect(trace) as db:
         db.execute("UPDATE thread SET name = 'a \"b\", c\nd' WHERE thread_id = 1")
         db.execute("UPDATE thread SET name = '' WHERE thread_id = 2")
@@ -130,7 +132,7 @@ def test_csv(run, trace):  # noqa: F811
     assert exported(run, trace, "csv", "--table=hot_functions").startswith("qualname,filename")
 
 
-def test_safe_csv(run, trace):  # noqa: F811
+def test_safe_csv(run, trace):
     """Texts that a spreadsheet would run as a formula, names of columns among them; numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]
     with sqlite3.connect(trace) as db:
@@ -148,7 +150,7 @@ def test_safe_csv(run, trace):  # noqa: F811
     assert done.returncode == 2 and "--safe-csv is for csv" in one_line(done.stderr)
 
 
-def test_jsonl_is_the_whole_trace(run, trace):  # noqa: F811
+def test_jsonl_is_the_whole_trace(run, trace):
     lines = [json.loads(line) for line in exported(run, trace, "jsonl").splitlines()]
     count = collections.Counter(line["table"] for line in lines)
     with sqlite3.connect(trace) as db:
@@ -160,7 +162,7 @@ def test_jsonl_is_the_whole_trace(run, trace):  # noqa: F811
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_files(run, trace, tmp_path, form):  # noqa: F811
+def test_files(run, trace, tmp_path, form):
     out = tmp_path / "out"
     done = run("export", trace, "--format", form, "-o", out)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -177,7 +179,7 @@ def test_files(run, trace, tmp_path, form):  # noqa: F811
     ["--format", "csv", "-o", ".", "--force"], ["--format", "csv", "--nix"], ["other", "--format", "csv"],
     ["--format", "csv", "-o", "t.db", "--force"], ["--format", "csv", "--table", "sqlite_master"],
 ])
-def test_bad_usage(run, trace, tmp_path, arguments):  # noqa: F811
+def test_bad_usage(run, trace, tmp_path, arguments):
     before = trace.read_bytes()
     done = run("export", trace, *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -185,19 +187,19 @@ def test_bad_usage(run, trace, tmp_path, arguments):  # noqa: F811
     assert os.listdir(tmp_path) == ["t.db"] and trace.read_bytes() == before
 
 
-def test_terminal_wants_a_file(dyntrace, trace):  # noqa: F811
+def test_terminal_wants_a_file(dyntrace, trace):
     text, status = Screen([dyntrace, "export", trace, "--format", "csv"]).finish()[:2]
     assert "-o OUT" in text and len(text.splitlines()) == 1
 
 
-def test_full_disk(dyntrace, trace):  # noqa: F811
+def test_full_disk(dyntrace, trace):
     done = subprocess.run(["sh", "-c", '"$0" export "$1" --format jsonl > /dev/full', dyntrace, trace],
                           capture_output=True, text=True)
     assert done.returncode == 2 and "No space left" in one_line(done.stderr)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_hostile_trace(run, tmp_path, form):  # noqa: F811
+def test_hostile_trace(run, tmp_path, form):
     evil = "\x1b]0;o;wned\x07\"},{\\\n\t, '"
     path = make_trace(tmp_path / "e.db")
     with sqlite3.connect(path) as db:
@@ -222,12 +224,12 @@ def test_hostile_trace(run, tmp_path, form):  # noqa: F811
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_older_trace(run, tmp_path, form):  # noqa: F811
+def test_older_trace(run, tmp_path, form):
     path = make_trace(tmp_path / "old.db", "DROP TABLE lookup", "DROP TABLE compile")
     assert exported(run, path, form)
 
 
-def test_doubts_are_said(run, tmp_path):  # noqa: F811
+def test_doubts_are_said(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')",
                       "UPDATE meta SET value = 'recording' WHERE key = 'state'")
     said = run("export", path, "--format", "folded").stderr
@@ -246,7 +248,7 @@ def test_interrupted_leaves_nothing(dyntrace, tmp_path):
     assert running.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["t.db"]
 
 
-def test_recorded(record, run, python):  # noqa: F811
+def test_recorded(record, run, python):
     path = record([ROOT / "examples/shapes.py"], python=python).path
     events = check_chrome(exported(run, path, "perfetto"))
     assert [e["name"] for e in events["i"]][:5] == ["compiled"] * 3 + ["hit"] * 2 and len(events["b"]) == 3
@@ -259,7 +261,7 @@ def test_recorded(record, run, python):  # noqa: F811
 
 
 @pytest.mark.parametrize("program, processes", [(["run_everything.py"], 1), (["run_processes.py", "fork", "fork"], 3)])
-def test_perfetto_draws_what_was_called(record, run, program, processes):  # noqa: F811
+def test_perfetto_draws_what_was_called(record, run, program, processes):
     """Threads, forks, generators, exceptions: each slice lies in that of its caller, to the nanosecond."""
     path = record([ROOT / "tests/programs" / program[0], *program[1:]], status=None).path
     drawn = [s for track in slices_of(exported(run, path, "perfetto")).values() for s in track if "frame" in (s.args or ())]

@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, version_of
-from test_run import holds
+from shared import ROOT, holds, version_of
 
 PERF = """
 import os, sys

@@ -4,12 +4,13 @@ The other commands have theirs in their own tests: why, show, report, diff."""
 import sqlite3
 
 import pytest
-from test_import import logs, one  # noqa: F401 (fixture)
-from test_why import golden, plant, run, size_changes  # noqa: F401 (fixtures)
+
+from planted import one, size_changes
+from shared import golden
 
 
 @pytest.fixture
-def trace(plant, monkeypatch):  # noqa: F811
+def trace(plant, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     p = plant()
     size_changes(p)
@@ -41,20 +42,20 @@ def trace(plant, monkeypatch):  # noqa: F811
     ("sql", ["sql", "p1.db", "recompile-causes"], 0),
     ("fsck", ["fsck", "p1.db"], 0),
 ])
-def test_page(run, trace, name, arguments, status):  # noqa: F811
+def test_page(run, trace, name, arguments, status):
     done = run(*arguments)
     assert done.returncode == status
     golden(name, done.stdout)
 
 
-def test_import(run, logs, tmp_path):  # noqa: F811
+def test_import(run, logs, tmp_path):
     """A log of torch's as why tells it."""
     one(logs).write()
     assert run("import", "logs", "-o", "t.db").returncode == 0
     golden("import", run("why", "f", "t.db").stdout)
 
 
-def test_help(run):  # noqa: F811
+def test_help(run):
     for line in run("help").stdout.splitlines():
         name = line.split()[:1]
         if line.startswith("  ") and name[0].isalpha():

@@ -6,9 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
+from shared import PROGRAMS
 
-PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILD = Path(os.environ.get("DYNTRACE", Path(__file__).resolve().parent.parent / "build" / "dyntrace")).parent
 
 def run(python, *arguments):

@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 
 import pytest
-from test_damage import COMMANDS
-from test_viewer import SCHEMA, make_trace, one_line, run  # noqa: F401 (fixture)
+
+from planted import make_trace
+from shared import COMMANDS, SCHEMA, one_line
 from tui_trace import make_trace as make_decided
 
 pytestmark = [pytest.mark.one_python, pytest.mark.no_sanitizer]

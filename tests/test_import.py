@@ -2,111 +2,19 @@
 
 The logs here are written as torch 2.13 writes them, so that no torch is needed; tests/with_torch holds an import of a real
 log against a recording of the same run."""
-import hashlib
 import json
 import os
 import sqlite3
 import subprocess
-import time
 
 import pytest
-from test_run import holds
-from test_viewer import one_line, run  # noqa: F401 (fixture)
 
-GUARDS = """
-TREE_GUARD_MANAGER:
-+- RootGuardManager
-| +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
-| +- DEFAULT_DEVICE: utils_device.CURRENT_DEVICE == None                           # _dynamo/output_graph.py:1122 in init_ambient_guards
-| +- GuardManager: source=L['k'], accessed_by=FrameLocalsGuardAccessor(key='k', framelocals_idx=1), type=<class 'int'>, tag_safe=(False, False)
-| | +- EQUALS_MATCH: L['k'] == 2                                                   # y = x * k  # src/app/net.py:4 in f
-| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0), type=<class 'torch.Tensor'>, tag_safe=(False, False)
-| | +- TENSOR_MATCH: check_tensor(L['x'], Tensor, torch.float32, size=[%d], stride=[1])  # y = x * k  # src/app/net.py:4 in f (HINT: x)
-| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['x'], '_dynamo_dynamic_indices') == False    # y = x * k  # src/app/net.py:4 in f
-| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['x'], '_dynamo_static_indices') == False     # y = x * k  # src/app/net.py:4 in f
-
-Guard latency = 75.00 us
-"""
-BREAK = """Graph break in user code at /home/me/src/app/net.py:5
-Graph Break Reason: Data-dependent branching
-  Explanation: Detected data-dependent branching
-  Hint: Use `torch.cond`
-
-User code traceback:
-  File "/home/me/src/app/net.py", line 12, in <module>
-    f(torch.ones(n), 2)
-  File "/home/me/src/app/net.py", line 5, in f
-    if y.sum() > 0:
-
-NoneType: None
-"""
-FILE = "/home/me/src/app/net.py"
-
-
-class Log:
-    """A process's log. Times are milliseconds since START, 12:00 UTC; the machine's clock says 14:00."""
-    START = 1789000000 // 86400 * 86400 + 43200
-
-    def __init__(self, directory, pid=100, rank=None, hours=2):
-        directory.mkdir(exist_ok=True)
-        self.path = directory / f"dedicated_log_torch_trace_{'' if rank is None else f'rank_{rank}_'}x{pid}.log"
-        self.pid, self.rank, self.hours, self.lines, self.ms = pid, rank, hours, [], 0
-
-    def put(self, name, value, label=None, text=None, attempt=0):
-        head = {name: value}
-        if self.rank is not None:
-            head["rank"] = self.rank
-        if label:
-            frame, compile_id = label.split("/")
-            head.update(frame_id=int(frame), frame_compile_id=int(compile_id), attempt=attempt)
-        if text is not None:
-            head["has_payload"] = hashlib.md5(text.encode()).hexdigest()
-        at = time.gmtime(self.START + self.hours * 3600 + self.ms // 1000)
-        self.lines.append(f"V{time.strftime('%m%d %H:%M:%S', at)}.{self.ms % 1000:03d}000 {self.pid} torch/_dynamo/x.py:1] {json.dumps(head)}")
-        if text is not None:
-            self.lines += ["\t" + line for line in text.split("\n")]
-        self.ms += 1
-
-    def event(self, name, phase, label=None, **rest):
-        self.put("chromium_event", {}, label, json.dumps({"name": name, "ts": self.START * 1e6 + self.ms * 1e3, "args": {"compile_id": label, **rest},
-                                                          "ph": phase, "cat": "dynamo_timed", "tid": 0, "pid": 0}, indent=0))
-
-    def compile(self, label, name="f", line=3, size=2, reasons=None, broke=False, failed=None, graph=True, **metrics):
-        self.event("dynamo", "B", label)
-        self.event("entire_frame_compile", "B", label)
-        if reasons:
-            self.put("artifact", {"name": "recompile_reasons", "encoding": "json"}, label, reasons)
-        self.put("str", [FILE, 7])
-        self.put("dynamo_start", {"stack": [{"line": 12, "name": "<module>", "filename": 7}, {"line": line, "name": name, "filename": 7}]}, label)
-        if broke:
-            for attempt in (0, 1):  # torch starts again, and meets it again
-                self.put("artifact", {"name": "dynamo_graph_break_reason", "encoding": "string"}, label, BREAK, attempt)
-        if failed:
-            if failed[0] != "Unsupported":
-                self.put("artifact", {"name": "dynamo_error", "encoding": "string"}, label, "Traceback")
-            found = {"has_guarded_code": False, "fail_type": failed[0], "fail_reason": failed[1]}
-        else:
-            if graph:
-                self.put("dynamo_output_graph", {"sizes": {}}, label, "class GraphModule: ...")
-            self.put("dynamo_cpp_guards_str", {}, label, GUARDS % size)
-            found = {"has_guarded_code": True, "fail_type": None, "fail_reason": None}
-        found.update(compile_id=label, co_name=name, co_filename=FILE, co_firstlineno=line, python_version="3.11.7 (main)", pytorch_version="2.13.0+cpu", **metrics)
-        self.event("entire_frame_compile", "E", label)
-        self.put("compilation_metrics", found, label)
-        self.event("dynamo", "E", label)
-
-    def write(self):
-        self.path.write_text("\n".join(self.lines) + "\n")
-        return self.path
+from planted import FILE, Log, one
+from shared import holds, one_line
 
 
 @pytest.fixture
-def logs(tmp_path):
-    return tmp_path / "logs"
-
-
-@pytest.fixture
-def rows(run, logs, tmp_path):  # noqa: F811
+def rows(run, logs, tmp_path):
     """Import the logs; then rows(SQL)."""
     out = tmp_path / "out.db"
 
@@ -118,20 +26,6 @@ def rows(run, logs, tmp_path):  # noqa: F811
         with sqlite3.connect(out) as db:
             return db.execute(sql).fetchall() if sql else out
     return rows
-
-
-def one(logs):
-    """f compiled with a break, its rest, f again for another size, a compile that raises, one that gives nothing, the limit."""
-    log = Log(logs)
-    log.compile("0/0", broke=True)
-    log.compile("1/0", "torch_dynamo_resume_in_f_at_5", 5)
-    log.compile("0/1", size=3, reasons="0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3")
-    log.compile("0/2", reasons=json.dumps(["0/1: tensor 'x' size mismatch at index 0. expected 3, actual 4",
-                                           "0/0: k == 2   # y = x * k  # src/app/net.py:4 in f\nUser stack trace:\n  File"]), size=4)
-    log.compile("2/0", "bad", 20, failed=("BackendCompilerFailed", "backend='broken' raised:\nValueError: no"))
-    log.compile("3/0", "eager", 30, failed=("Unsupported", "loop"))
-    log.compile("0/3", failed=("Unsupported", "Dynamo recompile limit exceeded\n Developer debug context: Limit type: recompile_limit"))
-    return log
 
 
 def test_everything_has_its_place(logs, rows):
@@ -298,7 +192,7 @@ def test_odd_reasons(logs, rows, reason):
     holds(rows())
 
 
-def test_answers_do_not_make_up_calls(logs, rows, run):  # noqa: F811
+def test_answers_do_not_make_up_calls(logs, rows, run):
     one(logs).write()
     out = rows()
     why = run("why", "f", out).stdout
@@ -313,7 +207,7 @@ def test_answers_do_not_make_up_calls(logs, rows, run):  # noqa: F811
         assert run(arguments[0], *arguments[1:2] if arguments[0] == "show" else [], out, *arguments[1:] if arguments[0] != "show" else []).returncode == 0
 
 
-def test_hostile_log(logs, rows, run):  # noqa: F811
+def test_hostile_log(logs, rows, run):
     evil = "\x1b]0;owned\x07\u202e'; DROP TABLE code; --"
     log = Log(logs)
     log.compile("0/0", name=evil, reasons=evil, broke=True)
@@ -335,7 +229,7 @@ def test_hostile_log(logs, rows, run):  # noqa: F811
     assert not set(run("report", out).stdout) & set("\x1b\x07\u202e")
 
 
-def test_bad_usage(run, logs, tmp_path):  # noqa: F811
+def test_bad_usage(run, logs, tmp_path):
     out = tmp_path / "out.db"
     path = one(logs).write()
     for arguments in ([], [logs], ["-o", out], [logs, logs, "-o", out], [logs, "-o", ""], [logs, "-o", "-"], [logs, "--nix", "-o", out],

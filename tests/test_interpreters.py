@@ -6,8 +6,7 @@ import textwrap
 
 import pytest
 
-from conftest import ROOT
-from test_run import holds
+from shared import ROOT, holds
 
 CALLS = """
 def leaf(i):

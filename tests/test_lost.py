@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PYTHONS
-from crash_help import collector_of, fsck, gone, rows, until
-from test_disk import mounted, needs_root, ring_offsets
+from crash_help import collector_of, fsck, gone, mounted, needs_root, ring_offsets, rows, until
+from shared import PYTHONS
 
 LEAVE = """
 import ctypes, os, resource, sys, threading, warnings

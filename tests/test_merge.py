@@ -4,8 +4,9 @@ import os
 import sqlite3
 
 import pytest
-from test_run import holds
-from test_viewer import ROOT, SCHEMA, make_trace, one_line, run, trace  # noqa: F811, F401 (fixtures)
+
+from planted import make_trace
+from shared import ROOT, SCHEMA, holds, one_line
 
 pytestmark = pytest.mark.one_python
 
@@ -84,7 +85,7 @@ def value(path, sql):
     return row
 
 
-def test_every_row_and_reference(run, trace, other, tmp_path):  # noqa: F811
+def test_every_row_and_reference(run, trace, other, tmp_path):
     """Three traces, one of them there from two machines."""
     third = tmp_path / "third.db"
     third.write_bytes(other.read_bytes())
@@ -106,20 +107,20 @@ def test_every_row_and_reference(run, trace, other, tmp_path):  # noqa: F811
     assert run("fsck", out).returncode == 0
 
 
-def test_merged_again(run, trace, other, tmp_path):  # noqa: F811
+def test_merged_again(run, trace, other, tmp_path):
     third = make_trace(tmp_path / "third.db", "UPDATE meta SET value = 'box3' WHERE key = 'host'")
     assert run("merge", trace, other, "-o", tmp_path / "a.db").returncode == 0
     assert run("merge", third, tmp_path / "a.db", "-o", tmp_path / "b.db").returncode == 0
     assert contents(tmp_path / "b.db") == contents(trace) + contents(other) + contents(third)
 
 
-def test_same_indexes_and_views(run, trace, other, tmp_path):  # noqa: F811
+def test_same_indexes_and_views(run, trace, other, tmp_path):
     assert run("merge", trace, other, "-o", tmp_path / "m.db").returncode == 0
     schema = "SELECT group_concat(sql, char(10)) FROM (SELECT sql FROM sqlite_schema ORDER BY type, name)"
     assert value(tmp_path / "m.db", schema) == value(trace, schema)
 
 
-def test_recorded(record, run, python, tmp_path):  # noqa: F811
+def test_recorded(record, run, python, tmp_path):
     a = record([ROOT / "examples/shapes.py"], python=python).path
     b = record(["-c", "import os, threading\nt = threading.Thread(target=len, args=((),))\nt.start()\nt.join()\nif os.fork(): os.wait()"],
                python=python).path
@@ -133,7 +134,7 @@ def test_recorded(record, run, python, tmp_path):  # noqa: F811
     assert twice.returncode == 2 and "would count twice" in one_line(twice.stderr) and not (tmp_path / "twice.db").exists()
 
 
-def test_older_trace(run, trace, tmp_path):  # noqa: F811
+def test_older_trace(run, trace, tmp_path):
     old = make_trace(tmp_path / "old.db", "UPDATE meta SET value = 'old' WHERE key = 'host'", "ALTER TABLE process RENAME COLUMN host TO unknown",
                      "ALTER TABLE process DROP COLUMN torch_mode", "DROP TABLE code_mark")
     out = tmp_path / "m.db"
@@ -149,7 +150,7 @@ def test_older_trace(run, trace, tmp_path):  # noqa: F811
     ("UPDATE thread SET process_id = -1", "cannot be"),
     ("UPDATE meta SET value = 2 WHERE key = 'schema_version'", "newer dyntrace"),
 ])
-def test_refused(run, trace, tmp_path, statement, words):  # noqa: F811
+def test_refused(run, trace, tmp_path, statement, words):
     bad = make_trace(tmp_path / "bad.db", "UPDATE meta SET value = 'bad' WHERE key = 'host'", statement)
     done = run("merge", trace, bad, "-o", tmp_path / "m.db")
     assert done.returncode == 2 and words in one_line(done.stderr)
@@ -161,7 +162,7 @@ def test_refused(run, trace, tmp_path, statement, words):  # noqa: F811
     ["t.db", "other.db", "-o", "t.db", "--force"], ["t.db", "other.db", "-o", "other.db"], ["t.db", "nix.db", "-o", "m.db"],
     ["t.db", "other.db", "--nix", "-o", "m.db"], ["t.db", "other.db", "-o", "nodir/m.db"],
 ])
-def test_bad_usage(run, trace, other, tmp_path, arguments):  # noqa: F811
+def test_bad_usage(run, trace, other, tmp_path, arguments):
     before = trace.read_bytes(), other.read_bytes()
     done = run("merge", *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -169,14 +170,14 @@ def test_bad_usage(run, trace, other, tmp_path, arguments):  # noqa: F811
     assert (trace.read_bytes(), other.read_bytes()) == before and sorted(os.listdir(tmp_path)) == ["other.db", "t.db"]
 
 
-def test_force(run, trace, other, tmp_path):  # noqa: F811
+def test_force(run, trace, other, tmp_path):
     out = tmp_path / "m.db"
     out.write_text("mine")
     assert run("merge", trace, other, "-o", out).returncode == 2 and out.read_text() == "mine"
     assert run("merge", trace, other, "-o", out, "--force").returncode == 0 and run("fsck", out).returncode == 0
 
 
-def test_every_table_is_merged(run, trace, other, tmp_path):  # noqa: F811
+def test_every_table_is_merged(run, trace, other, tmp_path):
     """A table or column that is new in trace.sql must be in src/cmd/merge.c."""
     source = (ROOT / "src/cmd/merge.c").read_text()
     db = sqlite3.connect(":memory:")

@@ -2,13 +2,13 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from shared import ROOT
+
 pytestmark = pytest.mark.one_python
 
-ROOT = Path(__file__).resolve().parent.parent
 QUERIES = sorted(path.stem for path in (ROOT / "schemas/queries").glob("*.sql"))
 # What is true of examples/shapes.py: three sizes, one after the other, then two that are known.
 FOUND = {

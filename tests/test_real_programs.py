@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PYTHONS
-from test_run import PROGRAMS, calls, holds
+from shared import PROGRAMS, PYTHONS, calls, holds
 
 pytestmark = pytest.mark.one_python
 

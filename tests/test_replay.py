@@ -1,17 +1,13 @@
 """`dyntrace replay`: recorded decisions verified and stepped through."""
 import json
-import os
 import random
 import shutil
 import sqlite3
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "tests/programs"
-SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+from shared import PROGRAMS, SCHEMA, golden
 
 
 @pytest.fixture
@@ -233,7 +229,6 @@ def test_nonsense_is_survived(replay, worked, tmp_path, seed):
 
 # ---- stepping
 
-GOLDEN = ROOT / "tests/golden"
 MS = 1000000
 
 
@@ -289,10 +284,7 @@ def test_the_whole_page(replay, planted):
                      "goto frame 3; p frame; p frame", "stop when entry 0/0 is hit; c; c; b; b", "filter thread worker; goto last; filter",
                      "stop when f recompiles; stop when entry 0/1 dies; stop; c; c; c", "help"):
         text += f"\n$ {commands}\n" + steps(replay, planted, commands)
-    golden = GOLDEN / "replay.txt"
-    if os.environ.get("DYNTRACE_RENEW"):
-        golden.write_text(text)
-    assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
+    golden("replay", text)
 
 
 def test_the_whole_prediction(replay, planted):
@@ -302,10 +294,7 @@ def test_the_whole_prediction(replay, planted):
         assert done.returncode == 0, done.stderr
         text += f"$ --what-if {settings}\n{done.stdout}\n"
     text += "$ --what-if recompile_limit=1 --calls\n" + replay(planted, "--what-if", "recompile_limit=1", "--calls").stdout
-    golden = GOLDEN / "replay-whatif.txt"
-    if os.environ.get("DYNTRACE_RENEW"):
-        golden.write_text(text)
-    assert text == golden.read_text(), "DYNTRACE_RENEW=1 writes it anew"
+    golden("replay-whatif", text)
 
 
 KINDS = ["lookup", "compile", "recompile", "break", "death", "hit", "miss", "event"]

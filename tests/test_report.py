@@ -12,15 +12,16 @@ import sqlite3
 import subprocess
 
 import pytest
-from test_viewer import ROWS, make_trace
-from test_why import golden, plant, run, size_changes  # noqa: F401 (fixtures)
+
+from planted import ROWS, make_trace, size_changes
+from shared import golden
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = "</title></script><script>document.title='owned'</script><img src=x onerror=owned()>\"'&\x1b]0;x\x07\u202e\n\t"
 
 
 @pytest.fixture
-def decided(plant):  # noqa: F811
+def decided(plant):
     """f: 4 compiles, 5 hits, 7 calls at the limit, a graph break."""
     p = plant()
     size_changes(p)
@@ -34,7 +35,7 @@ def decided(plant):  # noqa: F811
     return p.done()
 
 
-def page_of(run, path, *more):  # noqa: F811
+def page_of(run, path, *more):
     out = path.parent / "page.html"
     done = run("report", path, "--html", out, "--force", *more)
     assert done.returncode == 0 and done.stdout == "" and done.stderr == "", done.stderr
@@ -69,12 +70,12 @@ class Page(html.parser.HTMLParser):
         self.texts.append((self.open[-1] if self.open else "", data))
 
 
-def test_text(run, decided, monkeypatch):  # noqa: F811
+def test_text(run, decided, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     golden("report", run("report", decided.name).stdout)
 
 
-def test_json(run, decided):  # noqa: F811
+def test_json(run, decided):
     found = json.loads(run("report", decided, "--json").stdout)
     assert {o: n["calls"] for o, n in found["outcomes"].items() if n["calls"]} == {"hit": 5, "compiled": 4, "limit": 7}
     assert (found["hit_rate"], found["eager_share"]) == (0.3125, 0.4375)
@@ -91,7 +92,7 @@ def test_json(run, decided):  # noqa: F811
     db.close()
 
 
-def test_bill_is_the_views(run, plant):  # noqa: F811
+def test_bill_is_the_views(run, plant):
     """Several guards, several ends: the same numbers as the view, which spells out each evaluation."""
     p = plant()
     guards = [("TYPE_MATCH", "L['x']", "a"), ("TENSOR_MATCH", "L['x']", "b"), ("EQUALS_MATCH", "L['k']", "c")]
@@ -110,7 +111,7 @@ def test_bill_is_the_views(run, plant):  # noqa: F811
     assert [(b["kind"], b["source"], b["evaluations"], b["failures"], b["estimated_ns"]) for b in found] == views and len(views) == 3
 
 
-def test_page_is_whole(run, decided):  # noqa: F811
+def test_page_is_whole(run, decided):
     text = page_of(run, decided)
     page = Page(text)
     sections = [value for tag, name, value in page.attributes if tag == "section" and name == "id"]
@@ -127,7 +128,7 @@ def test_page_is_whole(run, decided):  # noqa: F811
     assert sum("\nlimit at " in t for t in boxes) == 7
 
 
-def test_page_needs_no_network(run, decided):  # noqa: F811
+def test_page_needs_no_network(run, decided):
     text = page_of(run, decided)
     assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
     page = Page(text)
@@ -140,7 +141,7 @@ def test_page_needs_no_network(run, decided):  # noqa: F811
     assert page_of(run, decided) != text  # the next page has another nonce
 
 
-def test_hostile_names(run, plant, tmp_path):  # noqa: F811
+def test_hostile_names(run, plant, tmp_path):
     p = plant(qualname=EVIL, filename=EVIL)
     size_changes(p)
     p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, 20000000, NULL, 0)")
@@ -163,13 +164,13 @@ def test_hostile_names(run, plant, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("rows", ["", ROWS, "INSERT INTO thread VALUES (1, 1, 1, 'x');"], ids=["empty", "frames alone", "thread alone"])
-def test_pages_of_little(run, tmp_path, rows):  # noqa: F811
+def test_pages_of_little(run, tmp_path, rows):
     path = make_trace(tmp_path / "t.db", rows=rows)
     page = Page(page_of(run, path))
     assert "Functions, most own time first" in {t for _, t in page.texts}
 
 
-def test_page_of_an_older_trace(run, decided):  # noqa: F811
+def test_page_of_an_older_trace(run, decided):
     with sqlite3.connect(decided) as db:
         db.executescript("DROP VIEW guard_evaluation; DROP VIEW guard_bill; DROP TABLE guard_check; DROP TABLE code_mark")
     db.close()
@@ -178,14 +179,14 @@ def test_page_of_an_older_trace(run, decided):  # noqa: F811
     assert run("report", decided).returncode == 0
 
 
-def test_frames_that_do_not_nest(run, tmp_path):  # noqa: F811
+def test_frames_that_do_not_nest(run, tmp_path):
     """Parents that are not there, times that run backwards, a ring of parents: drawn somehow, never a crash."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(
         f"INSERT INTO frame VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
     Page(page_of(run, path))
 
 
-def test_page_is_not_written_over(run, decided):  # noqa: F811
+def test_page_is_not_written_over(run, decided):
     out = decided.parent / "page.html"
     out.write_text("mine")
     done = run("report", decided, "--html", out)
@@ -197,7 +198,7 @@ def test_page_is_not_written_over(run, decided):  # noqa: F811
     assert run("report", decided, "--html", "-").stdout.startswith("<!doctype html>")
 
 
-def test_page_on_a_full_disk(run, decided):  # noqa: F811
+def test_page_on_a_full_disk(run, decided):
     def limit():
         import resource
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -208,7 +209,7 @@ def test_page_on_a_full_disk(run, decided):  # noqa: F811
     assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and not out.exists()
 
 
-def test_limit(run, decided):  # noqa: F811
+def test_limit(run, decided):
     found = json.loads(run("report", decided, "--json", "--limit", "1").stdout)
     assert len(found["recompiles"]) == 1
     assert "The first 1; --limit 0 shows all." in page_of(run, decided, "--limit", "1")
@@ -265,7 +266,7 @@ def browse(path, tmp_path, *more):
 
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
 @pytest.mark.parametrize("hostile", [False, True])
-def test_browser(run, decided, tmp_path, hostile):  # noqa: F811
+def test_browser(run, decided, tmp_path, hostile):
     name = "f"
     if hostile:
         with sqlite3.connect(decided) as db:

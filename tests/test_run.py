@@ -4,12 +4,9 @@ Each trace is held against the public contract (../shared/contract/check_trace.p
 """
 import collections
 import contextlib
-import importlib.util
-import io
 import json
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 import textwrap
@@ -19,40 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PYTHONS, ROOT, version_of
+from shared import PROGRAMS, PYTHONS, ROOT, calls, command_path, holds, query, script, version_of
 
-PROGRAMS = ROOT / "tests" / "programs"
-CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
 PYENV = Path.home() / ".pyenv" / "versions"
-
-
-def command_path():
-    return os.environ.get("DYNTRACE") or str(ROOT / "build" / "dyntrace")
-
-
-def holds(trace):
-    """The trace itself, once it has kept every promise."""
-    path = getattr(trace, "path", trace)
-    done = subprocess.run([command_path(), "fsck", path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    if CONTRACT.exists():
-        spec = importlib.util.spec_from_file_location("check_trace", CONTRACT)
-        contract = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(contract)
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            assert contract.main([str(path)]) == 0, said.getvalue()
-    for suffix in ("-frames", "-wal", "-shm", "-journal"):
-        assert not os.path.exists(f"{path}{suffix}")
-    return trace
-
-
-def query(path, sql, *values):
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        return db.execute(sql, values).fetchall()
-
-
-def calls(trace, name):
-    return query(getattr(trace, "path", trace), "SELECT count(*) FROM frames WHERE qualname = ? AND kind = 'call'", name)[0][0]
 
 
 def sessions():
@@ -81,12 +47,6 @@ def one_line(done, *parts, status=2):
     assert len(lines) == 1 and lines[0].startswith("dyntrace: "), done.stderr
     for part in parts:
         assert part in lines[0], done.stderr
-
-
-def script(path, text, mode=0o644):
-    path.write_text(textwrap.dedent(text).lstrip("\n"))
-    path.chmod(mode)
-    return path
 
 
 MARK = "def mark(): pass\nmark()\n"

@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-from test_run import holds
+from shared import holds
+
 
 # What torch/_dynamo/__init__.py finds when it begins. Its functions are written in C, as a real torch's.
 EVALUATOR = """

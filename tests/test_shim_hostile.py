@@ -4,18 +4,17 @@ tests/programs/shim_hostile.py has the places and the acts; its children run alo
 Python, and under ASan and UBSan in `make check-san`.
 """
 import pytest
-from test_shim import run  # noqa: F401, the fixture
 
 
-def test_every_act_in_every_place(run):  # noqa: F811
+def test_every_act_in_every_place(evaluate):
     """Resets, invalidations, refills, other code, death, a fork, ... in the middle of a decision: the call's result is the
     function's, entries can be looked at, later calls are decided as usual."""
-    out, _, _ = run("shim_hostile.py")
+    out, _, _ = evaluate("shim_hostile.py")
     assert int(out.splitlines()[-1].split(" combinations")[0]) > 4000
 
 
-def test_a_reset_while_other_threads_are_in_guards(run):  # noqa: F811
-    assert run("shim_hostile_threads.py")[0] == "OK\n"
+def test_a_reset_while_other_threads_are_in_guards(evaluate):
+    assert evaluate("shim_hostile_threads.py")[0] == "OK\n"
 
 
 @pytest.mark.parametrize("program, output", [
@@ -24,8 +23,8 @@ def test_a_reset_while_other_threads_are_in_guards(run):  # noqa: F811
     (("shim_answer_refills.py", "4"), "99\n5\n"),  # there was room for four
     (("shim_answer_refills.py", "9"), "99\n9\n"),  # more than the limit, which counts what there is
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
-def test_what_has_crashed(run, program, output):  # noqa: F811
-    assert run(*program)[0] == output
+def test_what_has_crashed(evaluate, program, output):
+    assert evaluate(*program)[0] == output
 
 
 BUFFER = """

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from test_shim import run  # noqa: F401, the fixture
+from shared import PROGRAMS
 
-PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILD = Path(os.environ.get("DYNTRACE", Path(__file__).resolve().parent.parent / "build" / "dyntrace")).parent
 MODULES = """test_generators test_coroutines test_exceptions test_scope test_functools test_contextlib test_traceback
     test_super test_with test_raise test_asyncgen test_genexps test_class test_descr test_decorators test_dataclasses
@@ -50,16 +49,16 @@ def test_cpython(python, module):
     assert replaced["replaced"] > 10 and declined["replaced"] == 0
 
 
-def test_random_programs(run):  # noqa: F811
-    out, _, _ = run("shim_random.py", "1000", "2000")
+def test_random_programs(evaluate):
+    out, _, _ = evaluate("shim_random.py", "1000", "2000")
     assert out.startswith("2000 programs, ")
 
 
-def test_threads(run):  # noqa: F811
-    out, err, _ = run("shim_threads.py", "10")
+def test_threads(evaluate):
+    out, err, _ = evaluate("shim_threads.py", "10")
     assert out.startswith("4 threads, ") and err == ""
 
 
-def test_leaks(run):  # noqa: F811
-    out, _, _ = run("shim_leaks.py", "1000000", timeout=900)
+def test_leaks(evaluate):
+    out, _, _ = evaluate("shim_leaks.py", "1000000", timeout=900)
     assert "LEAKS" not in out

@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from test_why import EVIL, MS, Plant, run  # noqa: F401 (run is a fixture)
+from planted import EVIL, MS, Plant
 
 PRINT = """Failed to trace builtin operator
   Explanation: Dynamo does not know how to trace builtin operator `print` with argument types ['str'] (has_kwargs False)
@@ -79,7 +79,7 @@ def torch(tmp_path):
 
 
 @pytest.fixture
-def why(run):  # noqa: F811
+def why(run):
     """why(trace) -> (page, what --json says)"""
     def why(path, name="f"):
         done = run("why", name, path)
@@ -269,7 +269,7 @@ def test_skipped_for_one_call_and_skipped_because_somebody_asked(torch, why):
     assert found["remedies"][0]["name"] == "asked for"
 
 
-def test_the_limit(torch, why, run):  # noqa: F811
+def test_the_limit(torch, why, run):
     p = torch()
     p.sizes(16, 18, 20)
     p.limit()
@@ -362,7 +362,7 @@ def test_graph_breaks_and_how_to_mend_them(torch, why, reason, version, name, wo
     assert "line 14, 1 time: " in page and "generic_jump" not in page or version == "2.6.0"
 
 
-def test_what_a_break_costs(torch, why, run):  # noqa: F811
+def test_what_a_break_costs(torch, why, run):
     p = torch()
     p.compile()
     p.breaks(times=2, stack='File "/src/app.py", line 14, in f\nFile "/src/lib.py", line 3, in helper', compiles=3)
@@ -405,7 +405,7 @@ def test_alike_but_for_addresses_is_one_break(torch, why):
     ("torch_dynamo_resume_in_f_at_", None), ("torch_dynamo_resume_in_f", None), ("torch_dynamo_resume_in__at_5", None),
     ("xtorch_dynamo_resume_in_f_at_5", None), ("torch_dynamo_resume_in_f_at_99999999999999999999", None),
 ])
-def test_names_of_resume_functions(torch, run, name, told):  # noqa: F811
+def test_names_of_resume_functions(torch, run, name, told):
     p = torch(qualname=name)
     p.compile()
     path = p.done()
@@ -418,7 +418,7 @@ def test_names_of_resume_functions(torch, run, name, told):  # noqa: F811
 
 # ---- phases ----------------------------------------------------------------
 
-def test_where_compile_time_went(torch, why, run):  # noqa: F811
+def test_where_compile_time_went(torch, why, run):
     p = torch()
     p.compile()
     p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=70, kind="function")
@@ -534,7 +534,7 @@ def test_shim_saw_everything(torch, why):
     assert found["torch"]["mode"] == "shim" and "2 checks took 200 ns" in page
 
 
-def test_ranks_that_compile_differently(torch, why, run):  # noqa: F811
+def test_ranks_that_compile_differently(torch, why, run):
     p = torch()
     p.db.execute("UPDATE process SET rank = 0, local_rank = 0")
     p.compile()
@@ -555,7 +555,7 @@ def test_ranks_that_compile_differently(torch, why, run):  # noqa: F811
 
 # ---- report and show -------------------------------------------------------
 
-def test_report_tells_of_torch_and_of_compiles(torch, run):  # noqa: F811
+def test_report_tells_of_torch_and_of_compiles(torch, run):
     p = torch(note="why it was not shim", mode="observe")
     p.sizes(2, 3, 4)
     p.limit(calls=2)
@@ -574,7 +574,7 @@ def test_report_tells_of_torch_and_of_compiles(torch, run):  # noqa: F811
     assert (found["compiles"][0]["recompiles"], found["compiles"][0]["limits"], found["processes"][0]["torch_mode"]) == (2, 1, "observe")
 
 
-def test_show_in_torchs_words(torch, run):  # noqa: F811
+def test_show_in_torchs_words(torch, run):
     p = torch()
     p.compile(guards=(("TENSOR_MATCH", "L['x']", "check_tensor(L['x'], Tensor)"),))
     p.db.execute("UPDATE guard SET user_stack = ?", ('File "/src/lib.py", line 9, in g\nFile "/src/app.py", line 12, in f',))
@@ -609,7 +609,7 @@ def test_show_in_torchs_words(torch, run):  # noqa: F811
     assert one[0]["guards"][0]["user_stack"].endswith("in f") and one[2]["sticky"] == 1
 
 
-def test_new_queries(torch, run):  # noqa: F811
+def test_new_queries(torch, run):
     p = torch()
     p.sizes(2, 3)
     p.turned_away("frame is in the Dynamo skipfiles list\nmore", calls=2)
@@ -632,7 +632,7 @@ def test_new_queries(torch, run):  # noqa: F811
 
 # ---- hostile, and old ------------------------------------------------------
 
-def test_hostile_texts(torch, run):  # noqa: F811
+def test_hostile_texts(torch, run):
     p = torch(note=EVIL, mode=EVIL, qualname="Evil")
     p.compile(guards=((EVIL, EVIL, EVIL),), signature="__nested_" + EVIL)
     p.compile([dict(kind="GLOBAL_STATE", source="global state", expected=EVIL, actual=EVIL, text="GLOBAL_STATE changed: " + EVIL),
@@ -685,7 +685,7 @@ def age(path):
 
 
 @pytest.mark.parametrize("version", [None, "2.13.0"])
-def test_older_traces_are_read(torch, why, run, version):  # noqa: F811
+def test_older_traces_are_read(torch, why, run, version):
     p = torch(version=version, mode=None)
     p.sizes(2, 3)
     p.limit()

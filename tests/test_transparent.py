@@ -12,8 +12,7 @@ import time
 
 import pytest
 
-from conftest import PYTHONS, version_of
-from test_run import PROGRAMS, calls, holds, query, script
+from shared import PROGRAMS, PYTHONS, calls, environment, holds, query, script, version_of
 
 STATE = PROGRAMS / "run_state.py"
 
@@ -44,16 +43,6 @@ def both(dyntrace, tmp_path):
             holds(trace)
         return alone
     return both
-
-
-def environment(**changes):
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "_")}
-    for name, value in changes.items():
-        if value is None:
-            env.pop(name, None)
-        else:
-            env[name] = str(value)
-    return env
 
 
 # ---- what a program can look at ----
@@ -95,7 +84,6 @@ def test_nothing_is_left_in_a_bytecode_cache(both, tmp_path):
     both(["-c", "import json"], env=environment(PYTHONPYCACHEPREFIX=tmp_path / "cache", PYTHONDONTWRITEBYTECODE=None))
     assert list((tmp_path / "cache").rglob("*.pyc"))
     assert not [p for p in (tmp_path / "cache").rglob("*") if "dyntrace-" in str(p.relative_to(tmp_path))]
-
 
 
 CUSTOMISED = {

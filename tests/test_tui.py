@@ -1,7 +1,7 @@
 """dyntrace tui: the screen is the assertion. Keys go in, the screen comes out as text and is compared with the one in
 golden/tui/; in a real terminal (tmux) it is the same text.
 
-After a wanted change: TUI_RENEW=1 pytest tests/test_tui.py, then read the difference."""
+After a wanted change: DYNTRACE_RENEW=1 pytest tests/test_tui.py, then read the difference."""
 import os
 import re
 import shutil
@@ -12,94 +12,20 @@ import time
 from pathlib import Path
 
 import pytest
+
 from crash_help import holders, rows, until
+from shared import environment, golden
+from terminal import Terminal, VIEWS, dump, needs_tmux, rows_of, run
 from tui_trace import SCHEMA, SOURCE, make_trace
 
 pytestmark = pytest.mark.one_python
 
-GOLDEN = Path(__file__).resolve().parent / "golden" / "tui"
 SIZES = ("80x24", "40x12", "200x60")
-RENEW = os.environ.get("TUI_RENEW")
-
-# Name of the golden file: keys that lead there from the first screen.
-VIEWS = {
-    "overview": "",
-    "functions": "2",
-    "functions-sorted": "2 Right Right s",
-    "functions-filter": "2 f recompiles Space > Space 0 Enter",
-    "function": "2 Enter",
-    "function-source": "2 Enter G",
-    "entries": ":entries Enter",
-    "entry": ":entries Enter j Enter",
-    "entry-bytecode": ":entries Enter Enter G",
-    "recompiles": "3",
-    "causes": "3 Enter",
-    "compile": "3 Enter j Enter",
-    "compiles": ":compiles Enter",
-    "breaks": "4",
-    "break": "4 Enter",
-    "ledger": "5",
-    "ledger-end": "5 G",
-    "ledger-filter": "5 f limit Enter",
-    "ledger-search": "5 /Net Enter n",
-    "call": "5 j j j j j j j Enter",
-    "guards": "6",
-    "checks": "6 Right Right Right Right Enter",
-    "timeline": "7",
-    "timeline-zoomed": "7 n + + + + + +",
-    "flame": "8",
-    "flame-graph": "8 Tab j j",
-    "replay": "9",
-    "replay-miss": "9 ] ] ] ]",
-    "replay-stop": "9 b Enter }",
-    "replay-filter": "9 f outcome Space limit Enter",
-    "what-if": "3 Enter j Enter w",
-    "what-if-asked": ":what-if Space recompile_limit=2 Enter",
-    "processes": "0",
-    "losses": ":losses Enter",
-    "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
-    "sql-error": ":sql Space SELECT Space nothing Enter",
-    "sql": "! Esc",
-    "output": ":output Enter",
-    "help": "?",
-    "prompt": "2 f self Space > 1",
-}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A folder with the trace and the source that it names."""
-    folder = tmp_path_factory.mktemp("tui")
-    make_trace(folder / "t.db")
-    make_trace(folder / "plain.db", hostile=False)
-    (folder / "model.py").write_text(SOURCE)
-    os.utime(folder / "model.py", (1600000000, 1600000000))
-    return folder
-
-
-def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "LANG", "LC_CTYPE", "EDITOR", "VISUAL")}
-    return {**kept, "LC_ALL": "C.UTF-8", **more}
-
-
-def run(dyntrace, place, *arguments, status=0, **rest):
-    done = subprocess.run([dyntrace, "tui", *arguments], cwd=place, capture_output=True, text=True, timeout=300,
-                          env=rest.pop("env", environment()), **rest)
-    assert done.returncode == status, done.stderr
-    return done
-
-
-def dump(dyntrace, place, keys, size="80x24", trace="t.db", **rest):
-    return run(dyntrace, place, trace, "--dump", "--screen", size, "--keys", keys, **rest).stdout
-
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_screen_of_each_view(dyntrace, place, name):
     screens = "".join(f"==== {size}: {VIEWS[name]}\n{dump(dyntrace, place, VIEWS[name], size)}" for size in SIZES)
-    golden = GOLDEN / f"{name}.txt"
-    if RENEW:
-        golden.write_text(screens)
-    assert screens == golden.read_text(), f"TUI_RENEW=1 writes {golden} anew"
+    golden(f"tui/{name}", screens)
 
 
 def test_the_documents_list_every_key_and_view(dyntrace, place):
@@ -267,65 +193,6 @@ def test_errors_are_one_line(dyntrace, place, arguments, words):
 
 
 # ---- in a real terminal ----------------------------------------------------------------------------------------------
-
-
-class Terminal:
-    """A tmux of its own."""
-
-    def __init__(self, folder, columns, rows, command, **env):
-        self.socket = f"dyntrace-{os.getpid()}-{time.monotonic_ns()}"
-        self.env = environment(**env)
-        self.xterm = env.get("TERM", "").startswith("xterm")
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(folder), "bash --norc")
-        self.tmux("set", "-g", "status", "off")
-        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-        self.wait(lambda screen: "bash" in screen)
-        self.type(f"PS1='ready> '; {' '.join(f'export {k}={v};' for k, v in env.items())} clear; stty size", "Enter")
-        self.wait(lambda screen: f"{rows} {columns}" in screen)
-        self.type(f"clear; {command}", "Enter")
-
-    def tmux(self, *arguments, check=True):
-        return subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=check, env=self.env).stdout
-
-    def type(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def mouse(self, button, column, row, times=1):
-        """A press, and a button's release, in the words of an xterm, or of what a tmux is."""
-        for _ in range(times):
-            sent = b""
-            for let_go in (False, True) if button < 64 else (False,):
-                if self.xterm:
-                    sent += f"\x1b[<{button};{column + 1};{row + 1}{'m' if let_go else 'M'}".encode()
-                else:
-                    sent += b"\x1b[M" + bytes(32 + n for n in (3 if let_go else button, column + 1, row + 1))
-            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sent))
-
-    def screen(self):
-        return self.tmux("capture-pane", "-p")
-
-    def wait(self, good, seconds=60):
-        end = time.time() + seconds
-        while time.time() < end:
-            screen = self.screen()
-            if good(screen):
-                return screen
-            time.sleep(0.02)
-        raise AssertionError(f"never came; the screen is\n{screen}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.tmux("kill-server", check=False)
-
-
-
-needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
-
-
-def rows_of(screen):
-    return [line.rstrip() for line in screen.rstrip("\n").split("\n")]
 
 
 @needs_tmux

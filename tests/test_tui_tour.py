@@ -8,7 +8,8 @@ import re
 import time
 
 import pytest
-from test_tui import VIEWS, Terminal, dump, needs_tmux, place, rows_of  # noqa: F401 (a fixture is among them)
+
+from terminal import Terminal, VIEWS, dump, needs_tmux, rows_of
 
 pytestmark = pytest.mark.one_python
 
@@ -33,7 +34,7 @@ END = "Q"  # ends the program at once, so it is the last one
 
 
 @pytest.fixture(scope="module")
-def table(dyntrace, place):  # noqa: F811
+def table(dyntrace, place):
     """The key table: {name of a command: its keys}."""
     help_ = dump(dyntrace, place, "?", "200x200").split("Views, by name")[0]
     rows = re.findall(r"^[ >]  (\S.{14}) .*  :([a-z0-9-]+)$", help_, re.M)
@@ -48,7 +49,7 @@ def opened(screen):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_key_in_every_view(dyntrace, place, table, name):  # noqa: F811
+def test_every_key_in_every_view(dyntrace, place, table, name):
     start = VIEWS[name]
     again = f"Esc 1 {start}" if start else "2 1"  # never the first view, where q ends
     typed = [again]
@@ -64,7 +65,7 @@ def test_every_key_in_every_view(dyntrace, place, table, name):  # noqa: F811
         assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
 
 
-def test_the_views_are_all_that_there_are(dyntrace, place):  # noqa: F811
+def test_the_views_are_all_that_there_are(dyntrace, place):
     listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
     reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
     assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))
@@ -77,7 +78,7 @@ MOUSE = {"Click": (0, 1), "Double": (0, 2), "WheelUp": (64, 1), "WheelDown": (65
 
 @needs_tmux
 @pytest.mark.parametrize("name", VIEWS)
-def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):  # noqa: F811
+def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
     start, end = VIEWS[name], "Escape" if name == "prompt" else "C-l"
     wanted = [rows_of(dump(dyntrace, place, f"{start} {key}", trace="plain.db")) for key in ("", "C-z", "C-z o")]
     editor = place / "editor.sh"
@@ -102,7 +103,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name): 
 
 
 @needs_tmux
-def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):  # noqa: F811
+def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):
     """Each does in a terminal what it does in a script."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)

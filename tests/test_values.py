@@ -3,11 +3,8 @@
 tests/programs/values_work.py makes every kind of guard of secrets and lets each fail. With `types` and `off` no byte of
 them may be in any file that the recording leaves or has while it goes on; with `all` they are, so that this test can fail.
 """
-import base64
-import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 from pathlib import Path
@@ -15,51 +12,10 @@ from pathlib import Path
 import pytest
 
 from crash_help import collector_of, gone, rows, until
+from shared import leaks, secrets
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "values_work.py"
 KEPT = ["types", "off"]
-
-
-def secrets():
-    """Two words and two numbers that nothing else has."""
-    word = lambda: "".join(random.choice("ghjkmnpqrstvwxyz") for _ in range(14))
-    number = lambda: str(random.randrange(3 * 10 ** 8, 9 * 10 ** 8))
-    return [word(), word(), number(), number()]
-
-
-def forms(secret):
-    """The bytes by which a secret would be known: as it is, in UTF-16, and in base64 wherever it stands in a text."""
-    found = {secret.encode(), secret.encode("utf-16-le"), secret.encode().hex().encode()}
-    for before in range(3):
-        coded = base64.b64encode(b"\0" * before + secret.encode())
-        found.add(coded[4 if before else 0:-4])
-    if secret.isdigit():
-        number = int(secret)
-        found |= {b"%x" % number, number.to_bytes(8, "big"), number.to_bytes(8, "little"), repr(number / 1e4).encode()}
-    return found
-
-
-def content(path):
-    """A file's bytes; holes, of which rings have gigabytes, left out."""
-    parts, at = [], 0
-    with open(path, "rb") as file, contextlib.suppress(OSError):  # ENXIO: no more data
-        while True:
-            at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-            file.seek(at)
-            parts.append(file.read(end - at))
-            at = end
-    return b"".join(parts)
-
-
-def leaks(paths, words):
-    """(file, form) of each secret that is in one of PATHS."""
-    found = []
-    for path in paths:
-        with contextlib.suppress(OSError):
-            held = content(path)
-            found += [(str(path), form) for word in words for form in forms(word) if form in held]
-    return found
 
 
 def environment(words):

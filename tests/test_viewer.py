@@ -5,135 +5,21 @@ make traces that no recorder would."""
 import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import sqlite3
 import stat
-import struct
 import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+from planted import ROWS, make_trace
+from shared import CONTRACT, ROOT, SCHEMA, Screen, one_line
+
 QUERIES = sorted(path.stem for path in (ROOT / "schemas/queries").glob("*.sql"))
-CONTRACT = Path(__file__).resolve().parents[2] / "shared" / "contract" / "check_trace.py"
-
-# main() calls work() twice; the second call raises and was left open in a child that was killed.
-ROWS = """
-INSERT INTO meta VALUES ('dyntrace_version', '0.1.0'), ('state', 'complete'), ('started_unix_ns', 1700000000000000000),
-    ('host', 'box'), ('command', '["python", "app.py", "--fast"]'), ('clock', 'tsc'), ('span_ns', 5000000000),
-    ('frame_count', 6), ('open_frame_count', 1);
-INSERT INTO process(process_id, pid, parent_process_id, argv, executable, python_version, mode, start_ns, end_ns,
-    exit_code, exit_signal) VALUES
-    (1, 100, NULL, '["python", "app.py", "--fast"]', '/usr/bin/python', '3.12.1', 'all', 0, 5000000000, 3, NULL),
-    (2, 101, 1, '["python", "-c", "pass"]', '/usr/bin/python', '3.12.1', 'all', 1000, 4000000000, NULL, 9);
-INSERT INTO thread VALUES (1, 1, 100, 'MainThread'), (2, 2, 101, 'MainThread');
-INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES
-    (1, 1, '/src/app/app.py', '<module>', 1, 'module'), (2, 1, '/src/app/app.py', 'work', 10, 'function'),
-    (3, 2, '/src/app/app.py', 'work', 10, 'function');
-INSERT INTO frame VALUES
-    (1, 1, NULL, 1, 0, 0, 100, 5000, NULL, 0),
-    (2, 1, 1, 2, 0, 0, 200, 300, NULL, 0),
-    (3, 1, 1, 2, 0, 0, 400, 900, NULL, 2),
-    (4, 1, 3, 2, 1, 0, 500, 600, NULL, 1),
-    (129, 2, NULL, 3, 0, 0, 2000, 2500, NULL, 0),
-    (130, 2, NULL, 3, 0, 0, 2600, NULL, NULL, 3);
-INSERT INTO code_total VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 500, 500, 0);
-"""
-
-
-def make_trace(path, *statements, rows=ROWS):
-    db = sqlite3.connect(path)
-    db.executescript(SCHEMA + rows)
-    for statement in statements:
-        db.execute(statement)
-    db.commit()
-    db.close()
-    return path
-
-
-@pytest.fixture
-def trace(tmp_path):
-    return make_trace(tmp_path / "t.db")
-
-
-@pytest.fixture
-def run(dyntrace, tmp_path):
-    """run("sql", FILE, ...) -> what subprocess.run returns; stdin is empty unless given."""
-    def run(*argv, **rest):
-        rest.setdefault("stdin", subprocess.DEVNULL) if "input" not in rest else None
-        rest.setdefault("cwd", tmp_path)
-        rest.setdefault("encoding", "utf-8")
-        return subprocess.run([dyntrace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=60, **rest)
-    return run
-
-
-def one_line(text):
-    """An error is one line that begins with the program's name."""
-    assert text.startswith("dyntrace: ") and text.endswith("\n") and text.count("\n") == 1, text
-    return text
-
-
-class Screen:
-    """A command on a terminal: keys in, text out."""
-
-    def __init__(self, argv, size=(24, 100), **environment):
-        self.text = ""
-        pid, self.fd = pty.fork()
-        if pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-            os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", **environment)
-            os.environ.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
-            os.execv(argv[0], list(map(str, argv)))
-        self.pid = pid
-
-    def wait(self, text, seconds=20):
-        """Read until TEXT has come; returns what came with it and is gone from self.text."""
-        end = time.monotonic() + seconds
-        while text not in self.text:
-            assert time.monotonic() < end and self.read(), f"no {text!r} in {self.text!r}"
-        before, _, self.text = self.text.partition(text)
-        return before + text
-
-    def read(self):
-        try:
-            if select.select([self.fd], [], [], 1)[0]:
-                data = os.read(self.fd, 65536)
-                self.text += data.decode("utf-8", "replace")
-                return bool(data)
-        except OSError:
-            return False
-        return True
-
-    def type(self, keys):
-        os.write(self.fd, keys.encode())
-
-    def interrupt(self, prompt):
-        """Ctrl-C, and the PROMPT after it. Once the signal is sent the system throws away what is on its way to the terminal: the
-        prompt, too, if that was faster."""
-        self.type("\x03")
-        try:
-            self.wait(prompt, 3)
-        except AssertionError:
-            self.type("\n")
-            self.wait(prompt)
-
-    def finish(self):
-        """Everything up to the end, and the exit status."""
-        while self.read():
-            pass
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.fd)
-        return self.text, os.waitstatus_to_exitcode(status)
-
 
 # ---- the schema ------------------------------------------------------------
 

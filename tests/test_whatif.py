@@ -1,21 +1,14 @@
 """`dyntrace replay --what-if`: what it predicts, beside what then is recorded."""
-import json
 import random
 import shutil
 import sqlite3
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from shared import ROOT, predict
+
 CASES = ROOT / "tests/programs/whatif_cases.py"
-
-
-def predict(dyntrace, path, settings, *more):
-    done = subprocess.run([dyntrace, "replay", str(path), "--what-if", settings, "--json", *more], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and not done.stderr, done.stderr
-    return json.loads(done.stdout)
 
 
 def recorded(path):

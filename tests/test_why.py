@@ -6,151 +6,14 @@ import json
 import os
 import sqlite3
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
-GOLDEN = ROOT / "tests/golden"
-OUTCOMES = "plain hit compiled run_only skip limit declined disabled guard_error callback_error".split()
-MS = 1000000
-
-
-class Plant:
-    """A trace of one function f() in which a cause is planted; times pass by themselves."""
-
-    def __init__(self, path, qualname="f", filename="/src/app.py", line=10):
-        self.path, self.now, self.calls, self.ids = path, 0, 0, dict.fromkeys(("lookup", "check", "guard", "entry", "compile"), 0)
-        self.db = sqlite3.connect(path)
-        self.db.executescript(SCHEMA)
-        self.insert("process", process_id=1, pid=100)
-        self.insert("thread", thread_id=1, process_id=1, os_tid=100)
-        self.insert("code", code_id=1, process_id=1, filename=filename, qualname=qualname, first_line=line, kind="function")
-        self.insert("code", code_id=2, process_id=1, filename=filename, qualname="main", first_line=90, kind="function")
-        self.insert("code_total", code_id=2, calls=1, total_ns=1, self_ns=1, raised=0)
-        self.entries = []  # (entry id, label, {guard index: id})
-
-    def insert(self, table, **values):
-        self.db.execute(f"INSERT INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", list(values.values()))
-
-    def next(self, kind):
-        self.ids[kind] += 1
-        return self.ids[kind]
-
-    def entry(self, guards=(("TYPE_MATCH", "L['x']", "type(L['x']) is int"),), backend="eager", label=None):
-        """Without a compile or lookup of its own."""
-        entry_id = self.next("entry")
-        label = label or f"0/{len(self.entries)}"
-        self.insert("cache_entry", cache_entry_id=entry_id, code_id=1, label=label, backend=backend, guard_count=len(guards),
-                    born_ns=self.now)
-        ids = []
-        for ordinal, (kind, source, expression) in enumerate(guards):
-            ids.append(self.next("guard"))
-            self.insert("guard", guard_id=ids[-1], cache_entry_id=entry_id, ordinal=ordinal, kind=kind, source=source,
-                        expression=expression)
-        self.entries.append((entry_id, label, ids))
-        return entry_id
-
-    def call(self, outcome, entry=None, failed=(), signature=None):
-        """FAILED: (entry id, guard id, result) of each entry that was tried and did not fit."""
-        self.now += MS
-        self.calls += 1
-        lookup = self.next("lookup")
-        signature_id = None
-        if signature:
-            found = self.db.execute("SELECT signature_id FROM signature WHERE text = ?", (signature,)).fetchone()
-            signature_id = found[0] if found else self.db.execute("INSERT INTO signature(text) VALUES (?)", (signature,)).lastrowid
-        checks = [(*check, "fail")[:3] for check in failed] + ([(entry, None, "pass")] if outcome == "hit" else [])
-        for position, (tried, guard, result) in enumerate(checks):
-            self.insert("guard_check", guard_check_id=self.next("check"), lookup_id=lookup, position=position,
-                        cache_entry_id=tried, result=result, failed_guard_id=guard, guards_run=1, duration_ns=100)
-        self.insert("lookup", lookup_id=lookup, frame_id=lookup, thread_id=1, code_id=1, start_ns=self.now, duration_ns=500,
-                    outcome=OUTCOMES.index(outcome), cache_entry_id=entry, entries_checked=len(checks), signature_id=signature_id)
-
-    def compile(self, causes=(), guards=(("TYPE_MATCH", "L['x']", "type(L['x']) is int"),), signature=None, backend="eager",
-                reason=None, outcome="compiled"):
-        """A miss that was compiled. CAUSES: dicts for recompile_cause, the entry by its index."""
-        start = self.now + MS
-        compile_id = self.next("compile")
-        failed, ordinals = [], {}
-        for cause in causes:
-            entry_id, _, ids = self.entries[cause.get("entry", 0)]
-            guard = ids[cause.get("guard", 0)] if ids and cause.get("guard", 0) is not None else None
-            how = cause.get("how", "observed")
-            if how == "observed":
-                failed.append((entry_id, guard, "backend_mismatch" if cause.get("kind") == "BACKEND_MATCH" else "fail"))
-            ordinal = ordinals[entry_id] = ordinals.get(entry_id, -1) + 1
-            self.insert("recompile_cause", compile_id=compile_id, cache_entry_id=entry_id, ordinal=ordinal, guard_id=guard,
-                        kind=cause.get("kind"), source=cause.get("source"), expected=cause.get("expected"),
-                        actual=cause.get("actual"), text=cause.get("text"), how=how)
-        made = None
-        if outcome == "compiled":
-            made = self.entry(guards, backend)
-            self.db.execute("UPDATE cache_entry SET compile_id = ? WHERE cache_entry_id = ?", (compile_id, made))
-        self.call({"compiled": "compiled", "declined": "declined", "error": "callback_error"}[outcome], made, failed, signature)
-        self.insert("compile", compile_id=compile_id, frame_id=self.ids["lookup"], code_id=1, thread_id=1,
-                    label=self.entries[-1][1] if made else "0/9", start_ns=start, end_ns=start + MS // 2, outcome=outcome,
-                    cache_entry_id=made, reason=reason)
-        return made
-
-    def sequence(self, kind, source, values, template="%s", signatures=None):
-        """A compile for each of VALUES, because the older entries wanted the others."""
-        for i, value in enumerate(values):
-            self.compile([dict(entry=j, kind=kind, source=source, expected=template % older, actual=template % value)
-                          for j, older in enumerate(values[:i])],
-                         guards=((kind, source, f"{source}: float32, size ({value}, 4)" if kind == "TENSOR_MATCH" and signatures else
-                                  f"{source} is {value}"),), signature=signatures and signatures % value)
-
-    def die(self, entry, cause):
-        self.now += MS
-        self.db.execute("UPDATE cache_entry SET died_ns = ?, death_cause = ? WHERE cache_entry_id = ?", (self.now, cause, entry))
-
-    def done(self, more=0, **rest):
-        """MORE calls had no lookup."""
-        self.insert("code_total", code_id=1, calls=self.calls + more, total_ns=self.now or 1, self_ns=1, raised=0)
-        self.db.execute("INSERT INTO meta VALUES ('frame_count', (SELECT COUNT(*) FROM frame))")
-        self.db.commit()
-        self.db.close()
-        return self.path
-
-
-@pytest.fixture
-def plant(tmp_path):
-    count = 0
-
-    def plant(*argv, **rest):
-        nonlocal count
-        count += 1
-        return Plant(tmp_path / f"p{count}.db", *argv, **rest)
-    return plant
-
-
-@pytest.fixture
-def run(dyntrace, tmp_path):
-    def run(*argv, text=True):
-        return subprocess.run([dyntrace, *map(str, argv)], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=tmp_path,
-                              encoding="utf-8" if text else None)
-    return run
-
-
-def golden(name, text):
-    path = GOLDEN / f"{name}.txt"
-    if os.environ.get("DYNTRACE_RENEW"):
-        GOLDEN.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert path.exists() and text == path.read_text(), f"{path} differs; DYNTRACE_RENEW=1 writes it anew"
+from planted import EVIL, MS, OUTCOMES, size_changes
+from shared import ROOT, SCHEMA, golden
 
 
 # ---- planted causes --------------------------------------------------------
-
-def size_changes(p):
-    p.sequence("TENSOR_MATCH", "L['x']", [16, 18, 20, 22], "size[0] = %d", "x: float32[%d, 4]")
-    for i in range(5):
-        p.call("hit", p.entries[3][0])
-    for i in range(7):
-        p.call("limit", failed=[(e, g[0]) for e, _, g in p.entries], signature="x: float32[64, 4]")
-
 
 def size_source_changes(p):
     p.sequence("EQUALS_MATCH", "L['x'].size()[1]", [4, 8, 12])
@@ -511,9 +374,6 @@ def test_the_same_function_in_several_processes_is_one(run, plant):
 
 
 # ---- bad input -------------------------------------------------------------
-
-EVIL = "\x1b[31m\n\t\"evil'\\ \u202e\x9b\u2603" + "x" * 100000
-
 
 def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
     p = plant(EVIL, "/src/\x1b]0;title\x07.py")

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from shared import predict
+
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from test_whatif import predict  # noqa: E402
 
 pytestmark = pytest.mark.slow
 PROGRAM = Path(__file__).resolve().parent / "programs" / "whatif_cases.py"

@@ -4,7 +4,7 @@ five keys, and each view's screen as it stands in golden/tui-torch/.
 For the screens, the recording's clock is set to count events: the order of all that happened stays, each step takes 10 ms,
 and the same run gives the same times. What torch names by chance, addresses and the folder are then told by signs that take
 the same room. The texts are those of one pair of torch and CPython; with another, screens are not compared. After a wanted
-change: TUI_RENEW=1, then read the difference."""
+change: DYNTRACE_RENEW=1, then read the difference."""
 import contextlib
 import os
 import re
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from shared import golden
+
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests/golden/tui-torch"
 PAIR = "2.13 3.11"  # of torch and CPython
 SIZES = ("80x24", "40x12", "200x60")
-RENEW = os.environ.get("TUI_RENEW")
 
 # Name of the golden file: keys that lead there from the first screen.
 VIEWS = {
@@ -159,8 +159,4 @@ def counted(recorded):
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_screen_of_each_view(dyntrace, counted, view):
     screens = "".join(f"==== {size}: {VIEWS[view]}\n{steady(dump(dyntrace, counted, VIEWS[view], size, 'counted.db'))}" for size in SIZES)
-    golden = GOLDEN / f"{view}.txt"
-    if RENEW:
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(screens)
-    assert screens == golden.read_text(), f"TUI_RENEW=1 writes {golden} anew"
+    golden(f"tui-torch/{view}", screens)

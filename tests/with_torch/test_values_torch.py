@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from shared import leaks, secrets
+
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from test_values import leaks, secrets  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
