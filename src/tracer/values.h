@@ -18,6 +18,15 @@
 
 #include "tracer/tracer.h"
 
+/* New strings. values_repr calls the program's __repr__ and gives NULL only for no memory, and when that raised what is
+ * no Exception; the others run no code of the program. */
+enum { VALUES_TEXT = 120 };
+PyObject *values_repr(PyObject *value);
+PyObject *values_type(PyTypeObject *type);
+PyObject *values_object(PyObject *object);
+/* The pending exception in words, its type alone unless WHOLE; it is gone afterwards. */
+PyObject *values_exception(bool whole);
+
 static inline enum session_values values_kept(void)
 {
     return tracer_process.session ? (enum session_values)tracer_process.session->values : SESSION_VALUES_ALL;

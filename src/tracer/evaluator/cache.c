@@ -436,6 +436,18 @@ static int join(struct cache_entry *entry, PyCodeObject *original, struct decisi
     return 0;
 }
 
+static bool entry_is_valid(PyObject *entry)
+{
+    return ((struct cache_entry *)entry)->valid;
+}
+
+static void entry_guarded_died(PyObject *entry, const char *reason)
+{
+    cache_entry_invalidate((struct cache_entry *)entry, reason, NULL);
+}
+
+static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
+
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch)
 {
     struct cache_entry *entry = read_guarded(original, guarded, backend, torch);
@@ -448,7 +460,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), entry->parts->guard, backend);
     status = join(entry, original, &birth);
     parts = cache_entry_pin(entry); /* what follows may invalidate it */
-    if (!status && parts && ((entry->tree && guard_tree_bind(parts->guard, entry)) || (torch && torch_entry_bind(entry, parts)))) {
+    if (!status && parts && ((entry->tree && guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree)) || (torch && torch_entry_bind(entry, parts)))) {
         cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
         status = -1;
     }

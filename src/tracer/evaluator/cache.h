@@ -260,8 +260,6 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
 PyObject *shim_backend_of(PyObject *callback);
 /* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
-/* The frame's variables by name: a new dict, for guards and callbacks. */
-PyObject *shim_frame_locals(compat_frame *frame);
 /* A view of FRAME for a callback; shim_frame_close ends it. New references. */
 PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch);
 void shim_frame_close(PyObject *view);

@@ -30,38 +30,6 @@ enum { ENTRIES_ON_STACK = 16 };
 
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
 
-/* ---- what guards and callbacks see ---- */
-
-PyObject *shim_frame_locals(compat_frame *frame)
-{
-    PyCodeObject *code = compat_code(frame);
-    PyObject *locals = PyDict_New(), *closure = compat_function(frame)->func_closure;
-    int free_at = code->co_nlocalsplus - code->co_nfreevars;
-
-    if (!locals)
-        return NULL;
-    if (!(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        if (frame->f_locals && PyMapping_Check(frame->f_locals) && PyDict_Update(locals, frame->f_locals))
-            goto err;
-        return locals;
-    }
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        PyObject *value;
-        if (compat_is_hidden(code, i))
-            continue;
-        if (i < free_at)
-            value = compat_local(frame, i);
-        else
-            value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
-        if (value && PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value))
-            goto err;
-    }
-    return locals;
-err:
-    Py_DECREF(locals);
-    return NULL;
-}
-
 PyObject *shim_backend_of(PyObject *callback)
 {
     static PyObject *names[2];
@@ -99,7 +67,7 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 static PyObject *locals_of(compat_frame *frame, PyObject **locals)
 {
     if (!*locals)
-        *locals = shim_frame_locals(frame);
+        *locals = guard_frame_locals(frame);
     return *locals;
 }
 

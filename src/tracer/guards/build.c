@@ -10,8 +10,7 @@
  * A path is a tuple of steps (what, key, source so far): a root L, G, B
  * (builtins) or S (a host's state, key is a callable), then "." attribute, "["
  * item, "(" call. */
-#include "tracer/guards/build.h"
-#include "tracer/values.h"
+#include "tracer/guards/tree.h"
 
 #include <string.h>
 
@@ -272,23 +271,23 @@ static int tree_clear(PyObject *self)
     /* What is freed may run code that sees the tree: it is empty by then. */
     tree->cleared = true;
     tree->leaves = NULL;
-    tree->count = tree->root_count = tree->slots = tree->entry_count = 0;
+    tree->count = tree->root_count = tree->slots = tree->bound_count = 0;
     tree->roots = NULL;
     tree->relations = (struct guard_leaves){NULL, 0};
     tree->globals = NULL;
     tree->watch = NULL;
-    tree->entries = NULL;
+    tree->bound = NULL;
     guard_watch_detach(old.watch);
     for (uint32_t i = 0; i < old.root_count; i++)
         node_free(old.roots[i]);
     for (uint32_t i = 0; i < old.count; i++)
         leaf_free(&old.leaves[i]);
-    for (uint32_t i = 0; i < old.entry_count; i++)
-        Py_DECREF((PyObject *)old.entries[i]);
+    for (uint32_t i = 0; i < old.bound_count; i++)
+        Py_DECREF(old.bound[i].object);
     PyMem_Free(old.roots);
     PyMem_Free(old.leaves);
     PyMem_Free(old.relations.at);
-    PyMem_Free(old.entries);
+    PyMem_Free(old.bound);
     Py_XDECREF(old.globals);
     Py_XDECREF((PyObject *)old.watch);
     return 0;

@@ -6,9 +6,7 @@
  * check the same tree again or let another thread check it. So whoever has a
  * tree checked holds it, a check holds every value it has read, and moves
  * nothing while another check of the tree is under way. */
-#include "tracer/guards/build.h"
-#include "tracer/values.h"
-#include "tracer/evaluator/cache.h"
+#include "tracer/guards/tree.h"
 
 #include <string.h>
 
@@ -198,7 +196,7 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyO
             Py_XDECREF(expected);
             return -1;
         }
-        text = guard_exception_text(x->keep == SESSION_VALUES_ALL);
+        text = values_exception(x->keep == SESSION_VALUES_ALL);
         actual = text ? PyUnicode_FromFormat("raised %U", text) : NULL;
         Py_XDECREF(text);
     }
@@ -272,7 +270,7 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
         if (status == 0) {
             why = nothing_there(node, whole);
         } else {
-            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? guard_exception_text(whole) : NULL;
+            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? values_exception(whole) : NULL;
             why = !text ? NULL : whole ? PyUnicode_FromFormat("%U raised %U", node->text, text) : PyUnicode_FromFormat("raised %U", text);
             Py_XDECREF(text);
         }
@@ -334,145 +332,4 @@ PyObject *guard_tree_explain(PyObject *tree, PyObject *locals)
     struct guard_values values = {NULL, locals};
 
     return guard_tree_explain_values(tree, &values, SESSION_VALUES_ALL);
-}
-
-/* ---- objects guarded by identity ---- */
-
-/* What weak references call: the tree's, for as long as it lives. */
-struct guard_watch {
-    PyObject_HEAD
-    struct guard_tree *tree;    /* borrowed; NULL once it is gone; being freed: no references */
-};
-
-int guard_identify(PyObject *object_tree, struct guard_leaf *leaf, int index, PyObject *object)
-{
-    struct guard_tree *tree = (struct guard_tree *)object_tree;
-    struct guard_identity *identity = &leaf->is[index];
-    int status = -1;
-
-    Py_INCREF(object);
-    identity->text = guard_object_text(object);
-    if (!identity->text)
-        goto done;
-    /* Static types live forever: no need to burden them. */
-    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) &&
-        !(PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE))) {
-        if (!tree->watch) {
-            tree->watch = PyObject_New(struct guard_watch, &guard_watch_type);
-            if (!tree->watch)
-                goto done;
-            tree->watch->tree = tree;
-        }
-        identity->ref = PyWeakref_NewRef(object, (PyObject *)tree->watch);
-        if (identity->ref) {
-            identity->at = &((PyWeakReference *)identity->ref)->wr_object;
-            status = 0;
-            goto done;
-        }
-        if (!PyErr_ExceptionMatches(PyExc_TypeError))
-            goto done;
-        PyErr_Clear();
-    }
-    identity->object = Py_NewRef(object);
-    identity->at = &identity->object;
-    status = 0;
-done:
-    Py_DECREF(object);
-    return status;
-}
-
-/* The leaf of TREE that holds REF, or with REF NULL one whose object is dead. */
-static struct guard_leaf *leaf_of(struct guard_tree *tree, PyObject *ref, struct guard_identity **identity)
-{
-    for (uint32_t i = 0; i < tree->count; i++)
-        for (int j = 0; j < 2; j++) {
-            *identity = &tree->leaves[i].is[j];
-            if (ref ? (*identity)->ref == ref : (*identity)->ref && *(*identity)->at == Py_None)
-                return &tree->leaves[i];
-        }
-    return NULL;
-}
-
-/* No entry of TREE matches any more, because the object of LEAF is dead. */
-static void invalidate_entries(struct guard_tree *tree, struct guard_leaf *leaf, struct guard_identity *identity)
-{
-    PyObject *text = PyUnicode_FromFormat("%U died, which guard %u named: %s of %U", identity->text, leaf->ordinal,
-                                          leaf->kind->name, leaf->source);
-    const char *reason = text ? PyUnicode_AsUTF8(text) : NULL;
-
-    PyErr_Clear();
-    while (tree->entry_count) {
-        struct cache_entry *entry = tree->entries[--tree->entry_count]; /* its reference is ours now */
-        cache_entry_invalidate(entry, reason ? reason : "a guarded object died", NULL);
-        Py_DECREF(entry);
-    }
-    Py_XDECREF(text);
-}
-
-static PyObject *watch_call(PyObject *self, PyObject *args, PyObject *keywords)
-{
-    struct guard_tree *tree = ((struct guard_watch *)self)->tree;
-    struct guard_identity *identity;
-    struct guard_leaf *leaf;
-
-    (void)keywords;
-    if (!tree || !Py_REFCNT(tree) || PyTuple_GET_SIZE(args) != 1) /* a tree being freed has no entries */
-        Py_RETURN_NONE;
-    Py_INCREF(tree); /* an entry may hold the last reference */
-    leaf = leaf_of(tree, PyTuple_GET_ITEM(args, 0), &identity);
-    if (leaf)
-        invalidate_entries(tree, leaf, identity);
-    Py_DECREF(tree);
-    Py_RETURN_NONE;
-}
-
-static void watch_free(PyObject *self)
-{
-    PyObject_Free(self);
-}
-
-PyTypeObject guard_watch_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.guards._Watch",
-    .tp_basicsize = sizeof(struct guard_watch),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "Invalidates cache entries when a guarded object dies.",
-    .tp_dealloc = watch_free,
-    .tp_call = watch_call,
-};
-
-/* The tree holds its entries, and they hold it: an entry lets go of its guard
- * when it is invalidated, which happens to each before it is dropped. */
-int guard_tree_bind(PyObject *object, struct cache_entry *entry)
-{
-    struct guard_tree *tree = (struct guard_tree *)object;
-    struct cache_entry **more;
-    struct guard_identity *identity;
-    struct guard_leaf *leaf;
-
-    for (uint32_t i = 0; i < tree->entry_count;) /* the dead ones of an earlier life */
-        if (tree->entries[i]->valid) {
-            i++;
-        } else {
-            struct cache_entry *dead = tree->entries[i];
-            tree->entries[i] = tree->entries[--tree->entry_count];
-            Py_DECREF(dead);
-        }
-    more = PyMem_Resize(tree->entries, struct cache_entry *, tree->entry_count + 1);
-    if (!more) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    tree->entries = more;
-    tree->entries[tree->entry_count++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
-    leaf = leaf_of(tree, NULL, &identity);
-    if (leaf) /* dead before it was born */
-        invalidate_entries(tree, leaf, identity);
-    return 0;
-}
-
-void guard_watch_detach(struct guard_watch *watch)
-{
-    if (watch)
-        watch->tree = NULL;
 }

@@ -11,8 +11,6 @@
 
 #include "tracer/tracer.h"
 
-struct cache_entry; /* tracer/evaluator/cache.h */
-
 extern PyTypeObject guard_tree_type; /* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
 
 /* Where L[...] is read from: a frame that has not started, or a dict. */
@@ -49,11 +47,19 @@ PyObject *guard_tree_order(PyObject *tree);
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
-/* ENTRY has come to life with this tree: objects guarded by identity now
- * invalidate it when they die; if one is dead already, at once. The tree holds a
- * reference to ENTRY, so ENTRY must be invalidated before it is dropped, which
- * lets go of the tree. 0, or -1 with an exception. */
-int guard_tree_bind(PyObject *tree, struct cache_entry *entry);
+/* What an object that is bound to a tree can do. */
+struct guard_binding {
+    bool (*is_valid)(PyObject *object);
+    void (*invalidate)(PyObject *object, const char *reason); /* may run anything */
+};
+/* OBJECT, a cache entry, has come to life with this tree: objects guarded by
+ * identity now invalidate it when they die; if one is dead already, at once. The
+ * tree and OBJECT hold each other, so OBJECT must be invalidated before it is
+ * dropped, which lets go of the tree. 0, or -1 with an exception. */
+int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
+
+/* The frame's variables by name: a new dict, for guards and callbacks. */
+PyObject *guard_frame_locals(compat_frame *frame);
 
 int guard_types_ready(PyObject *module);
 

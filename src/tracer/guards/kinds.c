@@ -13,19 +13,19 @@
 static PyObject *actual_repr(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
     (void)leaf, (void)expected;
-    return guard_repr(values[0]);
+    return values_repr(values[0]);
 }
 
 static PyObject *actual_object(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
     (void)leaf, (void)expected;
-    return guard_object_text(values[0]);
+    return values_object(values[0]);
 }
 
 static PyObject *actual_type(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
     (void)leaf, (void)expected;
-    return guard_type_text(Py_TYPE(values[0]));
+    return values_type(Py_TYPE(values[0]));
 }
 
 static int expect(struct guard_leaf *leaf, PyObject *text)
@@ -44,7 +44,7 @@ static int prepare_type(struct guard_leaf *leaf, PyObject *tree, PyObject *argum
         return -1;
     if (guard_identify(tree, leaf, 0, type))
         return -1;
-    return expect(leaf, guard_type_text((PyTypeObject *)type));
+    return expect(leaf, values_type((PyTypeObject *)type));
 }
 
 static int check_type(const struct guard_leaf *leaf, PyObject *const *values)
@@ -54,12 +54,12 @@ static int check_type(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_named_type(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
-    PyObject *text = guard_type_text(Py_TYPE(values[0]));
+    PyObject *text = values_type(Py_TYPE(values[0]));
 
     if (text && leaf->expected && PyUnicode_Compare(text, leaf->expected) == 0) { /* made twice: a class in a function */
         Py_DECREF(text);
         *expected = Py_NewRef(leaf->is[0].text);
-        return guard_object_text((PyObject *)Py_TYPE(values[0]));
+        return values_object((PyObject *)Py_TYPE(values[0]));
     }
     return text;
 }
@@ -168,7 +168,7 @@ static int check_closure(const struct guard_leaf *leaf, PyObject *const *values)
 static PyObject *actual_closure(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
     (void)leaf, (void)expected;
-    return guard_object_text(PyFunction_Check(values[0]) ? PyFunction_GET_CODE(values[0]) : values[0]);
+    return values_object(PyFunction_Check(values[0]) ? PyFunction_GET_CODE(values[0]) : values[0]);
 }
 
 /* What the source gives is a weak reference, or what calling one gave. */
@@ -295,7 +295,7 @@ static int prepare_equals(struct guard_leaf *leaf, PyObject *tree, PyObject *arg
         return -1;
     leaf->constant = Py_NewRef(value);
     leaf->stays = !is_simple(value);
-    return expect(leaf, guard_repr(value));
+    return expect(leaf, values_repr(value));
 }
 
 static int check_equals(const struct guard_leaf *leaf, PyObject *const *values)
@@ -305,12 +305,12 @@ static int check_equals(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_equals(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
-    PyObject *text = guard_repr(values[0]), *types[2];
+    PyObject *text = values_repr(values[0]), *types[2];
 
     if (!text || Py_TYPE(leaf->constant) == Py_TYPE(values[0]) || PyUnicode_Compare(text, leaf->expected))
         return text;
-    types[0] = guard_type_text(Py_TYPE(leaf->constant));
-    types[1] = guard_type_text(Py_TYPE(values[0]));
+    types[0] = values_type(Py_TYPE(leaf->constant));
+    types[1] = values_type(Py_TYPE(values[0]));
     if (types[0] && types[1]) {
         *expected = PyUnicode_FromFormat("%U (%U)", leaf->expected, types[0]);
         Py_SETREF(text, PyUnicode_FromFormat("%U (%U)", text, types[1]));
@@ -333,7 +333,7 @@ static int prepare_attribute(struct guard_leaf *leaf, PyObject *tree, PyObject *
     if (!leaf->constant)
         return -1;
     PyUnicode_InternInPlace(&leaf->constant);
-    return expect(leaf, guard_repr(name));
+    return expect(leaf, values_repr(name));
 }
 
 static int check_has_attribute(const struct guard_leaf *leaf, PyObject *const *values)
@@ -354,7 +354,7 @@ static int check_no_attribute(const struct guard_leaf *leaf, PyObject *const *va
 
 static PyObject *actual_has_attribute(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
-    PyObject *type = guard_type_text(Py_TYPE(values[0])), *text = NULL;
+    PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
     if (type) {
         *expected = PyUnicode_FromFormat("an attribute %U", leaf->expected);
@@ -366,7 +366,7 @@ static PyObject *actual_has_attribute(const struct guard_leaf *leaf, PyObject *c
 
 static PyObject *actual_no_attribute(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
 {
-    PyObject *type = guard_type_text(Py_TYPE(values[0])), *text = NULL;
+    PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
     if (type) {
         *expected = PyUnicode_FromFormat("no attribute %U", leaf->expected);
@@ -426,7 +426,7 @@ static PyObject *actual_length(const struct guard_leaf *leaf, PyObject *const *v
         return NULL;
     }
     PyErr_Clear();
-    type = guard_type_text(Py_TYPE(values[0]));
+    type = values_type(Py_TYPE(values[0]));
     text = type ? PyUnicode_FromFormat("a %U", type) : NULL;
     Py_XDECREF(type);
     return text;
@@ -443,7 +443,7 @@ static int prepare_keys(struct guard_leaf *leaf, PyObject *tree, PyObject *argum
         return -1;
     leaf->constant = Py_NewRef(keys);
     leaf->stays = !is_simple(keys);
-    return expect(leaf, guard_repr(keys));
+    return expect(leaf, values_repr(keys));
 }
 
 /* The same set of keys; order does not matter. */
@@ -467,7 +467,7 @@ static PyObject *actual_keys(const struct guard_leaf *leaf, PyObject *const *val
         return actual_type(leaf, values, expected);
     keys = PyDict_Keys(values[0]);
     tuple = keys ? PyList_AsTuple(keys) : NULL;
-    text = tuple ? guard_repr(tuple) : NULL;
+    text = tuple ? values_repr(tuple) : NULL;
     Py_XDECREF(keys);
     Py_XDECREF(tuple);
     return text;
@@ -484,7 +484,7 @@ static int prepare_key(struct guard_leaf *leaf, PyObject *tree, PyObject *argume
         return -1;
     leaf->constant = Py_NewRef(key);
     leaf->stays = !is_simple(key);
-    return expect(leaf, guard_repr(key));
+    return expect(leaf, values_repr(key));
 }
 
 static int check_contains(const struct guard_leaf *leaf, PyObject *const *values)
@@ -550,7 +550,7 @@ static PyObject *actual_all(const struct guard_leaf *leaf, PyObject *const *valu
     (void)expected;
     for (uint32_t i = 0; tuple && i < leaf->slot_count; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
-    text = tuple ? guard_repr(tuple) : NULL;
+    text = tuple ? values_repr(tuple) : NULL;
     Py_XDECREF(tuple);
     return text;
 }

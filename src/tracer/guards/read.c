@@ -1,12 +1,11 @@
-/* tracer/guards/read.c -- one step of a guard's source. See tracer/guards/read.h.
+/* tracer/guards/read.c -- one step of a guard's source. See tracer/guards/tree.h.
  *
  * Runs in: the traced process, under the GIL.
  *
  * Attributes are the bulk of the guards on nested objects, so the place of an
  * instance's attribute is remembered; everything unusual goes through
  * PyObject_GetAttr, which is always right. */
-#include "tracer/guards/read.h"
-#include "tracer/evaluator/cache.h"
+#include "tracer/guards/tree.h"
 #include "tracer/compat/guards.h"
 
 #include <structmember.h>
@@ -145,6 +144,36 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyO
     return *value != NULL;
 }
 
+PyObject *guard_frame_locals(compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+    PyObject *locals = PyDict_New(), *closure = compat_function(frame)->func_closure;
+    int free_at = code->co_nlocalsplus - code->co_nfreevars;
+
+    if (!locals)
+        return NULL;
+    if (!(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
+        if (frame->f_locals && PyMapping_Check(frame->f_locals) && PyDict_Update(locals, frame->f_locals))
+            goto err;
+        return locals;
+    }
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        PyObject *value;
+        if (compat_is_hidden(code, i))
+            continue;
+        if (i < free_at)
+            value = compat_local(frame, i);
+        else
+            value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
+        if (value && PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value))
+            goto err;
+    }
+    return locals;
+err:
+    Py_DECREF(locals);
+    return NULL;
+}
+
 /* ---- items ---- */
 
 static int from_dict(PyObject *dict, PyObject *key, PyObject **value)
@@ -242,7 +271,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     case STEP_STATE:
         return call(step->key, value);
     case STEP_LOCALS:
-        *value = values->locals ? Py_NewRef(values->locals) : shim_frame_locals(frame);
+        *value = values->locals ? Py_NewRef(values->locals) : guard_frame_locals(frame);
         return *value ? 1 : -1;
     case STEP_GLOBALS:
         if (frame)

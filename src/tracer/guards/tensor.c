@@ -295,7 +295,7 @@ static PyObject *number_text(const struct difference *d, Py_ssize_t number)
 
 static PyObject *object_text(const struct difference *d, PyObject *object)
 {
-    PyObject *word = object ? guard_repr(object) : PyUnicode_FromString("missing");
+    PyObject *word = object ? values_repr(object) : PyUnicode_FromString("missing");
     PyObject *text = word ? PyUnicode_FromFormat("%s %U", d->what, word) : NULL;
 
     Py_XDECREF(word);
@@ -314,7 +314,7 @@ PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, 
         return PyUnicode_FromString("the same by now");
     if (strcmp(d.what, "class") == 0) {
         *expected = Py_NewRef(leaf->is[0].text);
-        type = guard_type_text(Py_TYPE(values[0]));
+        type = values_type(Py_TYPE(values[0]));
         text = type ? PyUnicode_FromFormat("class %U", type) : NULL;
         Py_XDECREF(type);
         return text;
@@ -618,18 +618,18 @@ static void append(PyObject **text, const char *label, PyObject *word)
 
 static PyObject *tensor_text(const struct guard_tensor *t, PyTypeObject *type)
 {
-    PyObject *text = guard_type_text(type);
+    PyObject *text = values_type(type);
 
-    append(&text, "", t->dtype ? guard_repr(t->dtype) : PyUnicode_FromString(t->format));
+    append(&text, "", t->dtype ? values_repr(t->dtype) : PyUnicode_FromString(t->format));
     if (t->device)
-        append(&text, "on ", guard_repr(t->device));
+        append(&text, "on ", values_repr(t->device));
     if (t->requires_grad)
-        append(&text, "requires_grad=", guard_repr(t->requires_grad));
+        append(&text, "requires_grad=", values_repr(t->requires_grad));
     append(&text, "size ", numbers_text(t->sizes, t->ndim));
     if (t->strided)
         append(&text, "stride ", numbers_text(t->strides, t->ndim));
     if (t->keys)
-        append(&text, "", guard_repr(t->keys));
+        append(&text, "", values_repr(t->keys));
     return text;
 }
 

@@ -22,7 +22,51 @@
 #define DYNTRACE_TRACER_GUARD_TREE_H
 
 #include "tracer/guards/guard.h"
-#include "tracer/guards/read.h"
+#include "tracer/values.h"
+
+/* ---- reading what a guard's source names (tracer/guards/read.c) ----
+ *
+ * A step that finds nothing there (an unbound local, no such key or attribute,
+ * an index out of range, something that has no items) is a miss, not an error:
+ * the guards behind it do not hold. Whatever else is raised is an error. */
+
+enum guard_step_kind {
+    STEP_LOCALS,    /* L: all of them, a dict */
+    STEP_GLOBALS,   /* G */
+    STEP_BUILTINS,  /* B */
+    STEP_STATE,     /* a host's state: key(), called anew at each check */
+    STEP_LOCAL,     /* L['x'] without the dict */
+    STEP_ATTRIBUTE, /* .key */
+    STEP_ITEM,      /* [key] */
+    STEP_METHOD,    /* .key() */
+    STEP_CALL,      /* () */
+};
+
+/* Where an attribute of instances of a type lies, found once. Good as long as
+ * the type has this version: CPython gives it another when it or a base changes. */
+struct attribute_cache {
+    PyTypeObject *type;     /* borrowed, compared only together with: */
+    unsigned version;       /* 0: not filled */
+    enum { WHERE_UNKNOWN, WHERE_INLINE, WHERE_DICT, WHERE_SLOT } where;
+    Py_ssize_t index;       /* of inline values; offset of a slot */
+};
+
+struct guard_step {
+    enum guard_step_kind kind;
+    PyObject *key;          /* owned, or NULL */
+    Py_ssize_t index;       /* where a local was; an item's index; -1: none */
+    struct attribute_cache cache;
+};
+
+/* 1: *VALUE is a new reference; 0: there is nothing; -1: an exception. GLOBALS:
+ * for when VALUES has no frame, or NULL. */
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject *globals,
+                    PyObject **value);
+
+/* The attribute NAME, an interned string. Returns as above. */
+int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value);
+
+/* ---- leaves ---- */
 
 /* An object that must be the very one. Held weakly where it can be: *AT is then
  * the weak reference's own idea of the object, None once that is dead. */
@@ -79,7 +123,7 @@ bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, en
 /* What LEAF wants, as far as it may be told. A new string. */
 PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep);
 
-/* tracer/guards/guard.c: LEAF's identity INDEX is OBJECT; the tree's entries die with it. */
+/* tracer/guards/watch.c: LEAF's identity INDEX is OBJECT; what the tree is bound to becomes invalid with it. */
 int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject *object);
 
 /* tracer/guards/tensor.c */
@@ -89,14 +133,49 @@ PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, 
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 
-/* tracer/guards/text.c: values in words, short. New strings. guard_repr calls the
- * program's __repr__ and gives NULL only for no memory, and when that raised
- * what is no Exception; the others run no code of the program. */
-enum { GUARD_TEXT = 120 };
-PyObject *guard_repr(PyObject *value);
-PyObject *guard_type_text(PyTypeObject *type);
-PyObject *guard_object_text(PyObject *object);
-/* The pending exception in words, its type alone unless WHOLE; it is gone afterwards. */
-PyObject *guard_exception_text(bool whole);
+/* ---- the tree: tracer/guards/build.c makes it, tracer/guards/guard.c checks it ---- */
+
+struct guard_leaves {
+    struct guard_leaf **at;     /* owned array of borrowed leaves, in the order tried */
+    uint32_t count;
+};
+
+struct guard_node {
+    struct guard_step step;
+    int slot;                   /* its value is kept there for relations; -1: not */
+    bool unread;                /* a root whose value nobody asks for */
+    uint32_t fails;
+    struct guard_leaves leaves;
+    struct guard_node **children; /* owned, in the order tried */
+    uint32_t child_count;
+    PyObject *text;             /* owned: the source so far */
+};
+
+struct guard_watch;
+
+struct guard_tree {
+    PyObject_HEAD
+    struct guard_leaf *leaves;  /* owned, by ordinal */
+    uint32_t count;
+    struct guard_node **roots;  /* owned: L, G, ... in the order tried */
+    uint32_t root_count;
+    struct guard_leaves relations;
+    uint32_t slots, widest;     /* values kept; most that one relation takes */
+    uint32_t moves;
+    uint32_t checking;          /* checks under way, in whatever thread */
+    bool cleared;
+    PyObject *globals;          /* owned dict for when there is no frame, or NULL */
+    struct guard_watch *watch;  /* owned, or NULL: no weak references */
+    struct guard_bound {
+        PyObject *object;       /* owned */
+        const struct guard_binding *to;
+    } *bound;                   /* owned: see guard_tree_bind */
+    uint32_t bound_count;
+};
+
+extern PyTypeObject guard_watch_type;
+
+/* The tree is going away: weak references that somebody else holds call nothing. */
+void guard_watch_detach(struct guard_watch *watch);
 
 #endif

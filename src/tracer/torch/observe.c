@@ -210,7 +210,7 @@ static void missed(struct pending *p, PyObject *backend)
         PyErr_Clear();
     }
     Py_XDECREF(list);
-    locals = shim_frame_locals(p->frame);
+    locals = guard_frame_locals(p->frame);
     PyErr_Clear();
     torch_quiet_end(&quiet);
     if (locals)
