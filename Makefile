@@ -55,7 +55,7 @@ LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o
-SQL     := $(sort $(wildcard schemas/*.sql schemas/*/*.sql))
+SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
 
@@ -77,8 +77,8 @@ $(BUILD)/obj/%.o: src/%.c Makefile
 $(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
-# Removing a query must also renew the file, hence the directories.
-$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) $(sort $(dir $(SQL))) | $(BUILD)/obj
+# Removing a file must also renew it, hence the directories.
+$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
 	mv $@.new $@
 

@@ -1,8 +1,7 @@
 #!/bin/sh
-# embed.sh -- writes the schema, the named queries and the program's own statements
-# as C strings, so that build/dyntrace needs no files at run time. src/schema.h
-# declares the symbols.
-# Run from the top of the tree; the C goes to standard output.
+# embed.sh -- writes what is under schemas/ as C strings, so that build/dyntrace
+# needs no files at run time. src/schema.h declares the symbols and says how C
+# asks for them. Run from the top of the tree; the C goes to standard output.
 set -e
 
 # $1: a file. Each line becomes one string literal; C joins them.
@@ -14,6 +13,10 @@ literal() {
 cat <<'C'
 /* Made by schemas/embed.sh from schemas/; change those. */
 #include "schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 C
 for name in trace views; do
@@ -36,21 +39,23 @@ done
 echo "    {0, 0}"
 echo "};"
 echo "const int schema_query_count = $count;"
+echo
 
-# The program's own: every other folder, by folder and name.
-cat <<'C'
-
-#include <stdlib.h>
-#include <string.h>
-
-static const struct schema_query statements[] = {
-C
-for file in schemas/*/*.sql; do
-    name=${file#schemas/}
-    case $name in queries/*) continue ;; esac
-    printf '    {"%s",\n' "${name%.sql}"
-    literal "$file"
-    echo "    },"
+# The other files: a statement from each "-- name: X" to the next, without the ';' at its end; a file without one is one.
+echo "const struct schema_query schema_statements[] = {"
+find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
+while read -r file; do
+    awk -v file="$file" '
+        function flush() {
+            sub(/;[ \n]*$/, "", text)
+            gsub(/[\\"]/, "\\\\&", text)
+            gsub(/\n/, "\\n\"\n     \"", text)
+            printf "    {\"%s%s\",\n     \"%s\"},\n", prefix, name, text
+        }
+        BEGIN { prefix = file; sub(/^schemas\//, "", prefix); sub(/\.sql$/, "", prefix) }
+        /^-- name: / { if (name != "") flush(); name = "/" $3; text = ""; next }
+        { text = text $0 "\n" }
+        END { flush() }' "$file"
 done
 cat <<'C'
     {0, 0}
@@ -58,9 +63,14 @@ cat <<'C'
 
 const char *schema_statement(const char *name)
 {
-    for (const struct schema_query *one = statements; one->name; one++)
-        if (!strcmp(one->name, name))
-            return one->text;
-    abort(); /* a name that the program made up */
+    const struct schema_query *s = schema_statements;
+
+    while (s->name && strcmp(s->name, name))
+        s++;
+    if (!s->name) {
+        fprintf(stderr, "dyntrace: schemas/ has no statement %s\n", name);
+        abort();
+    }
+    return s->text;
 }
 C

@@ -9,15 +9,15 @@
 --     there when the recording ended.
 --   * Ids are given in order of birth, are never used twice and may have gaps.
 --   * What was not recorded is a row in `loss`. Nothing is dropped in silence.
---   * Readers refuse a trace whose meta.schema_version is newer than theirs. Columns may be added without one.
+--   * Readers read one meta.schema_version and refuse any other. Columns and views may be added without a new one.
 
 PRAGMA application_id = 1146704978; -- "DYTR", so that file(1) and we can tell a trace from another database
-PRAGMA user_version = 1;            -- the same number as meta.schema_version
+PRAGMA user_version = 2;            -- the same number as meta.schema_version
 
 
 -- Facts about the recording as a whole, one per row.
 --
---   schema_version    1
+--   schema_version    2
 --   dyntrace_version  of the program that recorded
 --   state             'recording' while it runs, then 'complete'; 'recovered' when the recorder was killed and
 --                     another finished the trace
@@ -40,7 +40,7 @@ CREATE TABLE meta(
     key   TEXT PRIMARY KEY,
     value
 ) WITHOUT ROWID;
-INSERT INTO meta VALUES ('schema_version', 1);
+INSERT INTO meta VALUES ('schema_version', 2);
 
 
 -- Names of the small integers used in other tables; the views spell them out.

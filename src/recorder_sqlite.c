@@ -19,6 +19,7 @@
 #include "lib/say.h"
 #include "schema.h"
 #include "collector/totals.h"
+#include "vocabulary.h"
 
 enum statement {
     PROCESS, THREAD, CODE, TOTAL, LOSS, META,
@@ -797,9 +798,6 @@ void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup)
 
 void recorder_check(struct recorder *r, const struct recorder_check *check)
 {
-    static const char *const results[] = {
-        [RESULT_FAIL] = "fail", [RESULT_PASS] = "pass", [RESULT_ERROR] = "error", [RESULT_BACKEND_MISMATCH] = "backend_mismatch",
-    };
     sqlite3_stmt *s = begin(r, CHECK);
 
     keep(r, ROW_CHECK, check, sizeof *check);
@@ -807,8 +805,8 @@ void recorder_check(struct recorder *r, const struct recorder_check *check)
     sqlite3_bind_int64(s, 2, (sqlite3_int64)check->lookup_id);
     sqlite3_bind_int64(s, 3, check->position);
     bind_id(s, 4, check->entry_id);
-    if (check->result < sizeof results / sizeof *results)
-        bind_text(s, 5, results[check->result]);
+    if (check->result < CHECK_RESULTS)
+        bind_text(s, 5, check_words[check->result]);
     bind_id(s, 6, check->failed_guard_id);
     if (check->guards_run >= 0)
         sqlite3_bind_int64(s, 7, check->guards_run);
@@ -866,8 +864,8 @@ uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
     uint64_t rows = 0;
 
     if (sqlite3_prepare_v2(r->db, "SELECT count(*) OVER (), cause || IIF(events > 0, ' (' || events || ')', '') FROM loss"
-                                  " WHERE cause NOT LIKE 'stall:%' AND cause NOT LIKE 'interpreter:%'"
-                                  " AND cause NOT LIKE 'collector: it was killed%' ORDER BY events DESC, rowid LIMIT 1",
+                                  " WHERE cause NOT LIKE '" LOSS_STALL "%' AND cause NOT LIKE '" LOSS_INTERPRETER "%'"
+                                  " AND cause NOT LIKE '" LOSS_KILLED "%' ORDER BY events DESC, rowid LIMIT 1",
                            -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW) {
         rows = (uint64_t)sqlite3_column_int64(s, 0);
         snprintf(worst, room, "%s", (const char *)sqlite3_column_text(s, 1));

@@ -125,7 +125,7 @@ void recorder_lookup(struct recorder *r, const struct recorder_lookup *lookup);
 struct recorder_check {
     uint64_t check_id, lookup_id;
     uint32_t position, entry_id, failed_guard_id;
-    uint32_t result;                   /* enum ring_result */
+    uint32_t result;                   /* enum check_result */
     int64_t guards_run, duration_ns;   /* -1: not known */
 };
 void recorder_check(struct recorder *r, const struct recorder_check *check);

@@ -200,7 +200,7 @@ static bool marks_make(const struct replay *r, uint32_t index)
         const struct replay_lookup *l = i < cache->count ? &r->lookups[cache->lookups[i]] : NULL;
         if (i % every == 0)
             memcpy(marks + (size_t)(i / every) * width, now, width * sizeof *now);
-        if (l && l->outcome == CALL_HIT && l->entry != REPLAY_NONE) {
+        if (l && l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE) {
             uint32_t place = replay_place(r, cache, l->entry);
             if (place < cache->entry_count) {
                 now[place * 2]++;
@@ -282,7 +282,7 @@ static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, st
     for (uint32_t i = from; i < rank; i++) {
         const struct replay_lookup *l = &r->lookups[cache->lookups[i]];
         uint32_t place;
-        if (l->outcome != CALL_HIT || l->entry == REPLAY_NONE)
+        if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
             continue;
         place = replay_place(r, cache, l->entry);
         if (place < count) {

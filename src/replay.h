@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vocabulary.h"
+
 struct db;
 
 #define REPLAY_NONE UINT32_MAX /* no such thing, or the trace does not know it */
@@ -35,14 +37,14 @@ struct db;
 
 enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, REPLAY_KINDS };
 
-/* Outcomes are numbers of enum outcome_kind (trace/remedy.h), or this. */
+/* Outcomes are numbers of enum outcome (vocabulary.h), or this. */
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
-enum replay_result { CHECK_PASS, CHECK_FAIL, CHECK_ERROR, CHECK_MISMATCH, CHECK_UNKNOWN };
+enum { CHECK_UNKNOWN = CHECK_RESULTS }; /* a word that is no result's */
 
 struct replay_check {
     uint32_t entry : 28;    /* index, or REPLAY_CHECK_NONE */
-    uint32_t result : 3;    /* enum replay_result */
+    uint32_t result : 3;    /* enum check_result */
     uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
 };
 enum { REPLAY_CHECK_NONE = (1 << 28) - 1 };

@@ -97,7 +97,7 @@ enum ring_control {
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
      *     OUTCOME                         decided without one (skip) */
     CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-2, 24;
-                         payload: entry id 32 | result 8 (enum ring_result) */
+                         payload: entry id 32 | result 8 (enum check_result) */
     CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = nobody was asked */
     CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
     CONTROL_OUTCOME,  /* +0 words; payload: outcome */
@@ -105,8 +105,6 @@ enum ring_control {
 
 #define RING_TICKS_UNKNOWN UINT64_C(0xffffff)
 enum { DECISION_OBSERVED = 0x80 /* with the outcome: which entries were tried is not known */ };
-enum ring_result { RESULT_FAIL, RESULT_PASS, RESULT_ERROR, RESULT_BACKEND_MISMATCH };
-
 
 #define RING_WORD(tag, id, clock) \
     ((uint64_t)(tag) << 61 | (uint64_t)(id) << RING_CLOCK_BITS | ((clock) & RING_CLOCK_MASK))

@@ -1,25 +1,45 @@
 /* schema.h -- the texts under schemas/, built into the program.
  *
- * Runs in: the collector (makes the tables) and the viewer (views, named queries, its own statements).
+ * Runs in: the collector (makes the tables) and the viewer.
  *
- * The Makefile turns the files into build/schema_sql.c. */
+ *     schemas/trace.sql      what a trace is: its tables
+ *     schemas/views.sql      the definitions: what a call, a recompile, a share is. db_open makes these views of our own over
+ *                            any trace, so that SQL in any file here may use them
+ *     schemas/queries/       named queries, for users: `dyntrace sql NAME`
+ *     schemas/WHO.sql        the statements of one command or part: report.sql, import.sql, tui/ledger.sql
+ *
+ * A file of the last kind holds statements with names:
+ *
+ *     -- name: functions
+ *     -- Why it is asked, and what ?1 is.
+ *     SELECT qualname FROM hot_functions LIMIT ?1;
+ *
+ * and C asks `db_query(db, schema_statement("report/functions"))`: the path below schemas/ without ".sql", then the name. What comes
+ * before the first name is for readers of the file. A file without names is one statement: "tui/ledger". A statement has no ';' at its end any more, so that it can stand in
+ * another's FROM (...). SQL lives there, C keeps what it binds; a list of ids is bound as a JSON array, "IN (SELECT value FROM
+ * json_each(?1))". A new file needs no line anywhere: schemas/embed.sh, which the Makefile runs, takes every *.sql.
+ * tests/unit/test_schema.c prepares the statements on an empty trace, and `make lint` finds a name that is not there. */
 #ifndef DYNTRACE_SCHEMA_H
 #define DYNTRACE_SCHEMA_H
 
-enum { SCHEMA_VERSION = 1 }; /* the newest meta.schema_version that this program reads */
+enum { SCHEMA_VERSION = 2 }; /* meta.schema_version and user_version of the traces that this program makes and reads */
 
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* A file of schemas/queries/. Its first line is a comment that says what it shows. */
 struct schema_query {
-    const char *name; /* file name without ".sql" */
-    const char *text; /* the whole file */
+    const char *name;
+    const char *text;
 };
+
+/* The files of schemas/queries/, each whole and named without ".sql". Its first line is a comment that says what it shows. */
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
 
-/* A file of another folder of schemas/, by folder and name without ".sql": "tui/ledger". It has to be there. */
+/* The statement called NAME, such as "report/functions". A static text; a name that is none ends the program. */
 const char *schema_statement(const char *name);
+
+/* All of them; the last has no name. */
+extern const struct schema_query schema_statements[];
 
 #endif

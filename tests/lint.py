@@ -5,6 +5,7 @@
 * No file is longer than 800 lines.
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
+* A statement that C asks for, schema_statement("report/functions"), is in schemas/: src/schema.h.
 """
 
 import os
@@ -91,8 +92,15 @@ def circles(edges):
     return found
 
 
+def statements():
+    """The names that schemas/ gives to statements."""
+    for path in files("schemas", ".sql"):
+        own = re.findall(r"^-- name: (\S+)", "\n".join(read(path)), re.M)
+        yield from (f"{path[len('schemas/'):-4]}/{name}" for name in own) if own else [path[len("schemas/"):-4]]
+
+
 def main():
-    wrong, edges, total = list(versions()), {}, 0
+    wrong, edges, total, known = list(versions()), {}, 0, set(statements())
     for name in files("src", ".c", ".h"):
         path, lines = name[len("src/"):], read(name)
         total += len(lines) - 1
@@ -100,6 +108,8 @@ def main():
             wrong.append(f"{name}: {len(lines) - 1} lines, {LINES} allowed: a file is one idea")
         mine, module = folder(path), path.rsplit(".", 1)[0]
         for at, line in enumerate(lines, 1):
+            wrong += [f"{name}:{at}: schemas/ has no statement {asked}" for asked in re.findall(r'schema_statement\("([^"]+)"\)', line)
+                      if asked not in known and path != "schema.h"]
             include = re.match(r'#include "([^"]+)"', line)
             if not include:
                 continue

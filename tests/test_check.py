@@ -151,14 +151,6 @@ def test_warmup_without_calls(run, sized):
     assert done.returncode == 2 and "no calls" in done.stderr
 
 
-def test_older_traces(run, sized):
-    with sqlite3.connect(sized) as db:
-        db.execute("DROP TABLE guard_check")
-    db.close()
-    done = run("check", sized, "--max-recompiles", "3")
-    assert done.returncode == 2 and "has no table guard_check" in done.stderr
-
-
 def test_hostile_names(run, plant):
     evil = "\x1b]0;owned\x07\n\t\u202e"
     p = plant(qualname=evil, filename=evil)

@@ -177,10 +177,8 @@ def test_doubts_are_said(run, two):
     assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
 
 
-def test_older_and_damaged_traces(run, two):
-    a, b = two("DROP TABLE guard_check")
-    done = run("diff", a, b)
-    assert done.returncode == 2 and "has no table guard_check" in done.stderr
+def test_damaged_traces(run, two):
+    a, b = two()
     b.write_bytes(b.read_bytes()[:9000])
     assert run("diff", a, b).returncode == 2
 

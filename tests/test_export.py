@@ -223,12 +223,6 @@ def test_hostile_trace(run, tmp_path, form):
     assert form == "csv" or not set(text) & set("\x1b\x07")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_older_trace(run, tmp_path, form):
-    path = make_trace(tmp_path / "old.db", "DROP TABLE lookup", "DROP TABLE compile")
-    assert exported(run, path, form)
-
-
 def test_doubts_are_said(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')",
                       "UPDATE meta SET value = 'recording' WHERE key = 'state'")

@@ -134,21 +134,13 @@ def test_recorded(record, run, python, tmp_path):
     assert twice.returncode == 2 and "would count twice" in one_line(twice.stderr) and not (tmp_path / "twice.db").exists()
 
 
-def test_older_trace(run, trace, tmp_path):
-    old = make_trace(tmp_path / "old.db", "UPDATE meta SET value = 'old' WHERE key = 'host'", "ALTER TABLE process RENAME COLUMN host TO unknown",
-                     "ALTER TABLE process DROP COLUMN torch_mode", "DROP TABLE code_mark")
-    out = tmp_path / "m.db"
-    assert run("merge", old, trace, "-o", out).returncode == 0
-    assert run("fsck", out).returncode == 0 and value(out, "SELECT host FROM process") == "old"
-
-
 @pytest.mark.parametrize("statement, words", [
     ("UPDATE meta SET value = 'recording' WHERE key = 'state'", "still being recorded"),
     ("DELETE FROM meta WHERE key = 'started_unix_ns'", "does not say when it began"),
     ("UPDATE frame SET frame_id = 9223372036854775807 WHERE frame_id = 130", "cannot be"),
     ("UPDATE frame SET frame_id = -4 WHERE frame_id = 130", "cannot be"),
     ("UPDATE thread SET process_id = -1", "cannot be"),
-    ("UPDATE meta SET value = 2 WHERE key = 'schema_version'", "newer dyntrace"),
+    ("UPDATE meta SET value = 3 WHERE key = 'schema_version'", "newer dyntrace"),
 ])
 def test_refused(run, trace, tmp_path, statement, words):
     bad = make_trace(tmp_path / "bad.db", "UPDATE meta SET value = 'bad' WHERE key = 'host'", statement)

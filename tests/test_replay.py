@@ -200,15 +200,6 @@ def test_an_empty_trace(replay, tmp_path):
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
-def test_older_traces(replay, worked, tmp_path):
-    path = tmp_path / "t.db"
-    shutil.copy(worked, path)
-    change(path, *(f"DROP VIEW {view}" for view, in rows(path, "SELECT name FROM sqlite_schema WHERE type = 'view'")), "DROP TABLE code_mark",
-           "ALTER TABLE process DROP COLUMN torch_version", "ALTER TABLE cache_entry DROP COLUMN region_id")
-    done = replay(path, "--verify")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_is_survived(replay, worked, tmp_path, seed):
     """Any value anywhere: an answer or one line, never a crash."""

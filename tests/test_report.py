@@ -170,15 +170,6 @@ def test_pages_of_little(run, tmp_path, rows):
     assert "Functions, most own time first" in {t for _, t in page.texts}
 
 
-def test_page_of_an_older_trace(run, decided):
-    with sqlite3.connect(decided) as db:
-        db.executescript("DROP VIEW guard_evaluation; DROP VIEW guard_bill; DROP TABLE guard_check; DROP TABLE code_mark")
-    db.close()
-    Page(page_of(run, decided))
-    assert "compiles" in json.loads(run("report", decided, "--json").stdout)
-    assert run("report", decided).returncode == 0
-
-
 def test_frames_that_do_not_nest(run, tmp_path):
     """Parents that are not there, times that run backwards, a ring of parents: drawn somehow, never a crash."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(

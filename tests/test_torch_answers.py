@@ -668,40 +668,6 @@ def test_hostile_texts(torch, run):
         assert "\x1b" not in text and "\u202e" not in text
 
 
-def age(path):
-    """The trace as a recorder without a bridge to torch would have made it."""
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
-            db.execute(f"DROP VIEW {name}")
-        for table, newer in (("process", ("torch_mode", "torch_note", "local_rank")), ("compile", ("sticky",)), ("guard", ("user_stack",))):
-            kept = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] not in newer]
-            db.execute(f"CREATE TABLE older AS SELECT {', '.join(kept)} FROM {table}")
-            db.execute(f"DROP TABLE {table}")
-            db.execute(f"ALTER TABLE older RENAME TO {table}")
-        db.execute("DROP TABLE compile_phase")
-        db.execute("DROP TABLE code_mark")
-        db.commit()
-    return path
-
-
-@pytest.mark.parametrize("version", [None, "2.13.0"])
-def test_older_traces_are_read(torch, why, run, version):
-    p = torch(version=version, mode=None)
-    p.sizes(2, 3)
-    p.limit()
-    p.db.execute("DELETE FROM code_mark")
-    p.breaks()
-    path = age(p.done())
-    page, found = why(path)
-    assert "L['x'].size()[0] was 3; 0/0 wanted 2" in page and found["phases"] == [] and found["compiles"][0]["sticky"] is None
-    assert ("mark_dynamic(x, 0)" in page) and ("eagerly" in page) == bool(version)
-    for argv in (["show", "f", path], ["show", "f", path, "--full"], ["show", "f", path, "--json"], ["report", path],
-                 ["report", path, "--json"]):
-        done = run(*argv)
-        assert (done.returncode, done.stderr) == (0, ""), argv
-    assert json.loads(run("report", path, "--json").stdout)["processes"][0]["torch_version"] == version
-
-
 def remedies(found):
     return " ".join(one["text"] for one in found["remedies"])
 

@@ -227,11 +227,19 @@ def test_no_trace_here(run):
         assert done.returncode == 2 and "no trace" in one_line(done.stderr)
 
 
-def test_a_newer_trace_is_refused_politely(run, tmp_path):
-    path = make_trace(tmp_path / "new.db", "UPDATE meta SET value = 2 WHERE key = 'schema_version'")
-    for command in (["sql", path, "SELECT 1"], ["report", path], ["fsck", path]):
-        done = run(*command)
-        assert done.returncode == 2 and "upgrade dyntrace" in one_line(done.stderr)
+@pytest.mark.parametrize("change, words", [
+    ("UPDATE meta SET value = 3 WHERE key = 'schema_version'", "made by a newer dyntrace (schema 3, this one reads 2): please upgrade dyntrace"),
+    ("PRAGMA user_version = 3", "made by a newer dyntrace (schema 3, this one reads 2): please upgrade dyntrace"),
+    ("PRAGMA user_version = 1; DROP TABLE lookup", "made by an older dyntrace (schema 1, this one reads 2): record it again"),
+    ("DROP TABLE guard_check", "has no table guard_check"),
+])
+def test_another_schema_is_refused_politely(run, tmp_path, change, words):
+    """There is one schema that is read, and it is read whole."""
+    path = make_trace(tmp_path / "new.db", *change.split("; "))
+    for command in ("sql", "report", "fsck", "check --max-compiles 1", "why f", "show f", "export --format csv", "replay --verify"):
+        name, *more = command.split()
+        done = run(name, *([*more[:1], path, *more[1:]] if name in ("why", "show") else [path, *more]), *(["SELECT 1"] if name == "sql" else []))
+        assert done.returncode == 2 and words in one_line(done.stderr), command
 
 
 def test_bad_usage_is_exit_2_in_one_line(run, trace):
@@ -469,7 +477,7 @@ def test_losses_stand_out(run, dyntrace, tmp_path):
 
 def test_report_json(run, trace):
     found = json.loads(run("report", trace, "--json").stdout)
-    assert found["meta"]["schema_version"] == 1 and found["meta"]["command"] == ["python", "app.py", "--fast"]
+    assert found["meta"]["schema_version"] == 2 and found["meta"]["command"] == ["python", "app.py", "--fast"]
     assert (found["frames"], found["open_frames"], found["process_count"], found["thread_count"]) == (6, 1, 2, 2)
     assert [(row["pid"], row["depth"], row["argv"]) for row in found["processes"]] == [
         (100, 0, ["python", "app.py", "--fast"]), (101, 1, ["python", "-c", "pass"])]

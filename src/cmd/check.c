@@ -34,13 +34,12 @@
 #include "trace/prose.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "vocabulary.h"
 
 enum {
     LIMIT = 100,            /* rows shown for each check, unless --limit */
     REQUIRED = 256,         /* --require-compiled */
     TICK_ROWS = 1 << 15,
-    OUTCOMES = 10,
-    HIT = 1, COMPILED = 2, SKIP = 4, DECLINED = 6,
 };
 
 static const char usage[] =
@@ -197,7 +196,7 @@ static bool lookups_read(struct check *check)
             continue;
         if (outcome < 0 || outcome >= OUTCOMES)
             outcome = 0;
-        if (outcome && outcome != SKIP && outcome != DECLINED && outcome != 7)
+        if (outcome && outcome != OUTCOME_SKIP && outcome != OUTCOME_DECLINED && outcome != 7)
             code->looked_at = true;
         if (check->warmup) {
             if (code->seen++ < check->warmup)
@@ -455,7 +454,7 @@ static bool code_eager_counts(const struct check *check, const struct code *code
 
 static int64_t code_eager(const struct code *code)
 {
-    return code->calls - code->counted[HIT] - code->counted[COMPILED];
+    return code->calls - code->counted[OUTCOME_HIT] - code->counted[OUTCOME_COMPILED];
 }
 
 struct share {
@@ -471,8 +470,6 @@ static int share_order(const void *a, const void *b)
 
 static bool check_eager(struct check *check)
 {
-    static const char *const names[OUTCOMES] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled",
-                                                "guard_error", "callback_error"};
     struct result *result = result_add(check, EAGER);
     struct share *shares = calloc(check->code_count + 1, sizeof *shares);
     size_t count = 0, kept = 0;
@@ -509,9 +506,9 @@ static bool check_eager(struct check *check)
                 continue;
             row_code(check, code->id);
             for (int o = 0; o < OUTCOMES; o++)
-                if (o != HIT && o != COMPILED && code->counted[o])
+                if (o != OUTCOME_HIT && o != OUTCOME_COMPILED && code->counted[o])
                     made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                             code->counted[o], names[o]);
+                                             code->counted[o], outcome_word(o));
             row_calls(check, code->calls, why);
         }
     }
@@ -551,7 +548,7 @@ static bool check_required(struct check *check, const char *name)
         if (code) {
             first = first < 0 ? id : first;
             calls += code->calls;
-            ran += code->counted[HIT] + code->counted[COMPILED];
+            ran += code->counted[OUTCOME_HIT] + code->counted[OUTCOME_COMPILED];
         }
         if (end == p)
             break;

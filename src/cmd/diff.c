@@ -70,8 +70,6 @@ static const char usage[] =
     "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.\n";
 
 static const char *const kind_names[KINDS] = {"function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"};
-const char *const diff_outcomes[DIFF_OUTCOMES] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled",
-                                                  "guard_error", "callback_error"};
 
 /* ---- one side -------------------------------------------------------------- */
 
@@ -169,12 +167,11 @@ static bool lookups_read(struct diff *diff, struct side *side)
     int64_t rows = 0;
 
     while (query_step(query)) {
-        int64_t outcome = query_integer(query, 1);
         struct code *code = code_find(side, query_integer(query, 0));
         if (!(++rows % DIFF_TICK))
             progress_tick(&diff->progress, 0, 0);
         if (code) {
-            code->f.outcomes[outcome >= 0 && outcome < DIFF_OUTCOMES ? outcome : 0]++;
+            code->f.outcomes[outcome_of(query_integer(query, 1))]++;
             code->f.lookups++;
         }
     }
@@ -273,7 +270,7 @@ static bool functions_join(struct side *side)
         to->breaks += from->breaks;
         to->checks += from->checks;
         to->guards_ns = times_sum(to->guards_ns, from->guards_ns);
-        for (int o = 0; o < DIFF_OUTCOMES; o++)
+        for (int o = 0; o < OUTCOMES; o++)
             to->outcomes[o] += from->outcomes[o];
         function_free(from);
     }
@@ -358,8 +355,8 @@ static void functions_compare(struct diff *diff, const struct function *a, const
 {
     if (a->fingerprint && b->fingerprint && a->fingerprint != b->fingerprint && (function_matters(a) || function_matters(b)))
         diff_row(diff, CODE, b, "bytecode", "as it was", "changed");
-    for (int o = 0; o < DIFF_OUTCOMES; o++)
-        number_row(diff, OUTCOME, b, diff_outcomes[o], a->outcomes[o], b->outcomes[o]);
+    for (int o = 0; o < OUTCOMES; o++)
+        number_row(diff, OUTCOME, b, outcome_word(o), a->outcomes[o], b->outcomes[o]);
     number_row(diff, ENTRY, b, "cache entries", a->entries, b->entries);
     number_row(diff, BREAK, b, "graph breaks", a->breaks, b->breaks);
     if (a->checks && b->checks && a->lookups && b->lookups)

@@ -68,11 +68,6 @@ struct session {
 
 /* ---- names ----------------------------------------------------------------- */
 
-static const char *outcome_name(uint8_t outcome)
-{
-    return outcome == REPLAY_OUTCOME_UNKNOWN ? "?" : why_outcome((enum outcome_kind)outcome);
-}
-
 /* "0/1", else the row's id. The caller frees it. */
 static char *entry_name(struct session *s, uint32_t entry)
 {
@@ -127,7 +122,7 @@ static void finding_print(struct session *s, const struct replay_finding *f, FIL
 
     fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
     prose_text(out, code, WIDTH * 2);
-    fprintf(out, ", %s: %s", outcome_name(l->outcome), replay_fault_words(f->fault));
+    fprintf(out, ", %s: %s", outcome_word(l->outcome), replay_fault_words(f->fault));
     if (entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT) {
         fputs(f->fault == FAULT_ORDER ? ": " : ", ", out);
         prose_text(out, entry, WIDTH);
@@ -220,7 +215,7 @@ static void verdict_json(struct session *s, const struct replay_verdict *v, FILE
         fprintf(out,
                 "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64
                 ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ",
-                i ? "," : "", l->id, l->start_ns, outcome_name(l->outcome), replay_fault_words(f->fault));
+                i ? "," : "", l->id, l->start_ns, outcome_word(l->outcome), replay_fault_words(f->fault));
         string_print(out, code);
         fputs(", \"entry\": ", out);
         string_print(out, entry);

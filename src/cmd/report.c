@@ -353,14 +353,14 @@ static bool outcomes_print(struct report *report)
     if (hits >= 0)
         fprintf(report->out, "%.3g %% hits, %.3g %% ran as Python, of those that could run compiled code\n", hits, eager);
     table = table_open(report->out, table_format(report->out, false), 4, (const char *[]){"calls", "share", "lookups", "outcome"});
-    for (int o = 0; table && o < REPORT_OUTCOMES; o++) {
+    for (int o = 0; table && o < OUTCOMES; o++) {
         if (!report->outcomes[o])
             continue;
         table_figure(table, table_count(human, report->outcomes[o]));
         snprintf(text, sizeof text, "%.3g %%", 100.0 * (double)report->outcomes[o] / (double)report->calls);
         table_figure(table, text);
         table_figure(table, table_duration(human, report->times_ns[o]));
-        table_string(table, report_outcomes[o]);
+        table_string(table, outcome_word(o));
     }
     return table_close(table);
 }

@@ -53,32 +53,6 @@ static const char *value_of(const char *text)
 
 /* ---- for people ------------------------------------------------------------ */
 
-static const struct outcome_words {
-    const char *name, *words;
-    const char *torch; /* what torch's users say, where that is something else */
-    bool python;       /* ran as Python though a compiler was set */
-} outcome_words[CALL_KINDS] = {
-    [CALL_PLAIN] = {"plain", "no compiler was asked", "torch was not asked", false},
-    [CALL_HIT] = {"hit", "ran compiled code", NULL, false},
-    [CALL_COMPILED] = {"compiled", "no entry fitted: compiled, then ran that", NULL, false},
-    [CALL_RUN_ONLY] = {"run_only", "no entry fitted, compiling was not allowed: ran as Python",
-                       "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran eagerly", true},
-    [CALL_SKIP] = {"skip", "marked never to be compiled: ran as Python", "torch skips it: ran eagerly", true},
-    [CALL_LIMIT] = {"limit", "no entry fitted, the limit was reached: ran as Python",
-                    "no entry fitted, the limit was reached: ran eagerly", true},
-    [CALL_DECLINED] = {"declined", "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly", true},
-    [CALL_DISABLED] = {"disabled", "the compiler was off on this thread: ran as Python",
-                       "the compiler was off (force_eager, disable): ran eagerly", true},
-    [CALL_GUARD_ERROR] = {"guard_error", "a guard raised: the call failed", NULL, false},
-    [CALL_CALLBACK_ERROR] = {"callback_error", "the compiler raised: the call failed",
-                             "torch raised while compiling: the call failed", false},
-};
-
-const char *why_outcome(enum outcome_kind outcome)
-{
-    return outcome_words[outcome].name;
-}
-
 const char *why_python(const struct why *why)
 {
     return why->torch.version ? "eagerly" : "as Python";
@@ -153,7 +127,7 @@ static void head_print(struct why *why)
 {
     FILE *out = why->out;
     char human[TABLE_HUMAN], *rest_of = NULL;
-    int64_t python = 0, recompiles = why_recompiles(why), hits = why_calls(why, CALL_HIT), made = 0, line;
+    int64_t python = 0, recompiles = why_recompiles(why), hits = why_calls(why, OUTCOME_HIT), made = 0, line;
 
     prose_text(out, why->code.qualname, 200);
     fputs("  ", out);
@@ -168,7 +142,7 @@ static void head_print(struct why *why)
         fprintf(out, ", %" PRId64 " code objects in %" PRId64 " process%s", why->code.code_objects, why->code.processes,
                 why->code.processes == 1 ? "" : "es");
     for (size_t i = 0; i < why->calls.count; i++)
-        if (outcome_words[why->calls.items[i].outcome].python)
+        if (outcome_facts[why->calls.items[i].outcome].python)
             python += why->calls.items[i].calls;
     for (size_t i = 0; i < why->compiles.count; i++)
         made += compile_made(&why->compiles.items[i]);
@@ -182,7 +156,7 @@ static void head_print(struct why *why)
         fputs("no compiler had to do with them", out);
     else if (why->all_calls > 0) {
         fprintf(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; ",
-                100.0 * (double)(hits + why_calls(why, CALL_COMPILED)) / (double)why->all_calls,
+                100.0 * (double)(hits + why_calls(why, OUTCOME_COMPILED)) / (double)why->all_calls,
                 100.0 * (double)python / (double)why->all_calls, why_python(why));
         fprintf(out, "%" PRId64 " compile%s (%" PRId64 " recompile%s)", made, plural(made), recompiles, plural(recompiles));
         if ((int64_t)why->compiles.count > made)
@@ -210,13 +184,13 @@ static void moments_print(FILE *out, const struct call_class *class)
         fprintf(out, "; at %s", table_duration(first, class->first_ns));
 }
 
-static const char *words_of(const struct why *why, enum outcome_kind outcome)
+static const char *words_of(const struct why *why, enum outcome outcome)
 {
-    if (!why->torch.version || !outcome_words[outcome].torch)
-        return outcome_words[outcome].words;
-    if (outcome == CALL_PLAIN && why->torch.observed)
+    if (!why->torch.version || !outcome_facts[outcome].torch)
+        return outcome_facts[outcome].words;
+    if (outcome == OUTCOME_PLAIN && why->torch.observed)
         return "ran eagerly; whether torch was asked was not seen";
-    return outcome_words[outcome].torch;
+    return outcome_facts[outcome].torch;
 }
 
 static void calls_print(struct why *why)
@@ -231,16 +205,16 @@ static void calls_print(struct why *why)
     prose_title(out, "Its calls");
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
-        if (class->outcome == CALL_HIT && ++hits > HITS_SHOWN) {
+        if (class->outcome == OUTCOME_HIT && ++hits > HITS_SHOWN) {
             folded += class->calls;
             folded_entries++;
             continue;
         }
         fprintf(out, "%9s %5.1f %%  %-14s  ", table_count(human, class->calls),
                 why->all_calls > 0 ? 100.0 * (double)class->calls / (double)why->all_calls : 100.0,
-                outcome_words[class->outcome].name);
+                outcome_word(class->outcome));
         fputs(words_of(why, class->outcome), out);
-        if (class->outcome == CALL_HIT) {
+        if (class->outcome == OUTCOME_HIT) {
             fputs(" of ", out);
             prose_text(out, class->entry, 40);
         }
@@ -627,7 +601,7 @@ static void limit_print(struct why *why)
         made += compile_made(&why->compiles.items[i]);
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
-        if (class->outcome != CALL_LIMIT)
+        if (class->outcome != OUTCOME_LIMIT)
             continue;
         prose_title(out, "Limit");
         fputs("  ", out);
@@ -638,7 +612,7 @@ static void limit_print(struct why *why)
                 made, plural(made), table_count(b, class->calls), plural(class->calls), why_python(why),
                 table_duration(c, class->last_ns));
     }
-    if ((why->inputs.count || why->forbidders.count) && !why_calls(why, CALL_LIMIT))
+    if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
     for (size_t i = 0; i < why->forbidders.count && i < INPUTS_SHOWN; i++) {
         const struct forbidder *f = &why->forbidders.items[i];

@@ -39,6 +39,7 @@
 #include "collector/process.h"
 #include "collector/salvage.h"
 #include "lib/say.h"
+#include "vocabulary.h"
 
 #define MS UINT64_C(1000000)
 #define CALIBRATE_NS (10 * MS)   /* the counter is measured over at least this */
@@ -390,7 +391,7 @@ static void note_new(struct run *run, const char *name)
         snprintf(cause, sizeof cause, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
                  strerror(error ? atoi(error + 1) : 0));
     } else {
-        snprintf(cause, sizeof cause, "interpreter: process %d is %s, for which there is no extension; nothing of it was recorded",
+        snprintf(cause, sizeof cause, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded",
                  pid, text);
         if (!c->state.header->unsupported[0])
             snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
@@ -1006,8 +1007,8 @@ static void carry_on(struct run *run)
         process_ended(run, t, c->decode.last_ns);
     }
     collector_loss(c, 0, 0, last_ns, 0,
-                   lives ? "collector: it was killed, and another took its place"
-                         : "collector: it was killed; this trace was finished from what it and the programs left");
+                   lives ? LOSS_KILLED ", and another took its place"
+                         : LOSS_KILLED "; this trace was finished from what it and the programs left");
 }
 
 /* What the last collector died over may have been the very end. */

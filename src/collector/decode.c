@@ -10,10 +10,9 @@
 #include <string.h>
 
 #include "ring.h"
+#include "vocabulary.h"
 
-/* Values of schemas/trace.sql's enum. */
-enum { EXIT_RETURN, EXIT_YIELD, EXIT_RAISE, EXIT_ABANDONED };
-enum { OUTCOME_MAX = 9 };
+_Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are frame kinds");
 enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
@@ -310,7 +309,7 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
-    if (d->depth && outcome <= OUTCOME_MAX) {
+    if (d->depth && outcome < OUTCOMES) {
         d->stack[d->depth - 1].looked_up = true;
         d->host.decision(d->host.context, &(struct decode_decision){
             .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
@@ -323,7 +322,7 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     /* The next lookup's checks take their place, which the last commit may still need. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
-    if (outcome <= OUTCOME_MAX)
+    if (outcome < OUTCOMES)
         decided(d, outcome, entry_id);
 }
 
@@ -410,7 +409,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word), d->now.clock);
         break;
     case CONTROL_STALL:
-        snprintf(cause, sizeof cause, "stall: the program waited %.1f ms for the collector", (double)words[2] / 1e6);
+        snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector", (double)words[2] / 1e6);
         d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
         break;
     case CONTROL_GAP:
@@ -427,7 +426,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         decision(d, RING_WORD_LOW(word), words[1], words[2]);
         break;
     case CONTROL_OUTCOME:
-        if (RING_WORD_LOW(word) <= OUTCOME_MAX)
+        if (RING_WORD_LOW(word) < OUTCOMES)
             decided(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
     default:

@@ -41,7 +41,7 @@ struct decode_at {
 struct decode_check {
     uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
     uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
-    uint8_t result;                     /* enum ring_result */
+    uint8_t result;                     /* enum check_result */
 };
 
 struct decode_place {

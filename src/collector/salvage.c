@@ -18,6 +18,7 @@
 
 #include "collector/frame_pages.h"
 #include "recorder_sqlite.h"
+#include "vocabulary.h"
 
 /* The window as it was left, or what can be known without it. */
 static int window_read(struct frame_window *window, int fd, const char *frames, off_t bytes)
@@ -56,7 +57,7 @@ static int finish(const char *trace, const char *frames, int fd, struct frame_wi
     frame_pages_close(&pages);
     if (rows < 0 || !(r = recorder_open(trace, error)))
         return -1;
-    recorder_loss(r, &loss, "collector: it was killed, and the state that it left was damaged or is gone; frames that were not yet "
+    recorder_loss(r, &loss, LOSS_KILLED ", and the state that it left was damaged or is gone; frames that were not yet "
                             "written, and what the programs had not handed over, are missing");
     recorder_meta_integer(r, "frame_count", rows);
     if (!recorder_commit(r))

@@ -9,6 +9,7 @@
 
 #include "collector/collector.h"
 #include "collector/traced.h"
+#include "vocabulary.h"
 
 /* What process T calls entry LOCAL, or NULL. */
 static struct traced_entry *entry_at(struct traced *t, uint64_t local)
@@ -312,14 +313,14 @@ void traced_shim_decision(void *context, const struct decode_decision *d)
     for (uint32_t i = 0, position = 0; i < d->count; i++) {
         const struct decode_check *c = &d->checks[i];
         struct traced_entry *entry = entry_at(t, c->entry);
-        if (!entry || c->result > RESULT_BACKEND_MISMATCH)
+        if (!entry || c->result >= CHECK_RESULTS)
             continue;
-        lookup.checked += c->result != RESULT_BACKEND_MISMATCH;
+        lookup.checked += c->result != CHECK_BACKEND_MISMATCH;
         recorder_check(r, &(struct recorder_check){
             .check_id = next->next_check++, .lookup_id = lookup.lookup_id, .position = position++, .entry_id = entry->entry_id,
             .result = c->result,
             .failed_guard_id = c->failed && c->failed <= entry->guards ? entry->guard_id + c->failed - 1 : 0,
-            .guards_run = c->guards_run || c->result != RESULT_FAIL ? (int64_t)c->guards_run : -1,
+            .guards_run = c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : -1,
             .duration_ns = c->ticks == RING_TICKS_UNKNOWN ? -1
                 : (int64_t)decode_ns(&t->collector->decode, t->collector->decode.start_clock + c->ticks)});
     }

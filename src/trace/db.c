@@ -176,36 +176,35 @@ static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
     return status;
 }
 
-/* What makes a database a trace that we can read; says why not unless QUIET. */
+/* What makes a database a trace that we can read; says why not unless QUIET. The version stands in the file's header, too, which
+ * can be read before the schema is trusted. */
 static bool is_trace(sqlite3 *handle, const char *path, bool quiet)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                  " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
-    sqlite3_int64 found = 0, version = 0;
+    sqlite3_int64 found = 0, version = SCHEMA_VERSION;
     int status = number(handle, tables, &found);
-    bool ours = found == 6, ok = false;
 
-    if (status == SQLITE_OK && ours && !db_schema_trust(handle, path, quiet, &status) && status == SQLITE_OK)
-        goto out;
-    if (status == SQLITE_OK && ours) {
-        status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
-        if (status == SQLITE_ERROR || version < 1) { /* a `meta` of another kind */
-            status = SQLITE_OK;
-            ours = false;
-        }
+    if (status == SQLITE_OK && found == 6)
+        status = number(handle, "PRAGMA main.user_version", &version);
+    if (status == SQLITE_OK && found == 6 && version == SCHEMA_VERSION) {
+        if (!db_schema_trust(handle, path, quiet, &status) && status == SQLITE_OK)
+            return false;
+        if (status == SQLITE_OK)
+            status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
     }
-    ok = status == SQLITE_OK && ours && version <= SCHEMA_VERSION;
-    if (ok || quiet)
-        goto out;
+    if (status == SQLITE_OK && found == 6 && version == SCHEMA_VERSION)
+        return true;
+    if (quiet)
+        return false;
     if (status != SQLITE_OK)
         say_error("%s: %s", path, error_words(handle, status));
-    else if (!ours)
+    else if (found != 6)
         say_error("%s: a database, but not a dyntrace trace", path);
     else
-        say_error("%s: made by a newer dyntrace (schema %lld, this one reads up to %d): please upgrade dyntrace", path,
-                  (long long)version, SCHEMA_VERSION);
-out:
-    return ok;
+        say_error("%s: made by %s dyntrace (schema %lld, this one reads %d): %s", path, version > SCHEMA_VERSION ? "a newer" : "an older",
+                  (long long)version, SCHEMA_VERSION, version > SCHEMA_VERSION ? "please upgrade dyntrace" : "record it again");
+    return false;
 }
 
 /* SQLite calls this every few milliseconds of a query. */

@@ -14,7 +14,7 @@
  * it cannot call what SQL should not, and SQL typed by the user cannot write to
  * the trace or to any other file; what a reader may take of the machine is bounded
  * (lib/bounds.h), and a schema that does more than hold rows is refused
- * (trace/db_schema.h). Every function here that fails has said so on
+ * (trace/db_schema.h). The views that SQL sees are those of our own schemas/views.sql. Every function here that fails has said so on
  * stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
@@ -27,8 +27,8 @@ struct db;
 struct query;
 
 /* Open the trace at PATH, or for NULL the newest *.db trace in the current
- * directory. NULL when it cannot be read, is no trace, or is from a newer
- * dyntrace. The caller ends it with db_close. */
+ * directory. NULL when it cannot be read, is no trace, or is one of another
+ * schema version. The caller ends it with db_close. */
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 

@@ -92,8 +92,8 @@ struct look {
 static bool refuse(const struct look *look, const char *what, const char *name)
 {
     if (!look->quiet)
-        say_error("%s: is not read, for it has %s %.100s, which is no part of a recording and may do endless work; drop it if it is yours",
-                  look->path, what, name);
+        say_error("%s: is not read, for it has %s %.100s: a recording's schema only holds rows, and others may do endless work", look->path,
+                  what, name);
     return false;
 }
 
@@ -118,7 +118,7 @@ static char *ask(const struct look *look, int *status, const char *format, ...)
     return found;
 }
 
-/* Every table of ours is one. */
+/* Every table of ours is there, and is one. */
 static bool tables_are_tables(const struct look *look, int *status)
 {
     struct schema_walk walk = {0};
@@ -126,65 +126,33 @@ static bool tables_are_tables(const struct look *look, int *status)
     bool ok = true;
 
     while (ok && schema_object_next(&walk, &ours)) {
-        char *found = *ours.type != 't' ? NULL : ask(look, status, "SELECT name FROM pragma_table_list('%.*s') WHERE schema = 'main'"
-                                                     " AND type <> 'table'", (int)ours.name_bytes, ours.name);
-        ok = *status == SQLITE_OK && (!found || refuse(look, "something else in the place of the table", found));
+        char *found;
+        if (*ours.type != 't')
+            continue;
+        found = ask(look, status, "SELECT iif(type = 'table', '', name) FROM pragma_table_list('%.*s') WHERE schema = 'main'",
+                    (int)ours.name_bytes, ours.name);
+        ok = *status == SQLITE_OK && found && (!*found || refuse(look, "something else in the place of the table", found));
+        if (*status == SQLITE_OK && !found && !look->quiet)
+            say_error("%s: is not read, for it has no table %.*s, as every trace has", look->path, (int)ours.name_bytes, ours.name);
         sqlite3_free(found);
     }
     return ok;
 }
 
-/* Make our views in `temp`, where they come first, in the place of those that the file defines otherwise. */
-static bool views_own(const struct look *look, int *status)
+/* Make our views in `temp`, where they come before those of the file, which may say anything. */
+static bool views_make(const struct look *look, int *status)
 {
     struct schema_walk walk = {0};
     struct schema_object ours;
 
     while (*status == SQLITE_OK && schema_object_next(&walk, &ours)) {
-        int bytes = (int)ours.name_bytes, skipped = (int)strlen("CREATE ");
-        char *same = NULL, *other = NULL, *make = NULL;
+        int skipped = (int)strlen("CREATE ");
+        char *make = *ours.type == 'v' ? sqlite3_mprintf("CREATE TEMP %.*s", (int)ours.sql_bytes - skipped, ours.sql + skipped) : NULL;
         if (*ours.type == 'v')
-            same = ask(look, status, "SELECT name FROM main.sqlite_schema WHERE type = 'view' AND name = '%.*s' AND sql = '%.*q'",
-                       bytes, ours.name, (int)ours.sql_bytes, ours.sql);
-        if (*ours.type == 'v' && !same && *status == SQLITE_OK)
-            other = ask(look, status, "SELECT name FROM pragma_table_list('%.*s') WHERE schema = 'main'", bytes, ours.name);
-        if (other && !(make = sqlite3_mprintf("CREATE TEMP %.*s", (int)ours.sql_bytes - skipped, ours.sql + skipped)))
-            *status = SQLITE_NOMEM;
-        if (make)
-            *status = sqlite3_exec(look->handle, make, NULL, NULL, NULL);
-        sqlite3_free(same);
-        sqlite3_free(other);
+            *status = make ? sqlite3_exec(look->handle, make, NULL, NULL, NULL) : SQLITE_NOMEM;
         sqlite3_free(make);
     }
     return *status == SQLITE_OK;
-}
-
-/* Does the file have what we make and nothing else, word for word? Most have, and this is quick. */
-static bool all_ours(const struct look *look, int *status)
-{
-    struct schema_walk walk = {0};
-    struct schema_object ours[100];
-    sqlite3_stmt *statement = NULL;
-    size_t count = 0, at = 0;
-    bool same = true;
-
-    while (count < 100 && schema_object_next(&walk, &ours[count]))
-        count++;
-    *status = sqlite3_prepare_v2(look->handle, "SELECT sql, type, name FROM main.sqlite_schema", -1, &statement, NULL);
-    while (*status == SQLITE_OK && same && sqlite3_step(statement) == SQLITE_ROW) {
-        const char *row[3];
-        for (int i = 0; i < 3; i++)
-            row[i] = (const char *)sqlite3_column_text(statement, i);
-        if (!row[0] && row[1] && !strcmp(row[1], "index")) /* of a key */
-            continue;
-        size_t bytes = row[0] ? (size_t)sqlite3_column_bytes(statement, 0) : 0, tried = 0;
-        same = false;
-        for (; !same && row[0] && row[1] && row[2] && tried < count; tried++, at = at + 1 < count ? at + 1 : 0)
-            same = bytes == ours[at].sql_bytes && !memcmp(row[0], ours[at].sql, bytes) && !strcmp(row[1], ours[at].type) &&
-                   strlen(row[2]) == ours[at].name_bytes && !memcmp(row[2], ours[at].name, ours[at].name_bytes);
-    }
-    *status = sqlite3_finalize(statement);
-    return same && *status == SQLITE_OK;
 }
 
 bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
@@ -202,14 +170,12 @@ bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
          "an index on expressions, on some rows only or in an order of its own,"},
     };
     struct look look = {handle, path, quiet};
-    bool same = all_ours(&look, status), ok = *status == SQLITE_OK;
+    bool ok = true;
 
-    if (same)
-        return true;
     for (size_t i = 0; ok && i < sizeof foreign / sizeof *foreign; i++) {
         char *found = ask(&look, status, "%s", foreign[i].sql);
         ok = *status == SQLITE_OK && (!found || refuse(&look, foreign[i].what, found));
         sqlite3_free(found);
     }
-    return ok && tables_are_tables(&look, status) && views_own(&look, status);
+    return ok && tables_are_tables(&look, status) && views_make(&look, status);
 }

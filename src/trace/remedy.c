@@ -116,31 +116,31 @@ static const struct death_case death_cases[] = {
 
 struct outcome_case {
     const char *name;
-    enum outcome_kind outcome;
+    enum outcome outcome;
     bool needs_count; /* only if `needed` is known */
     const char *text;
 };
 
 static const struct outcome_case outcome_cases[] = {
-    {"raise the limit", CALL_LIMIT, true,
+    {"raise the limit", OUTCOME_LIMIT, true,
      "Raise recompile_limit to {needed}, the number of different inputs seen; {count} calls ran as Python for want of it."},
-    {"raise the limit", CALL_LIMIT, false, "Raise recompile_limit; {count} calls ran as Python for want of it."},
-    {"warm up", CALL_RUN_ONLY, true,
+    {"raise the limit", OUTCOME_LIMIT, false, "Raise recompile_limit; {count} calls ran as Python for want of it."},
+    {"warm up", OUTCOME_RUN_ONLY, true,
      "Warm up with all {needed} kinds of input before compiling is turned off (callback False, or the code marked run-only)."},
-    {"warm up", CALL_RUN_ONLY, false,
+    {"warm up", OUTCOME_RUN_ONLY, false,
      "Warm up with all kinds of input before compiling is turned off (callback False, or the code marked run-only)."},
-    {"unskip", CALL_SKIP, false,
+    {"unskip", OUTCOME_SKIP, false,
      "Find out who marked {function} to be skipped: skip_code, a strategy that applies to the code, or a callback that "
      "returned None ({text}). reset_code makes the compiler look again."},
-    {"declined", CALL_DECLINED, false, "Read why the compiler gave no code: {text}."},
-    {"turn on", CALL_DISABLED, false,
+    {"declined", OUTCOME_DECLINED, false, "Read why the compiler gave no code: {text}."},
+    {"turn on", OUTCOME_DISABLED, false,
      "Turn the compiler on where {function} is called: the callback is set per thread, and is None inside guards, callbacks "
      "and `disable`."},
-    {"mend the guard", CALL_GUARD_ERROR, false,
+    {"mend the guard", OUTCOME_GUARD_ERROR, false,
      "Mend the guard that raised ({source}: {text}): the call fails, and the callback stays None on its thread."},
-    {"mend the compiler", CALL_CALLBACK_ERROR, false,
+    {"mend the compiler", OUTCOME_CALLBACK_ERROR, false,
      "Mend what the compiler raised ({text}): the call fails, and the callback stays None on its thread."},
-    {"turn on", CALL_PLAIN, false,
+    {"turn on", OUTCOME_PLAIN, false,
      "Set the callback before {function} is called, and on the thread that calls it: no compiler was asked."},
 };
 
@@ -520,7 +520,7 @@ char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *fou
     return told(c->name, c->text, facts, -1, found);
 }
 
-char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found)
+char *remedy_for_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found)
 {
     if (facts->torch)
         return remedy_torch_outcome(outcome, facts, found);

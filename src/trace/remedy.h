@@ -12,11 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* enum 'outcome' of schemas/trace.sql. */
-enum outcome_kind {
-    CALL_PLAIN, CALL_HIT, CALL_COMPILED, CALL_RUN_ONLY, CALL_SKIP, CALL_LIMIT, CALL_DECLINED, CALL_DISABLED,
-    CALL_GUARD_ERROR, CALL_CALLBACK_ERROR, CALL_KINDS,
-};
+#include "vocabulary.h"
 
 /* What happened, of which a row speaks. Texts are borrowed and may be NULL. */
 struct remedy_facts {
@@ -58,7 +54,7 @@ int remedy_aspect(const struct remedy_facts *facts);
  * the case; FOUND may be NULL. */
 char *remedy_for_cause(const struct remedy_facts *facts, struct remedy_case *found);
 char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *found);
-char *remedy_for_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_for_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found);
 char *remedy_for_break(const struct remedy_facts *facts, struct remedy_case *found);
 
 /* ---- for the tables -------------------------------------------------------- */
@@ -66,7 +62,7 @@ char *remedy_for_break(const struct remedy_facts *facts, struct remedy_case *fou
 /* Torch's rows of what is above; FACTS->torch is set. */
 char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *found);
 char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *found);
-char *remedy_torch_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found);
+char *remedy_torch_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found);
 
 /* A row's text with FACTS in place of the names in braces. The caller frees it. */
 char *remedy_sentence(const char *text, const struct remedy_facts *facts, int dimension);

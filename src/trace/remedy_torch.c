@@ -166,81 +166,81 @@ static const struct death_case {
 
 static const struct outcome_case {
     const char *name;
-    enum outcome_kind outcome;
+    enum outcome outcome;
     const char *text_like; /* patterns on the reason; NULL: whatever it is */
     const char *code;      /* what the function has to be, or NULL */
     bool needs_count;      /* only if `needed` is known */
     int since, until, effort;
     const char *text;
 } outcome_cases[] = {
-    {"warm up", CALL_CALLBACK_ERROR, "*'fail_on_recompile'*", NULL, false, 0, 0, 0,
+    {"warm up", OUTCOME_CALLBACK_ERROR, "*'fail_on_recompile'*", NULL, false, 0, 0, 0,
      "Warm up {function} with these inputs before set_stance(\"fail_on_recompile\"), or leave that stance: the call fails."},
-    {"warm up", CALL_CALLBACK_ERROR, "*skip_guard_eval_unsafe*", NULL, false, 0, 0, 0,
+    {"warm up", OUTCOME_CALLBACK_ERROR, "*skip_guard_eval_unsafe*", NULL, false, 0, 0, 0,
      "Warm up {function} with these inputs before set_stance(skip_guard_eval_unsafe=True): the call fails."},
-    {"raise the limit", CALL_CALLBACK_ERROR, "*RecompileLimitHit*|*CacheLimit*|*limit reached*", NULL, false, 0, 0, 0,
+    {"raise the limit", OUTCOME_CALLBACK_ERROR, "*RecompileLimitHit*|*CacheLimit*|*limit reached*", NULL, false, 0, 0, 0,
      "Make the recompiles of {function} needless, or raise torch._dynamo.config.{limit}: under fullgraph=True reaching the "
      "limit is an error."},
-    {"allow the break", CALL_CALLBACK_ERROR, "*Unsupported*", NULL, false, 0, 0, 0,
+    {"allow the break", OUTCOME_CALLBACK_ERROR, "*Unsupported*", NULL, false, 0, 0, 0,
      "Mend what torch cannot follow ({what}), or let it break the graph: leave out fullgraph=True."},
-    {"mend the backend", CALL_CALLBACK_ERROR, "*BackendCompilerFailed*", NULL, false, 0, 0, 0,
+    {"mend the backend", OUTCOME_CALLBACK_ERROR, "*BackendCompilerFailed*", NULL, false, 0, 0, 0,
      "Mend the backend ({what}): backend=\"eager\", then \"aot_eager\" tell which part of it fails."},
-    {"mend the call", CALL_CALLBACK_ERROR, "*TorchRuntimeError*|*fake tensor*", NULL, false, 0, 0, 0,
+    {"mend the call", OUTCOME_CALLBACK_ERROR, "*TorchRuntimeError*|*fake tensor*", NULL, false, 0, 0, 0,
      "Mend the call: an operation does not fit its inputs ({what}), compiled or not."},
-    {"mend the compiler", CALL_CALLBACK_ERROR, NULL, NULL, false, 0, 0, 0,
+    {"mend the compiler", OUTCOME_CALLBACK_ERROR, NULL, NULL, false, 0, 0, 0,
      "Mend what torch raised while compiling {function} ({what}): the call fails."},
-    {"mend the guard", CALL_GUARD_ERROR, NULL, NULL, false, 0, 0, 0,
+    {"mend the guard", OUTCOME_GUARD_ERROR, NULL, NULL, false, 0, 0, 0,
      "Mend the guard that raised ({source}: {text}): guards may run code of the program, an __eq__ or a property. The call "
      "fails."},
-    {"raise the limit", CALL_LIMIT, "*accumulated*", NULL, false, 0, 0, PUT_OFF,
+    {"raise the limit", OUTCOME_LIMIT, "*accumulated*", NULL, false, 0, 0, PUT_OFF,
      "Raise torch._dynamo.config.{limit}, which counts every entry that {function} ever had; {calls} ran eagerly for want "
      "of it."},
-    {"raise the limit", CALL_LIMIT, NULL, NULL, true, 213, 0, PUT_OFF,
+    {"raise the limit", OUTCOME_LIMIT, NULL, NULL, true, 213, 0, PUT_OFF,
      "Raise the limit to {needed}, the number of different inputs seen: torch.compile(..., recompile_limit={needed}) or "
      "torch._dynamo.config.{limit} = {needed}; {calls} ran eagerly for want of it."},
-    {"raise the limit", CALL_LIMIT, NULL, NULL, true, 0, 0, PUT_OFF,
+    {"raise the limit", OUTCOME_LIMIT, NULL, NULL, true, 0, 0, PUT_OFF,
      "Raise torch._dynamo.config.{limit} to {needed}, the number of different inputs seen; {calls} ran eagerly for want of it."},
-    {"raise the limit", CALL_LIMIT, NULL, NULL, false, 0, 0, PUT_OFF,
+    {"raise the limit", OUTCOME_LIMIT, NULL, NULL, false, 0, 0, PUT_OFF,
      "Raise torch._dynamo.config.{limit}; {calls} ran eagerly for want of it."},
-    {"mend the caller", CALL_RUN_ONLY, "called from a caller*", NULL, false, 0, 0, CALLS,
+    {"mend the caller", OUTCOME_RUN_ONLY, "called from a caller*", NULL, false, 0, 0, CALLS,
      "Make the recompiles of {source} needless, or raise its limit: since it has reached it, torch compiles nothing new for the "
      "calls that it makes, {function} among them. Or warm up {function} before that."},
-    {"warm up", CALL_RUN_ONLY, NULL, NULL, true, 0, 0, CALLS,
+    {"warm up", OUTCOME_RUN_ONLY, NULL, NULL, true, 0, 0, CALLS,
      "Warm up {function} with all {needed} kinds of input before compiling is forbidden: by set_stance(\"eager_on_recompile\"), "
      "or because a caller has reached its limit."},
-    {"warm up", CALL_RUN_ONLY, NULL, NULL, false, 0, 0, CALLS,
+    {"warm up", OUTCOME_RUN_ONLY, NULL, NULL, false, 0, 0, CALLS,
      "Warm up {function} with all kinds of input before compiling is forbidden: by set_stance(\"eager_on_recompile\"), or "
      "because a caller has reached its limit."},
-    {"enable", CALL_SKIP, "*non-recursively disabled*", NULL, false, 0, 0, LINE,
+    {"enable", OUTCOME_SKIP, "*non-recursively disabled*", NULL, false, 0, 0, LINE,
      "Take torch.compiler.disable(recursive=False) off {function}, if it need not run eagerly."},
-    {"first call outside", CALL_SKIP, "*dispatch mode*", NULL, false, 0, 0, LINE,
+    {"first call outside", OUTCOME_SKIP, "*dispatch mode*", NULL, false, 0, 0, LINE,
      "Make the first call of {function} outside of the dispatch mode (FlopCounterMode is one): after a first call within, "
      "torch skips it for good, until torch.compiler.reset()."},
-    {"compile a caller", CALL_SKIP, "*skipfiles*", NULL, false, 0, 0, LINE,
+    {"compile a caller", OUTCOME_SKIP, "*skipfiles*", NULL, false, 0, 0, LINE,
      "Compile a function of your own that calls {function}: this one lies in a file that torch leaves alone."},
-    {"nothing to compile", CALL_SKIP, "*No ops traced*|*no tensor*", NULL, false, 0, 0, CALLS,
+    {"nothing to compile", OUTCOME_SKIP, "*No ops traced*|*no tensor*", NULL, false, 0, 0, CALLS,
      "Compile the function around {function}: in this one there is no tensor operation to compile."},
-    {"no generator", CALL_SKIP, NULL, "generator", false, 0, 0, REWRITE,
+    {"no generator", OUTCOME_SKIP, NULL, "generator", false, 0, 0, REWRITE,
      "Compile a function that calls the generator {function}: a generator itself is not compiled."},
-    {"no coroutine", CALL_SKIP, NULL, "coroutine", false, 0, 0, REWRITE,
+    {"no coroutine", OUTCOME_SKIP, NULL, "coroutine", false, 0, 0, REWRITE,
      "Move the tensor operations of the coroutine {function} into a function, and compile that."},
-    {"as it must be", CALL_SKIP, "*exec()*|*__setattr__*|*namedtuple*|*Dynamo-generated*|*__init__*", NULL, false, 0, 0, PUT_OFF,
+    {"as it must be", OUTCOME_SKIP, "*exec()*|*__setattr__*|*namedtuple*|*Dynamo-generated*|*__init__*", NULL, false, 0, 0, PUT_OFF,
      "Nothing: torch never compiles a frame like this one ({what})."},
-    {"give up less", CALL_SKIP, "*Unsupported*", NULL, false, 0, 0, REWRITE,
+    {"give up less", OUTCOME_SKIP, "*Unsupported*", NULL, false, 0, 0, REWRITE,
      "Mend what torch gave up all of {function} for ({what}), or move it out of the loop or with block, where the graph "
      "cannot be broken."},
-    {"asked for", CALL_SKIP, "*asked to*", NULL, false, 0, 0, LINE,
+    {"asked for", OUTCOME_SKIP, "*asked to*", NULL, false, 0, 0, LINE,
      "Take torch.compiler.disable or skip_code off {function}, if it need not run eagerly."},
-    {"look again", CALL_SKIP, "?*", NULL, false, 0, 0, LINE,
+    {"look again", OUTCOME_SKIP, "?*", NULL, false, 0, 0, LINE,
      "Remove the cause for which torch skips {function} ({what}), then call torch.compiler.reset(): only that makes it look "
      "again."},
-    {"look again", CALL_SKIP, NULL, NULL, false, 0, 0, LINE,
+    {"look again", OUTCOME_SKIP, NULL, NULL, false, 0, 0, LINE,
      "Find out why torch skips {function}, TORCH_LOGS=\"+dynamo\" tells; torch.compiler.reset() makes it look again."},
-    {"turn on", CALL_DISABLED, NULL, NULL, false, 0, 0, CALLS,
+    {"turn on", OUTCOME_DISABLED, NULL, NULL, false, 0, 0, CALLS,
      "Call {function} where the compiler is on: set_stance(\"force_eager\"), torch.compiler.disable around the call, guards and "
      "backends turn it off."},
-    {"enable", CALL_PLAIN, "*torch.compiler.disable*|*torch._dynamo.disable*", NULL, false, 0, 0, LINE,
+    {"enable", OUTCOME_PLAIN, "*torch.compiler.disable*|*torch._dynamo.disable*", NULL, false, 0, 0, LINE,
      "Take torch.compiler.disable off {function}, if it need not run eagerly."},
-    {"turn on", CALL_PLAIN, NULL, NULL, false, 0, 0, LINE,
+    {"turn on", OUTCOME_PLAIN, NULL, NULL, false, 0, 0, LINE,
      "Call {function} from within torch.compile: torch was not asked about it. Under set_stance(\"force_eager\") and "
      "torch.compiler.disable it never is."},
 };
@@ -415,11 +415,11 @@ char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *f
     return made;
 }
 
-char *remedy_torch_outcome(enum outcome_kind outcome, const struct remedy_facts *facts, struct remedy_case *found)
+char *remedy_torch_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found)
 {
     for (size_t i = 0; i < sizeof outcome_cases / sizeof *outcome_cases; i++) {
         const struct outcome_case *c = &outcome_cases[i];
-        if ((c->outcome == outcome || (c->outcome == CALL_SKIP && outcome == CALL_DECLINED)) &&
+        if ((c->outcome == outcome || (c->outcome == OUTCOME_SKIP && outcome == OUTCOME_DECLINED)) &&
             (!c->needs_count || facts->needed > 0) && (!c->text_like || is_like(c->text_like, facts->text)) &&
             (!c->code || (facts->code && !strcmp(c->code, facts->code))) && in_version(facts, c->since, c->until))
             return told(c->name, c->effort, c->text, facts, -1, found);

@@ -11,6 +11,7 @@
 #include "trace/prose.h"
 #include "lib/table.h"
 #include "tui/list_ask.h"
+#include "vocabulary.h"
 
 enum {
     FETCH_WAIT_MS = 8,   /* for a window, before the screen is drawn without it */
@@ -472,9 +473,13 @@ static struct layout layout_make(const struct list *list, const struct screen *s
 static int cell_style(const struct list_column *column, const struct value *value, const char *text)
 {
     static const struct { const char *word; int style; } words[] = {
-        {"hit", STYLE_GOOD}, {"compiled", STYLE_ACCENT}, {"limit", STYLE_ALARM}, {"guard_error", STYLE_ALARM}, {"callback_error", STYLE_ALARM},
-        {"run_only", STYLE_WARN}, {"declined", STYLE_WARN}, {"skip", STYLE_DIM}, {"plain", STYLE_DIM}, {"disabled", STYLE_DIM},
-        {"error", STYLE_ALARM}, {"pass", STYLE_GOOD}, {"fail", STYLE_WARN}, {"skipped", STYLE_DIM}, {"backend_mismatch", STYLE_WARN},
+#define X(number, NAME, word, asked, python, style, ...) {word, STYLE_##style},
+        OUTCOME_ROWS(X)
+#undef X
+#define X(number, NAME, word, style) {word, STYLE_##style},
+        CHECK_ROWS(X)
+#undef X
+        {"skipped", STYLE_DIM}, /* compile.outcome */
     };
 
     if (column->format == AS_OUTCOME)

@@ -90,14 +90,14 @@ static void make_trace(const char *path)
             run(db, "INSERT INTO cache_entry(cache_entry_id, code_id, guard_count, born_ns) VALUES (%lld, %d, 1, %d)", ++entry, code + 1,
                 time + 100);
             run(db, "INSERT INTO lookup VALUES (%d, %d, %d, %d, %d, 200, %d, %lld, %d, NULL)", i, i, 1 + i % 2, code + 1, time,
-                CALL_COMPILED, entry, alive);
+                OUTCOME_COMPILED, entry, alive);
             m->order[m->count] = entry;
             m->hits[m->count++] = 0;
             move(m, m->count - 1, 0);
         } else if (chosen == alive) {
-            run(db, "INSERT INTO lookup VALUES (%d, %d, %d, %d, %d, 200, %d, NULL, %d, NULL)", i, i, 1 + i % 2, code + 1, time, CALL_LIMIT, alive);
+            run(db, "INSERT INTO lookup VALUES (%d, %d, %d, %d, %d, 200, %d, NULL, %d, NULL)", i, i, 1 + i % 2, code + 1, time, OUTCOME_LIMIT, alive);
         } else {
-            run(db, "INSERT INTO lookup VALUES (%d, %d, %d, %d, %d, 200, %d, %lld, %d, NULL)", i, i, 1 + i % 2, code + 1, time, CALL_HIT,
+            run(db, "INSERT INTO lookup VALUES (%d, %d, %d, %d, %d, 200, %d, %lld, %d, NULL)", i, i, 1 + i % 2, code + 1, time, OUTCOME_HIT,
                 m->order[chosen], chosen + 1);
             m->hits[chosen]++;
             move(m, chosen, 0);

@@ -13,20 +13,20 @@
 #include <stdint.h>
 
 #include "lib/progress.h"
+#include "vocabulary.h"
 
 struct db;
 struct query;
 struct table;
 
-enum { DIFF_OUTCOMES = 10, DIFF_TICK = 1 << 15 };
+enum { DIFF_TICK = 1 << 15 };
 
 enum kind { FUNCTION, CODE, OUTCOME, ENTRY, REASON, BREAK, GUARD, TIME, LOOKUP, KINDS };
-extern const char *const diff_outcomes[DIFF_OUTCOMES];
 
 struct function {
     char *name, *file, *kind;  /* owned; file: the last part of it */
     int64_t line, fingerprint; /* fingerprint: of all its code objects together */
-    int64_t calls, self_ns, outcomes[DIFF_OUTCOMES], lookups;
+    int64_t calls, self_ns, outcomes[OUTCOMES], lookups;
     int64_t entries, breaks, checks, guards_ns;
     struct function *moved; /* borrowed: the same one in another file of the other trace, where this one is not */
 };

@@ -87,7 +87,7 @@ static char *lookup_words(struct query *q, bool more)
         return strdup("no more lookups");
     outcome = query_integer(q, 3);
     if (asprintf(&made, "%.300s %s%s%.100s (lookup %" PRId64 " at %s%s%.300s)", query_text(q, 0, NULL),
-                 diff_outcomes[outcome >= 0 && outcome < DIFF_OUTCOMES ? outcome : 0], *query_text(q, 4, NULL) ? " " : "",
+                 outcome_word(outcome), *query_text(q, 4, NULL) ? " " : "",
                  query_text(q, 4, NULL), query_integer(q, 5), table_duration(human, query_integer(q, 6)),
                  *query_text(q, 7, NULL) ? "; " : "", query_text(q, 7, NULL)) < 0)
         return NULL;

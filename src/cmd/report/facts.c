@@ -23,10 +23,6 @@ enum {
     TICK_ROWS = 1 << 15,
 };
 
-const char *const report_outcomes[REPORT_OUTCOMES] = {
-    "plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled", "guard_error", "callback_error",
-};
-
 /* ---- questions ------------------------------------------------------------- */
 
 /* As the view hot_functions; the one in a stranger's file may be anything. */
@@ -148,14 +144,14 @@ static bool lookup_add(void *context, const int64_t *values, unsigned nulls)
 {
     struct reading *reading = context;
     struct report *report = reading->report;
-    int64_t outcome = values[0] >= 0 && values[0] < REPORT_OUTCOMES ? values[0] : 0;
+    enum outcome outcome = outcome_of(values[0]);
 
     (void)nulls;
     report->outcomes[outcome]++;
     report->times_ns[outcome] = times_sum(report->times_ns[outcome], values[1]);
     if (!(++report->calls % TICK_ROWS))
         progress_tick(&report->progress, values[2], reading->last);
-    if (outcome != CALL_HIT && outcome != CALL_PLAIN && outcome != CALL_SKIP && outcome != CALL_DECLINED)
+    if (outcome != OUTCOME_HIT && outcome != OUTCOME_PLAIN && outcome != OUTCOME_SKIP && outcome != OUTCOME_DECLINED)
         mark_add(report, &(struct report_mark){values[2], values[3], values[4], values[5], (int)outcome}, reading->seen++,
                  &reading->stride);
     return true;
@@ -182,19 +178,19 @@ static int64_t asked(const struct report *report)
 {
     const int64_t *o = report->outcomes;
 
-    return o[CALL_HIT] + o[CALL_COMPILED] + o[CALL_RUN_ONLY] + o[CALL_LIMIT] + o[CALL_GUARD_ERROR] + o[CALL_CALLBACK_ERROR];
+    return o[OUTCOME_HIT] + o[OUTCOME_COMPILED] + o[OUTCOME_RUN_ONLY] + o[OUTCOME_LIMIT] + o[OUTCOME_GUARD_ERROR] + o[OUTCOME_CALLBACK_ERROR];
 }
 
 double report_hit_rate(const struct report *report)
 {
     int64_t all = asked(report);
 
-    return all ? 100.0 * (double)report->outcomes[CALL_HIT] / (double)all : -1;
+    return all ? 100.0 * (double)report->outcomes[OUTCOME_HIT] / (double)all : -1;
 }
 
 double report_eager_share(const struct report *report)
 {
-    int64_t all = asked(report), eager = all - report->outcomes[CALL_HIT] - report->outcomes[CALL_COMPILED];
+    int64_t all = asked(report), eager = all - report->outcomes[OUTCOME_HIT] - report->outcomes[OUTCOME_COMPILED];
 
     return all ? 100.0 * (double)eager / (double)all : -1;
 }

@@ -296,10 +296,10 @@ static bool overview_put(struct report *report)
             {"lookups", "time until it was known what runs", CELL_TIME},
         };
         table_begin(report, "outcomes", columns, 4, false);
-        for (int o = 0; o < REPORT_OUTCOMES; o++) {
+        for (int o = 0; o < OUTCOMES; o++) {
             if (!report->outcomes[o])
                 continue;
-            fprintf(out, "<tr><td>%s</td>", report_outcomes[o]);
+            fprintf(out, "<tr><td>%s</td>", outcome_word(o));
             cell_number(out, CELL_COUNT, report->outcomes[o]);
             fprintf(out, "<td class=\"n\" data-v=\"%" PRId64 "\">%.3g %%</td>", report->outcomes[o],
                     100.0 * (double)report->outcomes[o] / (double)report->calls);

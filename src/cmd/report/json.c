@@ -99,8 +99,8 @@ bool report_json(struct report *report)
         ok = rows_json(report, "compiles", report_compiled) && ok;
     if (report->lookups) {
         fputs(",\n\"outcomes\": {", out);
-        for (int o = 0; o < REPORT_OUTCOMES; o++)
-            fprintf(out, "%s\"%s\": {\"calls\": %" PRId64 ", \"lookup_ns\": %" PRId64 "}", o ? ", " : "", report_outcomes[o],
+        for (int o = 0; o < OUTCOMES; o++)
+            fprintf(out, "%s\"%s\": {\"calls\": %" PRId64 ", \"lookup_ns\": %" PRId64 "}", o ? ", " : "", outcome_word(o),
                     report->outcomes[o], report->times_ns[o]);
         fputs("}", out);
         share_json(out, "hit_rate", report_hit_rate(report));

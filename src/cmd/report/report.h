@@ -17,12 +17,13 @@
 
 #include "collector/liveness.h"
 #include "lib/progress.h"
+#include "vocabulary.h"
 
 struct db;
 struct picture;
 struct query;
 
-enum { REPORT_OUTCOMES = 10, REPORT_MARKS = 4096 };
+enum { REPORT_MARKS = 4096 };
 
 /* A lookup that was no hit, for the timeline. */
 struct report_mark {
@@ -40,8 +41,8 @@ struct report {
     bool torch;    /* the trace says how torch was watched */
     bool compiles; /* it has the tables about compiles */
     bool lookups;  /* and those about lookups and guards */
-    int64_t outcomes[REPORT_OUTCOMES]; /* lookups by outcome, and how long they took */
-    int64_t times_ns[REPORT_OUTCOMES];
+    int64_t outcomes[OUTCOMES]; /* lookups by outcome, and how long they took */
+    int64_t times_ns[OUTCOMES];
     int64_t calls;                     /* all of them */
     struct report_mark *marks;         /* owned: some of those that were no hits, evenly over the run */
     size_t mark_count;
@@ -51,9 +52,6 @@ struct report {
 
 /* Read what is known of lookups into REPORT; false: it was said why not. */
 bool report_read(struct report *report);
-
-/* "hit", "run_only". */
-extern const char *const report_outcomes[REPORT_OUTCOMES];
 
 /* Of the calls that the compiler was asked about and did not turn away for good, those that ran compiled code as it was:
  * a percentage, negative when there were none. */

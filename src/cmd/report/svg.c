@@ -326,7 +326,7 @@ static void timeline_marks(struct picture *picture)
         struct lane *lane = lane_find(picture, mark->thread_id);
         if (!lane || !lane->used)
             continue;
-        snprintf(words, sizeof words, "%s at %s, lookup %" PRId64, report_outcomes[mark->outcome], table_duration(start, mark->start_ns),
+        snprintf(words, sizeof words, "%s at %s, lookup %" PRId64, outcome_word(mark->outcome), table_duration(start, mark->start_ns),
                  mark->lookup_id);
         box_put(picture, mark->code_id, at_x(picture, mark->start_ns), 0, lane->y + ROW, "miss", " data-least=\"1.5\"", words);
     }

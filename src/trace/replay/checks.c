@@ -47,15 +47,13 @@ static bool read_guards(struct check_reader *c)
     return query_close(query) && ok;
 }
 
-static enum replay_result result_of(const char *text)
+static enum check_result result_of(const char *text)
 {
-    static const char *const names[] = {
-        [CHECK_PASS] = "pass", [CHECK_FAIL] = "fail", [CHECK_ERROR] = "error", [CHECK_MISMATCH] = "backend_mismatch"};
+    int i = 0;
 
-    for (int i = 0; i < CHECK_UNKNOWN; i++)
-        if (!strcmp(text, names[i]))
-            return (enum replay_result)i;
-    return CHECK_UNKNOWN;
+    while (i < CHECK_RESULTS && strcmp(text, check_words[i]))
+        i++;
+    return (enum check_result)i;
 }
 
 /* The recorder writes checks in the order of their lookups, so that needs no sort. SORTED becomes false where
@@ -99,7 +97,7 @@ static bool read_checks(struct check_reader *c, bool sort)
             k->bad_guard = replay_map_get(&c->owners, guard) != entry || k->result == CHECK_PASS;
         if (c->times) {
             c->failed[c->count - 1] = guard;
-            if (entry != REPLAY_NONE && k->result <= CHECK_FAIL && query_type(query, 6) != QUERY_NULL) {
+            if (entry != REPLAY_NONE && k->result <= CHECK_PASS && query_type(query, 6) != QUERY_NULL) {
                 struct replay_times *t = &c->times_of[entry];
                 int64_t ns = replay_time(query, 6, 0);
                 t->ns[k->result == CHECK_PASS] +=

@@ -47,7 +47,7 @@ uint32_t cursor_thread(const struct replay *r, const struct replay_event *e)
 
 static bool is_miss(const struct replay_lookup *l)
 {
-    return l->outcome != CALL_HIT;
+    return l->outcome != OUTCOME_HIT;
 }
 
 static bool event_is(const struct replay *r, const struct replay_event *e, enum cursor_what what)
@@ -83,7 +83,7 @@ static bool passes(const struct cursor *c, const struct replay_event *e)
     if ((c->by_outcome || c->lookups) && e->kind != REPLAY_LOOKUP)
         return false;
     if (c->by_outcome &&
-        !c->outcomes[c->r->lookups[e->index].outcome < CALL_KINDS ? c->r->lookups[e->index].outcome : CALL_KINDS])
+        !c->outcomes[c->r->lookups[e->index].outcome < OUTCOMES ? c->r->lookups[e->index].outcome : OUTCOMES])
         return false;
     return !c->lookups || c->lookups[e->index];
 }
@@ -462,13 +462,13 @@ void cursor_filter_off(struct cursor *c)
 
 static bool outcomes_of(struct cursor *c, char *list)
 {
-    bool chosen[CALL_KINDS + 1] = {false};
+    bool chosen[OUTCOMES + 1] = {false};
 
     for (char *name = strtok(list, ", "); name; name = strtok(NULL, ", ")) {
         int i = 0;
-        while (i < CALL_KINDS && strcmp(name, why_outcome((enum outcome_kind)i)))
+        while (i < OUTCOMES && strcmp(name, outcome_word(i)))
             i++;
-        if (i == CALL_KINDS) {
+        if (i == OUTCOMES) {
             say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error "
                       "or callback_error");
             return false;

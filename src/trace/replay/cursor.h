@@ -62,7 +62,7 @@ struct cursor {
     int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
     /* The filter; NULL: all. By index of codes, threads, lookups. */
     bool *codes, *threads, *lookups;
-    bool outcomes[CALL_KINDS + 1], by_outcome;
+    bool outcomes[OUTCOMES + 1], by_outcome;
     char *filtered; /* owned: words for it, or NULL */
     struct cursor_stop stops[CURSOR_STOPS];
     int stop_count;

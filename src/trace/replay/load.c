@@ -237,7 +237,7 @@ static bool load_lookups(struct replay *r, bool times)
         l->start_ns = replay_time(query, 3, 0);
         l->end_ns = l->start_ns + replay_time(query, 4, 0);
         thread = replay_integer(query, 5, -1);
-        l->outcome = thread < 0 || thread >= CALL_KINDS ? REPLAY_OUTCOME_UNKNOWN : (uint8_t)thread;
+        l->outcome = thread < 0 || thread >= OUTCOMES ? REPLAY_OUTCOME_UNKNOWN : (uint8_t)thread;
         checked = query_integer(query, 6); /* 0 may be NULL: the type is asked only then */
         l->named = checked || query_type(query, 6) != QUERY_NULL;
         l->entry = l->named ? replay_map_get(&r->entry_ids, checked) : REPLAY_NONE;
@@ -248,7 +248,7 @@ static bool load_lookups(struct replay *r, bool times)
                        ? REPLAY_NONE
                        : cache_index(r, code, l->thread == REPLAY_NONE ? REPLAY_NONE : r->threads[l->thread].process);
         ok = l->cache != REPLAY_NONE;
-        if (ok && l->outcome == CALL_COMPILED && l->entry != REPLAY_NONE && r->entries[l->entry].process == REPLAY_NONE)
+        if (ok && l->outcome == OUTCOME_COMPILED && l->entry != REPLAY_NONE && r->entries[l->entry].process == REPLAY_NONE)
             r->entries[l->entry].process = r->caches[l->cache].process;
         if (!(r->lookup_count & (TICK_ROWS - 1)))
             progress_tick(&progress, (int64_t)r->lookup_count, rows);

@@ -269,8 +269,8 @@ static void lookup_print(struct replay_page *p, const struct replay_lookup *l)
     struct query *query;
 
     code_print(p, p->c->r->codes[p->c->r->caches[l->cache].code].id);
-    fprintf(p->out, ": %s", l->outcome == REPLAY_OUTCOME_UNKNOWN ? "?" : why_outcome((enum outcome_kind)l->outcome));
-    if (l->named || l->outcome == CALL_HIT) {
+    fprintf(p->out, ": %s", outcome_word(l->outcome));
+    if (l->named || l->outcome == OUTCOME_HIT) {
         putc(' ', p->out);
         if (l->named)
             label_print(p, l->entry);

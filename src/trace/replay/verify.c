@@ -226,7 +226,7 @@ static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t e
         if (w->tried[checks[i].entry] == index + 1)
             return FAULT_TWICE;
         w->tried[checks[i].entry] = index + 1;
-        counted += checks[i].result != CHECK_MISMATCH;
+        counted += checks[i].result != CHECK_BACKEND_MISMATCH;
         e = &w->r->entries[checks[i].entry];
         if (e->region >= 0 && *region >= 0 && e->region != *region)
             return FAULT_REGION;
@@ -238,15 +238,15 @@ static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t e
         return FAULT_COUNT;
     if (l->named && l->entry == REPLAY_NONE)
         return FAULT_NO_ENTRY;
-    if (l->entry != REPLAY_NONE && l->outcome != CALL_HIT && l->outcome != CALL_COMPILED)
+    if (l->entry != REPLAY_NONE && l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
         return FAULT_NO_PASS;
     if (l->entry != REPLAY_NONE) {
         enum replay_fault fault = fault_of_entry(w, l->entry, l, end);
         if (fault)
             return fault;
-        if (l->outcome == CALL_COMPILED && w->r->entries[l->entry].born_ns < l->start_ns)
+        if (l->outcome == OUTCOME_COMPILED && w->r->entries[l->entry].born_ns < l->start_ns)
             return FAULT_NOT_NEW;
-        if (l->outcome == CALL_COMPILED && *region < 0)
+        if (l->outcome == OUTCOME_COMPILED && *region < 0)
             *region = w->r->entries[l->entry].region;
     }
     stop = end_of_checks(w, l, checks, end);
@@ -254,15 +254,15 @@ static enum replay_fault fault_of_rows(struct walk *w, uint32_t index, int64_t e
     if (stop + 1 < l->check_count)
         return FAULT_AFTER_END;
     if (stop < l->check_count && checks[stop].result == CHECK_ERROR)
-        return l->outcome == CALL_GUARD_ERROR ? FAULT_NONE : FAULT_ERROR;
-    if (l->outcome == CALL_GUARD_ERROR && !l->observed)
+        return l->outcome == OUTCOME_GUARD_ERROR ? FAULT_NONE : FAULT_ERROR;
+    if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return FAULT_NO_ERROR;
     if (stop < l->check_count) { /* passed */
-        if (l->outcome != CALL_HIT)
+        if (l->outcome != OUTCOME_HIT)
             return optional(&w->r->entries[checks[stop].entry], l->start_ns, end) ? FAULT_NONE : FAULT_PASSED;
         return l->entry == checks[stop].entry || !l->named ? FAULT_NONE : FAULT_OTHER_PASSED;
     }
-    if (l->outcome == CALL_HIT && l->named) {
+    if (l->outcome == OUTCOME_HIT && l->named) {
         f->entry = l->entry;
         return FAULT_NO_PASS;
     }
@@ -298,7 +298,7 @@ static enum replay_fault fault_of_order(struct walk *w, uint32_t index, int64_t 
         f->entry = checks[k].entry;
         return FAULT_ORDER;
     }
-    if (stop < l->check_count || (l->outcome == CALL_HIT && !l->named) || l->check_count == CHECKS_MAX)
+    if (stop < l->check_count || (l->outcome == OUTCOME_HIT && !l->named) || l->check_count == CHECKS_MAX)
         return FAULT_NONE;
     while ((entry = next_live(w, region, &pass, &at)) != REPLAY_NONE) {
         bool tried = w->tried[entry] == index + 1;
@@ -317,12 +317,12 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     const struct replay_lookup *l = &r->lookups[index];
     int64_t end = l->end_ns + 1, latest = l->end_ns + SLACK_NS;
 
-    if (l->outcome == CALL_COMPILED) { /* older recorders took that time out of these as well */
+    if (l->outcome == OUTCOME_COMPILED) { /* older recorders took that time out of these as well */
         uint32_t compile =
             l->entry == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->compile_ids, r->entries[l->entry].compile_id);
         return compile != REPLAY_NONE && r->compiles[compile].end_ns > end ? r->compiles[compile].end_ns : end;
     }
-    if (l->check_count <= (l->outcome == CALL_HIT))
+    if (l->check_count <= (l->outcome == OUTCOME_HIT))
         return end;
     for (size_t i = index + 1; i < r->lookup_count && i - index < THREADS_MAX; i++)
         if (r->lookups[i].thread == l->thread && r->lookups[i].start_ns >= l->end_ns)
@@ -433,12 +433,12 @@ static void begin_forked(struct walk *w)
 
 static void explain_miss(const struct walk *w, const struct replay_lookup *l, struct replay_verdict *v)
 {
-    if (l->outcome != CALL_LIMIT && l->outcome != CALL_RUN_ONLY)
+    if (l->outcome != OUTCOME_LIMIT && l->outcome != OUTCOME_RUN_ONLY)
         return;
     v->misses++;
     if (l->end_ns >= w->r->codes[w->cache->code].marked_ns)
         v->by_mark++;
-    else if (l->outcome == CALL_LIMIT && w->count)
+    else if (l->outcome == OUTCOME_LIMIT && w->count)
         v->by_limit++;
     else
         v->by_false++;
@@ -483,12 +483,12 @@ static bool verify_cache(struct walk *w, struct replay_verdict *v)
                 resync(w, index);
         } else if (l->observed) {
             v->observed++;
-        } else if (l->outcome == CALL_HIT && !l->named) {
+        } else if (l->outcome == OUTCOME_HIT && !l->named) {
             v->before++;
         } else {
             v->whole++;
         }
-        if (l->outcome == CALL_HIT && l->entry != REPLAY_NONE && !w->insertion && !r->entries[l->entry].pinned) {
+        if (l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE && !w->insertion && !r->entries[l->entry].pinned) {
             to_front(w, l->entry);
             w->low[l->entry] = l->start_ns;
             if (end > w->high[l->entry])

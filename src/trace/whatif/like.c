@@ -843,7 +843,7 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
         const struct guard *g;
         if (c->entry == REPLAY_CHECK_NONE)
             continue;
-        if (c->result != CHECK_MISMATCH)
+        if (c->result != CHECK_BACKEND_MISMATCH)
             backend = l->class_backend[c->entry];
         if (c->result == CHECK_FAIL && failed >= 0 && (g = guard_with(l, c->entry, failed)) &&
             guard_hidden(&l->facts, g->kind, g->source)) {
@@ -889,7 +889,7 @@ static bool learn(struct likeness *l)
 
     for (size_t i = 0; i < r->lookup_count; i++) { /* who made what */
         const struct replay_lookup *k = &r->lookups[i];
-        if (k->outcome == CALL_COMPILED && k->entry != REPLAY_NONE && !l->founded[k->entry]) {
+        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && !l->founded[k->entry]) {
             l->founded[k->entry] = true;
             l->founder[k->entry] = (uint32_t)i;
             l->class_signature[k->entry] = r->signatures[i];
@@ -897,20 +897,20 @@ static bool learn(struct likeness *l)
     }
     for (size_t i = 0; i < r->lookup_count && !l->failed; i++) {
         const struct replay_lookup *k = &r->lookups[i];
-        bool ran = k->entry != REPLAY_NONE && (k->outcome == CALL_HIT || k->outcome == CALL_COMPILED), first;
+        bool ran = k->entry != REPLAY_NONE && (k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED), first;
         l->classes[i] = ran ? k->entry : miss_class(l, &known, (uint32_t)i, r->signatures[i]);
         if (l->classes[i] == REPLAY_NONE)
             break;
-        first = !ran || k->outcome == CALL_COMPILED;
+        first = !ran || k->outcome == OUTCOME_COMPILED;
         if (k->observed && first)
             learn_unseen(l, (uint32_t)i);
         for (uint32_t c = 0; c < k->check_count; c++) {
             const struct replay_check *check = &r->checks[k->checks + c];
             if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
                 continue;
-            if (check->result == CHECK_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
+            if (check->result == CHECK_BACKEND_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
                 l->namesakes[r->caches[k->cache].code] = true;
-            if (check->result == CHECK_MISMATCH)
+            if (check->result == CHECK_BACKEND_MISMATCH)
                 pairs_add(&l->pairs, check->entry, l->classes[i], SEEN_MISMATCH);
             else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
                 pairs_add(&l->pairs, check->entry, l->classes[i],

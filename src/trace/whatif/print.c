@@ -32,7 +32,7 @@ struct printer {
 
 static const char *outcome_name(unsigned outcome)
 {
-    return outcome == WHATIF_GONE ? "gone" : outcome < CALL_KINDS ? why_outcome((enum outcome_kind)outcome) : "?";
+    return outcome == WHATIF_GONE ? "gone" : outcome_word(outcome);
 }
 
 /* A code object's name and place, which the caller frees. */

@@ -120,7 +120,7 @@ static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct 
         return -1;
     for (size_t i = 0; i < state->count; i++) {
         const struct replay_entry *e = &r->entries[state->slots[i].entry];
-        if (l->outcome == CALL_COMPILED && state->slots[i].entry == l->entry)
+        if (l->outcome == OUTCOME_COMPILED && state->slots[i].entry == l->entry)
             continue; /* observed lookups are timed apart from what they make */
         count += (!torch || e->region == region) && (!state->slots[i].dead || (torch && !e->reset));
     }
@@ -140,11 +140,11 @@ static bool learn_limits(struct whatif *w)
         const struct replay_lookup *l = &r->lookups[r->order[i]];
         uint32_t code = r->caches[l->cache].code;
         int64_t count;
-        if (l->outcome != CALL_COMPILED && (l->outcome != CALL_LIMIT || w->limits[code]))
+        if (l->outcome != OUTCOME_COMPILED && (l->outcome != OUTCOME_LIMIT || w->limits[code]))
             continue;
         count = counted_recorded(r, r->order[i], &state);
         ok = count >= 0;
-        if (l->outcome == CALL_LIMIT)
+        if (l->outcome == OUTCOME_LIMIT)
             w->limits[code] = count ? count : LIMIT_VARIES;
         else if (count >= least[code])
             least[code] = count + 1;
@@ -574,8 +574,8 @@ static int64_t limit_of(struct whatif *w, const struct call *c)
     return w->limits[c->code] && !w->accumulated[c->code] ? w->limits[c->code] : LIMIT_UNKNOWN;
 }
 
-/* What becomes of a miss: CALL_COMPILED, CALL_LIMIT. */
-static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+/* What becomes of a miss: OUTCOME_COMPILED, OUTCOME_LIMIT. */
+static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     int64_t maybe, count = counted(w, s, c, &maybe), limit = limit_of(w, c);
     int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit : w->accumulated[c->code] ? w->limits[c->code] : 0;
@@ -583,11 +583,11 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
 
     if (c->torch && group_limited(s, c->group, &guess)) {
         *unsure = *unsure || guess;
-        return CALL_LIMIT;
+        return OUTCOME_LIMIT;
     }
     if (limit == LIMIT_VARIES) { /* as it was recorded, if it was */
-        *unsure = *unsure || c->l->outcome == CALL_HIT;
-        return c->l->outcome == CALL_LIMIT ? CALL_LIMIT : CALL_COMPILED;
+        *unsure = *unsure || c->l->outcome == OUTCOME_HIT;
+        return c->l->outcome == OUTCOME_LIMIT ? OUTCOME_LIMIT : OUTCOME_COMPILED;
     }
     if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
@@ -604,7 +604,7 @@ static enum outcome_kind miss(struct whatif *w, struct sim *s, const struct call
     }
     if (over && c->torch)
         group_limit(w, s, c->group, *unsure);
-    return over ? CALL_LIMIT : CALL_COMPILED;
+    return over ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
 /* ---- calls within calls ---------------------------------------------------- */
@@ -645,12 +645,12 @@ static void nested_enter(struct whatif *w, const struct call *c, bool compiled)
 
 static bool runs_compiled(unsigned outcome)
 {
-    return outcome == CALL_HIT || outcome == CALL_COMPILED;
+    return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
 static bool is_eager(unsigned outcome)
 {
-    return outcome == CALL_LIMIT || outcome == CALL_RUN_ONLY || outcome == CALL_DECLINED;
+    return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY || outcome == OUTCOME_DECLINED;
 }
 
 /* Everything of one lookup. Returns its predicted outcome, as in a result. */
@@ -660,7 +660,7 @@ static uint8_t decide(struct whatif *w, const struct call *call)
     struct sim *s = &w->sims[c.l->cache];
     struct whatif_function *f = &w->functions[c.code];
     const struct nested *around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
-    enum outcome_kind outcome;
+    enum outcome outcome;
     bool unsure = false;
     int64_t hit;
 
@@ -679,21 +679,21 @@ static uint8_t decide(struct whatif *w, const struct call *call)
             memmove(s->list + 1, s->list, (size_t)hit * sizeof *s->list);
             s->list[0] = m;
         }
-        outcome = CALL_HIT;
+        outcome = OUTCOME_HIT;
         f->trusting += m.class_ >= w->r->entry_count;
-    } else if (c.l->outcome == CALL_CALLBACK_ERROR) {
-        outcome = CALL_CALLBACK_ERROR; /* the compiler says the same again */
+    } else if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
+        outcome = OUTCOME_CALLBACK_ERROR; /* the compiler says the same again */
         unsure = unsure || w->knobs->recompile_limit;
     } else if (c.run_only) {
-        outcome = CALL_RUN_ONLY;
+        outcome = OUTCOME_RUN_ONLY;
     } else {
         outcome = miss(w, s, &c, &unsure);
-        if (c.l->outcome == CALL_DECLINED) {
-            if (outcome == CALL_COMPILED)
-                outcome = CALL_DECLINED; /* the same again */
+        if (c.l->outcome == OUTCOME_DECLINED) {
+            if (outcome == OUTCOME_COMPILED)
+                outcome = OUTCOME_DECLINED; /* the same again */
             else
                 f->unrecorded++; /* later calls would have been looked up: nobody was asked, so nobody said no */
-        } else if (outcome == CALL_COMPILED) {
+        } else if (outcome == OUTCOME_COMPILED) {
             int64_t ns = c.class_ < w->r->entry_count ? w->compile_ns[c.class_] : -1;
             sim_insert(w, s, (struct made){c.class_, c.group, unsure});
             s->ever++;
@@ -707,9 +707,9 @@ static uint8_t decide(struct whatif *w, const struct call *call)
 static void count(struct whatif_tally *t, unsigned outcome)
 {
     t->calls++;
-    t->hits += outcome == CALL_HIT;
-    t->misses += outcome != CALL_HIT;
-    t->compiles += outcome == CALL_COMPILED;
+    t->hits += outcome == OUTCOME_HIT;
+    t->misses += outcome != OUTCOME_HIT;
+    t->compiles += outcome == OUTCOME_COMPILED;
     t->eager += is_eager(outcome);
 }
 
@@ -718,11 +718,11 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
     count(t, c->l->outcome);
     for (uint32_t i = 0; i < c->l->check_count; i++) {
         const struct replay_check *k = &w->r->checks[c->l->checks + i];
-        if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_MISMATCH)
+        if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_BACKEND_MISMATCH)
             continue;
         check_cost(w, c, &(struct made){.class_ = k->entry}, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == CALL_COMPILED && c->l->entry != REPLAY_NONE && w->compile_ns[c->l->entry] >= 0)
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->compile_ns[c->l->entry] >= 0)
         t->compile_ns += w->compile_ns[c->l->entry];
 }
 
@@ -735,7 +735,7 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     c.cache = &r->caches[c.l->cache];
     c.code = c.cache->code;
     c.torch = torch_cache(w, c.cache);
-    c.run_only = c.l->outcome == CALL_RUN_ONLY;
+    c.run_only = c.l->outcome == OUTCOME_RUN_ONLY;
     if (c.class_ < r->entry_count)
         c.region = r->entries[c.class_].region;
     for (uint32_t i = 0; w->regions && i < c.l->check_count && c.region < 0; i++)
@@ -749,16 +749,16 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
 /* Calls that no knob touches, because no cache is asked. */
 static bool untouched(const struct replay_lookup *l)
 {
-    return (l->outcome == CALL_HIT && l->entry == REPLAY_NONE) ||
-           (l->outcome != CALL_HIT && l->outcome != CALL_COMPILED && l->outcome != CALL_LIMIT &&
-            l->outcome != CALL_RUN_ONLY && l->outcome != CALL_DECLINED && l->outcome != CALL_CALLBACK_ERROR);
+    return (l->outcome == OUTCOME_HIT && l->entry == REPLAY_NONE) ||
+           (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED && l->outcome != OUTCOME_LIMIT &&
+            l->outcome != OUTCOME_RUN_ONLY && l->outcome != OUTCOME_DECLINED && l->outcome != OUTCOME_CALLBACK_ERROR);
 }
 
 static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
 {
     struct call c = call_of(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
-    unsigned recorded = c.l->outcome < CALL_KINDS ? c.l->outcome : CALL_PLAIN, predicted;
+    unsigned recorded = c.l->outcome < OUTCOMES ? c.l->outcome : OUTCOME_PLAIN, predicted;
     uint8_t found;
 
     if (!w->sims[c.l->cache].begun && !sim_begin(w, c.l->cache)) {
@@ -778,7 +778,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    if (w->base && (recorded == CALL_HIT || recorded == CALL_LIMIT) && c.cache->count > 1 && c.region < 0 &&
+    if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 && c.region < 0 &&
         ((w->knobs->isolate && c.torch && !w->several[c.code]) ||
          ((w->knobs->isolate || w->knobs->backends_apart) && likeness_namesakes(w->like, c.code)))) {
         found |= WHATIF_UNDECIDED; /* of which torch.compile(), of which backend was it? */

@@ -77,7 +77,7 @@ struct whatif_result {
     struct whatif_function *functions; /* owned: those that were looked up, most changed first */
     size_t function_count;
     struct whatif_function total;
-    uint8_t *outcomes; /* owned: by lookup, enum outcome_kind, or WHATIF_GONE; with WHATIF_UNDECIDED added */
+    uint8_t *outcomes; /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
     char **notes;      /* owned: what was taken for granted */
     size_t note_count;
 };

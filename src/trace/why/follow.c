@@ -298,14 +298,14 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         free(text);
 }
 
-static void add_for_outcome(struct why *why, enum outcome_kind outcome, const struct remedy_facts *facts)
+static void add_for_outcome(struct why *why, enum outcome outcome, const struct remedy_facts *facts)
 {
     struct remedy_case which = {0};
     char *text = remedy_for_outcome(outcome, facts, &which);
 
-    if (facts->torch && (outcome == CALL_CALLBACK_ERROR || outcome == CALL_SKIP || outcome == CALL_DECLINED))
+    if (facts->torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP || outcome == OUTCOME_DECLINED))
         add_for_unsupported(why, facts);
-    remedy_add(why, which, text, outcome == CALL_LIMIT ? why_settings_limit(why, facts) : NULL);
+    remedy_add(why, which, text, outcome == OUTCOME_LIMIT ? why_settings_limit(why, facts) : NULL);
 }
 
 /* What broke calls. */
@@ -313,18 +313,18 @@ static void add_for_errors(struct why *why, const struct reasons *reasons, const
 {
     struct remedy_facts facts = *base;
 
-    if ((facts.count = why_calls(why, CALL_GUARD_ERROR))) {
+    if ((facts.count = why_calls(why, OUTCOME_GUARD_ERROR))) {
         for (size_t i = 0; i < why->guards.count; i++)
             if (prose_same(why->guards.items[i].result, "error")) {
                 facts.source = why->guards.items[i].source;
                 facts.text = why->guards.items[i].expression;
                 break;
             }
-        add_for_outcome(why, CALL_GUARD_ERROR, &facts);
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, &facts);
     }
-    if ((facts.count = why_calls(why, CALL_CALLBACK_ERROR))) {
+    if ((facts.count = why_calls(why, OUTCOME_CALLBACK_ERROR))) {
         facts.text = reasons->raised;
-        add_for_outcome(why, CALL_CALLBACK_ERROR, &facts);
+        add_for_outcome(why, OUTCOME_CALLBACK_ERROR, &facts);
     }
 }
 
@@ -423,7 +423,7 @@ static void sort_by_effort(struct why *why)
  * then what is not about recompiles. */
 static void remedies_make(struct why *why)
 {
-    static const enum outcome_kind late[] = {CALL_RUN_ONLY, CALL_SKIP, CALL_DECLINED, CALL_DISABLED};
+    static const enum outcome late[] = {OUTCOME_RUN_ONLY, OUTCOME_SKIP, OUTCOME_DECLINED, OUTCOME_DISABLED};
     const struct remedy_facts base = {.function = why->code.qualname, .code = why->code.kind, .torch = why->torch.version};
     struct remedy_facts facts = base;
     struct reasons reasons = reasons_of(why);
@@ -432,28 +432,28 @@ static void remedies_make(struct why *why)
     add_for_errors(why, &reasons, &base);
     add_for_causes(why, &base);
     add_for_deaths(why, &base);
-    if ((facts.count = why_calls(why, CALL_LIMIT))) {
+    if ((facts.count = why_calls(why, OUTCOME_LIMIT))) {
         facts.needed = why->different_inputs > (int64_t)why->entries.count ? why->different_inputs : 0;
         facts.text = reasons.limit;
-        add_for_outcome(why, CALL_LIMIT, &facts);
+        add_for_outcome(why, OUTCOME_LIMIT, &facts);
     }
     for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
         if (!(facts.count = why_calls(why, late[i])))
             continue;
-        facts.needed = late[i] == CALL_RUN_ONLY && why->different_inputs > (int64_t)why->entries.count ? why->different_inputs : 0;
+        facts.needed = late[i] == OUTCOME_RUN_ONLY && why->different_inputs > (int64_t)why->entries.count ? why->different_inputs : 0;
         facts.text = reasons.declined;
-        if (late[i] == CALL_RUN_ONLY && why->forbidders.count) {
+        if (late[i] == OUTCOME_RUN_ONLY && why->forbidders.count) {
             facts.text = "called from a caller that forbids it";
             facts.source = why->forbidders.items[0].function;
         }
         add_for_outcome(why, late[i], &facts);
         facts.source = NULL;
     }
-    if (why->disabled_words || (why_calls(why, CALL_PLAIN) && why_calls(why, CALL_PLAIN) == why->all_calls)) {
+    if (why->disabled_words || (why_calls(why, OUTCOME_PLAIN) && why_calls(why, OUTCOME_PLAIN) == why->all_calls)) {
         facts.count = why->all_calls;
         facts.needed = 0;
         facts.text = why->disabled_words;
-        add_for_outcome(why, CALL_PLAIN, &facts);
+        add_for_outcome(why, OUTCOME_PLAIN, &facts);
     }
     add_for_breaks(why, &base);
     add_for_guards(why, &base);

@@ -96,7 +96,7 @@ static void gather_share(struct why *why)
     struct query *query;
     size_t count = 0;
 
-    if (!why_calls(why, CALL_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
+    if (!why_calls(why, OUTCOME_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
         return;
     query = why_ask(why, "the last calls that hit: time in the lookup, and in all",
         "SELECT l.duration_ns, f.end_ns - f.start_ns\n"
@@ -122,9 +122,9 @@ void why_gather_cost(struct why *why)
 
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.items[i];
-        if (class->outcome == CALL_HIT)
+        if (class->outcome == OUTCOME_HIT)
             hits_ns = times_sum(hits_ns, class->lookup_ns);
-        if (class->outcome != CALL_PLAIN && class->outcome != CALL_SKIP && class->outcome != CALL_DISABLED)
+        if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP && class->outcome != OUTCOME_DISABLED)
             looked_up += class->calls;
     }
     for (size_t i = 0; i < why->compiles.count; i++) {
@@ -133,7 +133,7 @@ void why_gather_cost(struct why *why)
             compile_ns = times_sum(compile_ns, times_span(c->start_ns, c->end_ns));
     }
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
-    why->guard_calls = why->timed_checks ? looked_up : why_calls(why, CALL_HIT);
+    why->guard_calls = why->timed_checks ? looked_up : why_calls(why, OUTCOME_HIT);
     gather_share(why);
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;

@@ -174,7 +174,7 @@ static void json_members(struct why *why)
     t = member(why, "calls", 7, (const char *[]){"outcome", "cache_entry_id", "entry", "calls", "first_ns", "last_ns", "lookup_ns"});
     for (size_t i = 0; t && i < why->calls.count; i++) {
         const struct call_class *c = &why->calls.items[i];
-        table_string(t, why_outcome(c->outcome));
+        table_string(t, outcome_word(c->outcome));
         maybe_integer(t, c->entry_id, c->entry_id);
         table_string(t, c->entry);
         table_integer(t, c->calls);

@@ -112,7 +112,7 @@ static void gather_forbidders(struct why *why)
     struct query *query;
     struct forbidder *forbidder;
 
-    if (!why_calls(why, CALL_RUN_ONLY) || !find_column(why->db, "code_mark", "recursive_action"))
+    if (!why_calls(why, OUTCOME_RUN_ONLY) || !find_column(why->db, "code_mark", "recursive_action"))
         return;
     query = why_ask(why, "callers for whose sake its calls were not compiled",
         "WITH RECURSIVE up(call, frame_id, depth) AS (\n"
@@ -140,7 +140,7 @@ static void gather_disabled(struct why *why)
 {
     struct query *query;
 
-    if (!why->torch.version || why->all_calls <= 0 || why_calls(why, CALL_PLAIN) + why->undecided != why->all_calls)
+    if (!why->torch.version || why->all_calls <= 0 || why_calls(why, OUTCOME_PLAIN) + why->undecided != why->all_calls)
         return;
     query = why_ask(why, "graph breaks that speak of it",
         "SELECT c.qualname, b.line, substr(b.reason, 1, 400) FROM graph_break b\n"

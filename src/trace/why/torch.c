@@ -218,8 +218,8 @@ static void gather_rests(struct why *why)
                 }
                 if (!*at)
                     continue;
-                why->rests[i].eager += outcome != CALL_HIT && outcome != CALL_COMPILED;
-                if (outcome == CALL_HIT) /* a compile's lookup lasts as long as the compile */
+                why->rests[i].eager += outcome != OUTCOME_HIT && outcome != OUTCOME_COMPILED;
+                if (outcome == OUTCOME_HIT) /* a compile's lookup lasts as long as the compile */
                     why->rests[i].lookup_ns = times_sum(why->rests[i].lookup_ns, query_integer(query, 2));
             }
         }

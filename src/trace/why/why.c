@@ -245,7 +245,7 @@ static void gather_causes(struct why *why)
     why_asked(why, query);
 }
 
-int64_t why_calls(const struct why *why, enum outcome_kind outcome)
+int64_t why_calls(const struct why *why, enum outcome outcome)
 {
     int64_t calls = 0;
 
@@ -255,7 +255,7 @@ int64_t why_calls(const struct why *why, enum outcome_kind outcome)
     return calls;
 }
 
-static struct call_class *class_of(struct why *why, enum outcome_kind outcome, int64_t entry_id)
+static struct call_class *class_of(struct why *why, enum outcome outcome, int64_t entry_id)
 {
     struct call_class *class;
 
@@ -279,12 +279,6 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->timed = true;
 }
 
-/* The outcome that a number in a trace stands for. */
-static enum outcome_kind outcome_of(int64_t number)
-{
-    return number > 0 && number < CALL_KINDS ? (enum outcome_kind)number : CALL_PLAIN;
-}
-
 static void gather_lookups(struct why *why)
 {
     struct query *query = ask_rows(why, "how its calls were decided, hits by entry",
@@ -292,17 +286,17 @@ static void gather_lookups(struct why *why)
         "       SUM(duration_ns) AS lookup_ns, MIN(signature_id) AS signature_id\n"
         "FROM lookup WHERE code_id IN ($codes) GROUP BY outcome, cache_entry_id",
         "SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup WHERE code_id IN ($codes)");
-    struct call_class sums[CALL_KINDS], *class;
+    struct call_class sums[OUTCOMES], *class;
     struct entry *entry = NULL;
 
-    for (int i = 0; i < CALL_KINDS; i++)
-        sums[i] = (struct call_class){.outcome = (enum outcome_kind)i, .first_ns = INT64_MAX};
+    for (int i = 0; i < OUTCOMES; i++)
+        sums[i] = (struct call_class){.outcome = (enum outcome)i, .first_ns = INT64_MAX};
     while (query_step(query)) {
-        enum outcome_kind outcome = outcome_of(query_integer(query, 0));
+        enum outcome outcome = outcome_of(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2), spent = query_integer(query, 3);
         if (!entry || entry->entry_id != entry_id)
             entry = entry_by_id(why, entry_id);
-        if (outcome == CALL_HIT && entry) {
+        if (outcome == OUTCOME_HIT && entry) {
             if (!entry->hits++ || start < entry->first_hit_ns)
                 entry->first_hit_ns = start;
             if (start > entry->last_hit_ns)
@@ -311,19 +305,19 @@ static void gather_lookups(struct why *why)
             continue;
         }
         class_add(&sums[outcome], 1, start, start, spent);
-        if (outcome == CALL_COMPILED && entry) { /* its inputs are the compile's */
+        if (outcome == OUTCOME_COMPILED && entry) { /* its inputs are the compile's */
             struct compile *compile = why_compile(why, entry->compile_id);
             if (compile)
                 compile->signature_id = query_integer(query, 4);
         }
     }
     why_asked(why, query);
-    for (int i = 0; i < CALL_KINDS; i++)
+    for (int i = 0; i < OUTCOMES; i++)
         if (sums[i].calls && (class = ADD(why, calls)))
             *class = sums[i];
     for (size_t i = 0; i < why->entries.count; i++) {
         entry = &why->entries.items[i];
-        if (!entry->hits || !(class = class_of(why, CALL_HIT, entry->entry_id)))
+        if (!entry->hits || !(class = class_of(why, OUTCOME_HIT, entry->entry_id)))
             continue;
         class_add(class, entry->hits, entry->first_hit_ns, entry->last_hit_ns, entry->lookup_ns);
         class->entry = entry->label ? strdup(entry->label) : NULL;
@@ -350,7 +344,7 @@ static void gather_signatures(struct why *why)
 static void gather_frames(struct why *why)
 {
     int64_t decided = 0, frames = db_meta_integer(why->db, "frame_count", -1);
-    struct call_class sums[CALL_KINDS];
+    struct call_class sums[OUTCOMES];
     struct query *query;
 
     for (size_t i = 0; i < why->calls.count; i++)
@@ -365,12 +359,12 @@ static void gather_frames(struct why *why)
         "WHERE code_id IN ($codes) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7) GROUP BY outcome",
         "SELECT outcome, start_ns FROM frame\n"
         "WHERE code_id IN ($codes) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7)");
-    for (int i = 0; i < CALL_KINDS; i++)
-        sums[i] = (struct call_class){.outcome = (enum outcome_kind)i, .first_ns = INT64_MAX};
+    for (int i = 0; i < OUTCOMES; i++)
+        sums[i] = (struct call_class){.outcome = (enum outcome)i, .first_ns = INT64_MAX};
     while (query_step(query))
         class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1), query_integer(query, 1), 0);
     why_asked(why, query);
-    for (int i = 0; i < CALL_KINDS; i++) {
+    for (int i = 0; i < OUTCOMES; i++) {
         struct call_class *class;
         int64_t calls = sums[i].calls - why_calls(why, sums[i].outcome); /* the others had a lookup as well */
         if (calls > why->undecided)
@@ -519,7 +513,7 @@ static void gather_inputs(struct why *why)
     struct query *query;
     struct input *input;
 
-    if (!why_calls(why, CALL_LIMIT) && !why_calls(why, CALL_RUN_ONLY))
+    if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
         return;
     query = why_ask(why, "inputs of calls that fitted no entry and ran as Python",
         "SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id), calls\n"

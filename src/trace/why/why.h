@@ -30,7 +30,7 @@ enum {
 };
 
 struct call_class { /* calls that were decided alike */
-    enum outcome_kind outcome;
+    enum outcome outcome;
     int64_t entry_id;      /* hits: the entry; else 0 */
     char *entry;           /* owned: its label, or NULL */
     int64_t calls, first_ns, last_ns, lookup_ns;
@@ -203,13 +203,10 @@ void why_gather(struct why *why);
 void why_free(struct why *why);
 
 /* How many calls had this outcome. */
-int64_t why_calls(const struct why *why, enum outcome_kind outcome);
+int64_t why_calls(const struct why *why, enum outcome outcome);
 
 /* "as Python" or "eagerly": how calls run that no compiled code is for. */
 const char *why_python(const struct why *why);
-
-/* "hit", "run_only": the name of an outcome. */
-const char *why_outcome(enum outcome_kind outcome);
 
 /* Compiles that made code although older code was there. */
 int64_t why_recompiles(const struct why *why);

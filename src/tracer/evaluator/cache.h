@@ -43,14 +43,9 @@
 
 #include "tracer/tracer.h"
 #include "tracer/guards/guard.h"
+#include "vocabulary.h"
 
 enum frame_action { ACTION_DEFAULT, ACTION_SKIP, ACTION_RUN_ONLY };
-
-/* How a call was decided: `outcome` of schemas/trace.sql. */
-enum outcome {
-    OUTCOME_PLAIN, OUTCOME_HIT, OUTCOME_COMPILED, OUTCOME_RUN_ONLY, OUTCOME_SKIP, OUTCOME_LIMIT,
-    OUTCOME_DECLINED, OUTCOME_DISABLED, OUTCOME_GUARD_ERROR, OUTCOME_CALLBACK_ERROR,
-};
 
 struct code_state;
 
@@ -194,7 +189,7 @@ struct decision {
     struct decision_check {
         uint32_t entry, run, failed; /* entry id, leaves looked at, ordinal or UINT32_MAX */
         uint64_t ticks;
-        enum ring_result result;
+        enum check_result result;
         struct cache_entry *object; /* owned: for the causes */
     } *check;                   /* owned unless it is `small` */
     struct decision_check small[4];
@@ -205,7 +200,7 @@ struct decision {
 };
 /* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
 void decision_begin(struct decision *d, uint64_t began, bool torch);
-void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run, uint32_t failed,
                   uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);

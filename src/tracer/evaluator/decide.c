@@ -137,7 +137,7 @@ static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **
         outcome = decision_torch_failed(entry, parts, frame, *locals);
         d->ours += tracer_now(tracer_process.monotonic) - began;
     }
-    decision_add(d, entry, outcome.result == GUARD_PASS ? RESULT_PASS : outcome.result ? RESULT_ERROR : RESULT_FAIL,
+    decision_add(d, entry, outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL,
                  outcome.guards_run, outcome.failed, ticks);
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
         decision_entry_order(entry, parts->guard, tracer_now(tracer_process.monotonic));
@@ -187,7 +187,7 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
             if (shim_same_backend(entry->backend, backend))
                 status = try_entry(entry, frame, locals, d, i - loaded, i + 1 == count, found);
             else
-                decision_add(d, entry, RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+                decision_add(d, entry, CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
         }
     for (Py_ssize_t i = 0; i < count; i++)
         Py_DECREF(entries[i]);

@@ -455,7 +455,7 @@ void decision_end(struct decision *d)
     Py_XDECREF(d->causes);
 }
 
-void decision_add(struct decision *d, struct cache_entry *entry, enum ring_result result, uint32_t run, uint32_t failed,
+void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run, uint32_t failed,
                   uint64_t ticks)
 {
     if (!d->on || entry->id == ENTRY_UNRECORDED)
@@ -494,7 +494,7 @@ static PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *lo
 static PyObject *explain(const struct decision_check *check, compat_frame *frame, PyObject *locals)
 {
     struct guard_values values = {.frame = frame};
-    struct cache_parts *parts = check->result == RESULT_FAIL ? cache_entry_pin(check->object) : NULL;
+    struct cache_parts *parts = check->result == CHECK_FAIL ? cache_entry_pin(check->object) : NULL;
     PyObject *found = NULL;
 
     if (parts && check->object->tree)
@@ -581,11 +581,11 @@ static void causes_of(const struct decision *d, uint32_t i)
     PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
     bool first_told = false;
 
-    if (check->result == RESULT_BACKEND_MISMATCH) {
+    if (check->result == CHECK_BACKEND_MISMATCH) {
         cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, NULL, "the entry was compiled for another backend");
         return;
     }
-    if (check->result != RESULT_FAIL)
+    if (check->result != CHECK_FAIL)
         return;
     for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
         PyObject *one = PyList_GET_ITEM(found, k);
@@ -711,7 +711,7 @@ void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, 
 void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
 {
     for (uint32_t i = 0; i < d->count; i++)
-        if (d->check[i].result == RESULT_PASS)
+        if (d->check[i].result == CHECK_PASS)
             write_check(t, &d->check[i]);
     write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
 }
@@ -731,7 +731,7 @@ HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct c
     head = t->head;
     mask = t->mask;
     words = t->words;
-    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)id << 8 | RESULT_PASS);
+    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)id << 8 | CHECK_PASS);
     words[head++ & mask] = (uint64_t)(guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
     words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)id + 1) << 8 | outcome);
     words[head++ & mask] = began;

@@ -202,7 +202,7 @@ static void missed(struct pending *p, PyObject *backend)
             bool same;
             Py_INCREF(entry);
             same = is_for(entry, item, backend);
-            decision_add(&p->decision, entry, same ? RESULT_FAIL : RESULT_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+            decision_add(&p->decision, entry, same ? CHECK_FAIL : CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
             Py_DECREF(entry);
         }
         Py_XDECREF(code);
@@ -365,7 +365,7 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
     if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
-            decision_add(decision_of(p), entry, RESULT_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
+            decision_add(decision_of(p), entry, CHECK_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
         decision_observed(decision_of(p), t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
         decision_observed(decision_of(p), t, outcome, NULL);

@@ -8,6 +8,7 @@
 #include "trace/db.h"
 #include "tui/list.h"
 #include "tui/text.h"
+#include "vocabulary.h"
 
 /* ---- ledger ---------------------------------------------------------------- */
 
@@ -70,23 +71,6 @@ const struct view_ops view_ledger = {
 
 /* ---- one call -------------------------------------------------------------- */
 
-static const char *outcome_words(const char *outcome)
-{
-    static const struct { const char *name, *words; } table[] = {
-        {"plain", "no compiler was asked"}, {"hit", "an entry's guards passed, and its code ran"},
-        {"compiled", "no entry fitted: one was compiled, and ran"}, {"run_only", "no entry fitted, and compiling was not allowed: it ran as Python"},
-        {"skip", "its code is marked never to be compiled: it ran as Python"},
-        {"limit", "no entry fitted, and the limit of entries was reached: it ran as Python"},
-        {"declined", "the compiler was asked and gave no code: it ran as Python"}, {"disabled", "the compiler was off on this thread: it ran as Python"},
-        {"guard_error", "a guard raised instead of answering"}, {"callback_error", "the compiler raised"},
-    };
-
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(table[i].name, outcome))
-            return table[i].words;
-    return "";
-}
-
 static void checks_put(struct doc *doc, struct db *db, int64_t lookup_id)
 {
     struct query *query = db_query(db,
@@ -138,7 +122,7 @@ static void stack_put(struct doc *doc, struct db *db, int64_t frame_id)
 static void call_build(struct doc *doc, struct db *db)
 {
     struct query *query = db_query(db,
-        "SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome), c.qualname, c.filename, c.first_line, l.start_ns,"
+        "SELECT l.outcome, c.qualname, c.filename, c.first_line, l.start_ns,"
         " l.duration_ns, e.label, l.cache_entry_id, s.text, l.frame_id, l.code_id, l.thread_id, t.name, p.pid, f.end_ns - f.start_ns,"
         " (SELECT compile_id FROM compile WHERE frame_id = l.frame_id AND code_id IS l.code_id LIMIT 1) "
         "FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id"
@@ -148,10 +132,9 @@ static void call_build(struct doc *doc, struct db *db)
 
     query_bind_integer(query, 1, doc->target.id);
     if (query_step(query)) {
-        const char *outcome = doc_column(doc, query, 0, 40);
         frame_id = query_integer(query, 9);
         snprintf(doc->title, sizeof doc->title, "%.100s #%" PRId64, doc_column(doc, query, 1, 80), doc->target.id);
-        doc_line(doc, MARK "b%s" MARK "n  %s", outcome, outcome_words(outcome));
+        doc_line(doc, MARK "b%s" MARK "n  %s", outcome_word(query_integer(query, 0)), outcome_facts[outcome_of(query_integer(query, 0))].words);
         doc_line(doc, "function   %s  " MARK "d%s:%" PRId64, doc_column(doc, query, 1, 200), doc_column(doc, query, 2, 300), query_integer(query, 3));
         doc_leads(doc, VIEW_FUNCTION, query_integer(query, 10), NULL, NULL);
         doc->file = query_type(query, 2) == QUERY_NULL ? NULL : strdup(query_text(query, 2, NULL));

@@ -14,6 +14,7 @@
 #include "trace/find_code.h"
 #include "trace/prose.h"
 #include "tui/text.h"
+#include "vocabulary.h"
 
 enum { TOP = 4, BAR = 16 };
 
@@ -123,8 +124,7 @@ static void calls_put(struct doc *doc, struct db *db)
     doc_leads(doc, VIEW_NONE, 0, NULL, NULL);
     doc->lines[head].target = target_make(VIEW_LEDGER, 0, NULL, NULL);
     for (int i = 0; i < count; i++) {
-        static const char *const names[] = {"plain", "hit", "compiled", "run_only", "skip", "limit", "declined", "disabled", "guard_error", "callback_error"};
-        const char *name = rows[i].outcome >= 0 && rows[i].outcome < 10 ? names[rows[i].outcome] : "?";
+        const char *name = outcome_word(rows[i].outcome);
         char where[64];
         bool bad = rows[i].outcome == 5 || rows[i].outcome >= 8;
         doc_line(doc, "  %-15s%s%s" MARK "n %8s  %s in lookups", name, rows[i].outcome == 1 ? MARK "g" : bad ? MARK "r" : MARK "a",

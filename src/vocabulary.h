@@ -1,0 +1,124 @@
+/* vocabulary.h -- the words of a trace, each said once.
+ *
+ * Runs in: the traced process, the collector and the viewer.
+ *
+ * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores, the word is what people
+ * read. The numbers are those of the table `enum` (schemas/trace.sql) and of the view `outcomes` (schemas/views.sql);
+ * tests/unit/test_schema.c holds them to this file. A number is never given a new meaning.
+ *
+ * Some words are for SQL that is a C string: LOSS_STALL joins with its neighbours. */
+#ifndef DYNTRACE_VOCABULARY_H
+#define DYNTRACE_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a call was decided (frame.outcome, lookup.outcome).
+ *
+ *   asked    the compiler, or its cache, was asked: the call counts in shares (docs/answers.md)
+ *   python   it ran as Python though a compiler was set
+ *   style    of the word on a screen: GOOD, ACCENT, DIM, WARN, ALARM
+ *   words    in a sentence; `torch` is what users of torch say, where that is something else
+ *
+ *       number, NAME,  "word",        asked, python, style, "words", torch */
+#define OUTCOME_ROWS(X) \
+    X(0, PLAIN, "plain", false, false, DIM, "no compiler was asked", "torch was not asked") \
+    X(1, HIT, "hit", true, false, GOOD, "ran compiled code", NULL) \
+    X(2, COMPILED, "compiled", true, false, ACCENT, "no entry fitted: compiled, then ran that", NULL) \
+    X(3, RUN_ONLY, "run_only", true, true, WARN, "no entry fitted, compiling was not allowed: ran as Python", \
+      "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran eagerly") \
+    X(4, SKIP, "skip", true, true, DIM, "marked never to be compiled: ran as Python", "torch skips it: ran eagerly") \
+    X(5, LIMIT, "limit", true, true, ALARM, "no entry fitted, the limit was reached: ran as Python", \
+      "no entry fitted, the limit was reached: ran eagerly") \
+    X(6, DECLINED, "declined", true, true, WARN, "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly") \
+    X(7, DISABLED, "disabled", true, true, DIM, "the compiler was off on this thread: ran as Python", \
+      "the compiler was off (force_eager, disable): ran eagerly") \
+    X(8, GUARD_ERROR, "guard_error", true, false, ALARM, "a guard raised: the call failed", NULL) \
+    X(9, CALLBACK_ERROR, "callback_error", true, false, ALARM, "the compiler raised: the call failed", \
+      "torch raised while compiling: the call failed")
+
+enum outcome {
+#define X(number, NAME, ...) OUTCOME_##NAME = number,
+    OUTCOME_ROWS(X)
+#undef X
+    OUTCOMES
+};
+
+struct outcome_facts {
+    const char *word, *words, *torch; /* torch NULL: the same words */
+    bool asked, python;
+};
+
+static const struct outcome_facts outcome_facts[OUTCOMES] = {
+#define X(number, NAME, word, asked, python, style, words, torch) {word, words, torch, asked, python},
+    OUTCOME_ROWS(X)
+#undef X
+};
+
+/* A number of a trace, which may be any, as an outcome: what is none is taken for plain. */
+static inline enum outcome outcome_of(int64_t number)
+{
+    return number >= 0 && number < OUTCOMES ? (enum outcome)number : OUTCOME_PLAIN;
+}
+
+/* The word of a number; "?" for what is none. */
+static inline const char *outcome_word(int64_t number)
+{
+    return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
+}
+
+/* How the check of one entry's guards ended. The trace stores the word (guard_check.result), the ring the number. */
+#define CHECK_ROWS(X) \
+    X(0, FAIL, "fail", WARN) \
+    X(1, PASS, "pass", GOOD) \
+    X(2, ERROR, "error", ALARM) /* a guard raised */ \
+    X(3, BACKEND_MISMATCH, "backend_mismatch", WARN) /* no guard ran */
+
+enum check_result {
+#define X(number, NAME, ...) CHECK_##NAME = number,
+    CHECK_ROWS(X)
+#undef X
+    CHECK_RESULTS
+};
+
+static const char *const check_words[CHECK_RESULTS] = {
+#define X(number, NAME, word, style) word,
+    CHECK_ROWS(X)
+#undef X
+};
+
+/* How a frame came to run (frame.kind); also the ring's tag of its ENTER. */
+#define FRAME_KIND_ROWS(X) \
+    X(0, CALL, "call") \
+    X(1, RESUME, "resume") \
+    X(2, THROW, "throw") \
+    X(3, INHERITED, "inherited")
+
+enum frame_kind {
+#define X(number, NAME, word) FRAME_##NAME = number,
+    FRAME_KIND_ROWS(X)
+#undef X
+    FRAME_KINDS
+};
+
+/* How it ended (frame.exit). */
+#define FRAME_EXIT_ROWS(X) \
+    X(0, RETURN, "return") \
+    X(1, YIELD, "yield") \
+    X(2, RAISE, "raise") \
+    X(3, ABANDONED, "abandoned")
+
+enum frame_exit {
+#define X(number, NAME, word) EXIT_##NAME = number,
+    FRAME_EXIT_ROWS(X)
+#undef X
+    FRAME_EXITS
+};
+
+/* How the causes of some losses begin (loss.cause); the rest is words. */
+#define LOSS_STALL "stall: "                         /* the program waited for the recorder, nothing is missing */
+#define LOSS_INTERPRETER "interpreter: "             /* a process of a Python for which there is no extension */
+#define LOSS_KILLED "collector: it was killed"       /* and what it had not yet written is accounted for */
+
+#endif

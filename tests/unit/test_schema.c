@@ -1,0 +1,80 @@
+/* The files of schemas/: every statement is SQL that fits the schema, and the numbers in them are those of vocabulary.h. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema.h"
+#include "vocabulary.h"
+
+static int failures;
+
+static void check(int ok, const char *what, const char *why)
+{
+    if (!ok) {
+        printf("FAIL %s: %s\n", what, why);
+        failures++;
+    }
+}
+
+/* A row of `enum`. */
+static void enum_row(sqlite3 *db, const char *kind, int number, const char *word)
+{
+    sqlite3_stmt *s = NULL;
+
+    sqlite3_prepare_v2(db, "SELECT name FROM enum WHERE kind = ? AND value = ?", -1, &s, NULL);
+    sqlite3_bind_text(s, 1, kind, -1, SQLITE_STATIC);
+    sqlite3_bind_int(s, 2, number);
+    check(sqlite3_step(s) == SQLITE_ROW && !strcmp((const char *)sqlite3_column_text(s, 0), word), kind, word);
+    sqlite3_finalize(s);
+}
+
+static int number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+    int found = -1;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        found = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    return found;
+}
+
+static void prepares(sqlite3 *db, const char *name, const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+
+    check(sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && s, name, sqlite3_errmsg(db));
+    sqlite3_finalize(s);
+}
+
+int main(void)
+{
+    char text[100];
+    sqlite3 *db;
+
+    sqlite3_open(":memory:", &db);
+    check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace.sql", sqlite3_errmsg(db));
+    check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views.sql", sqlite3_errmsg(db));
+    snprintf(text, sizeof text, "SELECT value = %d FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
+    check(number(db, text) == 1 && number(db, "PRAGMA user_version") == SCHEMA_VERSION, "trace.sql", "its version");
+
+#define X(number, NAME, word, ...) enum_row(db, "outcome", number, word);
+    OUTCOME_ROWS(X)
+#undef X
+#define X(number, NAME, word) enum_row(db, "frame.kind", number, word);
+    FRAME_KIND_ROWS(X)
+#undef X
+#define X(number, NAME, word) enum_row(db, "frame.exit", number, word);
+    FRAME_EXIT_ROWS(X)
+#undef X
+    check(number(db, "SELECT COUNT(*) FROM enum") == OUTCOMES + FRAME_KINDS + FRAME_EXITS, "enum", "no rows besides");
+
+    for (int i = 0; i < schema_query_count; i++)
+        prepares(db, schema_queries[i].name, schema_queries[i].text);
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7)) /* not SQL alone, and of temporary tables */
+            prepares(db, s->name, schema_statement(s->name));
+    sqlite3_close(db);
+    return failures != 0;
+}
