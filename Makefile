@@ -59,10 +59,15 @@ SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
 
-program: $(BUILD)/dyntrace
+program: $(BUILD)/dyntrace $(BUILD)/dyntrace.1
 
 $(BUILD)/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
+# The manual page: what the program itself says of its options is put in.
+$(BUILD)/dyntrace.1: docs/dyntrace.1.in $(BUILD)/dyntrace
+	$(BUILD)/dyntrace help --man < $< > $@.new
+	mv $@.new $@
 
 # An archive, so that a unit test pulls in only what it calls. It is made anew,
 # because ar would keep the object of a source that is gone.
@@ -162,7 +167,7 @@ install: all
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
 	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
-	$(INSTALL) -m 644 docs/dyntrace.1 $(MANDIR)/dyntrace.1
+	$(INSTALL) -m 644 $(BUILD)/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
 	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(wildcard docs/*.md) $(DOCDIR)
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas

@@ -1,4 +1,4 @@
-/* main.c -- `dyntrace`: finds the subcommand and runs it.
+/* main.c -- `dyntrace`: the list of commands.
  *
  * Runs in: the command line. */
 #include <limits.h>
@@ -8,14 +8,12 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "lib/say.h"
 
 static const struct command *const commands[] = {
     &command_run,    &command_tui,    &command_report, &command_why, &command_show, &command_replay, &command_check,
     &command_export, &command_merge,  &command_import, &command_diff, &command_sql, &command_fsck,   &command_doctor,
-    &command_collect,
+    &command_collect, NULL,
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
 
 const char *command_library_directory(void)
 {
@@ -41,44 +39,7 @@ const char *command_library_directory(void)
     return path;
 }
 
-static void help(FILE *out)
-{
-    fputs("usage: dyntrace COMMAND [ARGUMENTS]\n\n"
-          "Records what Python frame evaluation decides, call by call, into SQLite.\n\n", out);
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n`dyntrace COMMAND --help` tells more.\n", out);
-}
-
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : NULL;
-
-    if (!name) {
-        help(stderr);
-        return 2;
-    }
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
-        if (argc > 2) {
-            name = argv[2];
-            argv[2] = "--help";
-        } else {
-            help(stdout);
-            return 0;
-        }
-    }
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
-        puts("dyntrace " DYNTRACE_VERSION);
-        return 0;
-    }
-    for (int i = 0; i < COMMANDS; i++)
-        if (!strcmp(name, commands[i]->name)) {
-            if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
-                fputs(commands[i]->usage, stdout);
-                return 0;
-            }
-            return commands[i]->run(argc - 1, argv + 1);
-        }
-    say_error("%s: no such command; `dyntrace help` lists them", name);
-    return 2;
+    return command_main(commands, argc, argv);
 }

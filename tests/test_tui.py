@@ -178,7 +178,7 @@ def test_an_empty_trace_and_one_without_decisions(dyntrace, place, tmp_path):
     (["t.db", "--screen", "80x24"], "--screen is for --dump"),
     (["t.db", "--nonsense"], "no such option"),
     (["t.db", "t.db"], "one trace"),
-    (["t.db", "--keys"], "what?"),
+    (["t.db", "--keys"], "--keys needs a value"),
 ])
 def test_errors_are_one_line(dyntrace, place, arguments, words):
     (place / "empty.db").write_bytes(b"")

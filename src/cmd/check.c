@@ -42,25 +42,6 @@ enum {
     TICK_ROWS = 1 << 15,
 };
 
-static const char usage[] =
-    "usage: dyntrace check [FILE] LIMIT... [--function GLOB]... [--after-warmup N] [--limit ROWS] [--json]\n\n"
-    "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the rows that\n"
-    "offend are printed, 2 bad usage or a trace that cannot answer.\n\n"
-    "  --max-recompiles N       compiles of code that was compiled already, in each process\n"
-    "  --max-compiles N         compiles that made code, in each process\n"
-    "  --max-graph-breaks N     graph breaks of all compiles, in each process\n"
-    "  --max-guard-us T         microseconds in guards for a call of a function, on average\n"
-    "  --max-eager-share P      of the calls that the compiler was asked about, those that ran as Python,\n"
-    "                           in each process: 0.05 or 5%\n"
-    "  --require-compiled FUNC  some call of FUNC ran compiled code; may be given several times\n\n"
-    "  --function GLOB          only functions whose qualified name (or the last part of it) or file matches,\n"
-    "                           and what a compiler made of them; several: one match is enough\n"
-    "  --after-warmup N         a function's first N calls, and what was compiled in them, do not count\n"
-    "  --limit ROWS             rows printed for each limit (100; 0 is all)\n"
-    "  --json                   the result for a program\n\n"
-    "Functions that the compiler only turned away unread (its own, those without tensors) count for\n"
-    "--max-eager-share only when --function names them. FILE is the newest *.db trace here unless given.\n";
-
 /* ---- what is known of each code object ------------------------------------- */
 
 struct code {
@@ -692,131 +673,119 @@ static int check_trace(struct check *check)
 
 /* ---- the command line ------------------------------------------------------ */
 
-/* A number that is not negative; for SHARE, at most 1 or 100 %. */
-static bool number_read(const char *text, bool whole, bool share, double *number)
+static struct check asked = {.limit = LIMIT};
+static struct {
+    FILE *file;   /* owned: writes text */
+    char *text;   /* owned: the globs of --function, a NUL behind each */
+    size_t bytes;
+} globs;
+
+/* A limit, by the place of `to` in asked.allowed. */
+static const char *limit_read(const struct option *option, const char *value)
 {
+    double *allowed = option->to;
+    enum kind kind = (enum kind)(allowed - asked.allowed);
+    int64_t count;
     char *end;
+    const char *why = kind == EAGER   ? option_share(option, value)
+                      : kind < GUARDS ? option_count(&(struct option){.to = &count}, value)
+                                      : NULL;
 
-    errno = 0;
-    *number = whole ? (double)strtoll(text, &end, 10) : strtod(text, &end);
-    if (end == text || errno || !isfinite(*number))
-        return false;
-    if (share && *end == '%') {
-        *number /= 100;
-        end++;
+    if (kind < GUARDS && !why)
+        *allowed = (double)count;
+    if (kind == EAGER && !why && *allowed > 1)
+        why = "a share is at most 1, or 100%";
+    if (kind == GUARDS) {
+        *allowed = strtod(value, &end);
+        why = end == value || *end || !isfinite(*allowed) || *allowed < 0 ? "not a number of microseconds" : NULL;
     }
-    return !*end && *number >= 0 && (!share || *number <= 1);
+    asked.given[kind] = true;
+    return why;
 }
 
-static bool glob_add(FILE *globs, const char *glob)
+static const char *required_read(const struct option *option, const char *value)
 {
-    return *glob && fwrite(glob, strlen(glob) + 1, 1, globs) == 1;
+    (void)option;
+    if (!*value)
+        return option_empty;
+    if (asked.required_count == REQUIRED)
+        return "that is one too many";
+    asked.given[REQUIRE] = true;
+    asked.required[asked.required_count++] = value;
+    return NULL;
 }
 
-static int check_main(int argc, char **argv)
+static const char *glob_read(const struct option *option, const char *value)
 {
-    struct check check = {.out = stdout, .limit = LIMIT};
-    const char *path = NULL, *value = NULL;
-    char *globs = NULL, option[40];
-    size_t globs_bytes = 0;
-    FILE *glob_list = open_memstream(&globs, &globs_bytes);
-    bool options = true, any = false;
-    double number;
+    (void)option;
+    if (!*value)
+        return option_empty;
+    if (!globs.file)
+        globs.file = open_memstream(&globs.text, &globs.bytes);
+    return globs.file && fwrite(value, strlen(value) + 1, 1, globs.file) == 1 ? NULL : "out of memory";
+}
+
+static const struct option options[] = {
+    {"max-recompiles", .value = "N", .read = limit_read, .to = &asked.allowed[RECOMPILES],
+     .help = "compiles of code that was compiled already, in each process"},
+    {"max-compiles", .value = "N", .read = limit_read, .to = &asked.allowed[COMPILES],
+     .help = "compiles that made code, in each process"},
+    {"max-graph-breaks", .value = "N", .read = limit_read, .to = &asked.allowed[BREAKS],
+     .help = "graph breaks of all compiles, in each process"},
+    {"max-guard-us", .value = "T", .read = limit_read, .to = &asked.allowed[GUARDS],
+     .help = "microseconds in guards for a call of a function, on average over its calls"},
+    {"max-eager-share", .value = "P", .read = limit_read, .to = &asked.allowed[EAGER],
+     .help = "of the calls that the compiler was asked about, those that ran as Python, in each process: 0.05 or 5%"},
+    {"require-compiled", .value = "FUNC", .read = required_read, .many = true, .help = "some call of FUNC ran compiled code; may be repeated"},
+    {"function", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
+             "may be repeated: one match is enough"},
+    {"after-warmup", .value = "N", .read = option_count, .to = &asked.warmup,
+     .help = "the first N calls of each function, and what was compiled in them, do not count"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &asked.limit, .help = "rows printed for each limit; 0 is all. The default is 100"},
+    {"json", .read = option_flag, .to = &asked.json, .help = "the result for a program"},
+    OPTION_END,
+};
+
+static int check_main(int count, char **operands)
+{
+    struct check *check = &asked;
     int status = 2;
 
-    if (!glob_list) {
-        say_error("check: out of memory");
-        return 2;
-    }
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        int kind = 0;
-        if (options && !strcmp(a, "--")) {
-            options = false;
-            continue;
-        }
-        if (!options || a[0] != '-' || !a[1]) {
-            if (path) {
-                say_error("check: %s: one trace at a time", a);
-                goto out;
-            }
-            path = a;
-            continue;
-        }
-        if (!strcmp(a, "--json")) {
-            check.json = true;
-            continue;
-        }
-        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
-            fputs(usage, stdout);
-            status = 0;
-            goto out;
-        }
-        for (; kind < KINDS; kind++) {
-            snprintf(option, sizeof option, "--%s", kind_names[kind]);
-            if ((value = option_value(argc, argv, &i, option)))
-                break;
-        }
-        if (kind == REQUIRE && *value) {
-            if (check.required_count == REQUIRED) {
-                say_error("check: --require-compiled: at most %d of them", REQUIRED);
-                goto out;
-            }
-            check.required[check.required_count++] = value;
-        } else if (kind == REQUIRE) {
-            say_error("check: --require-compiled: needs the name of a function");
-            goto out;
-        } else if (kind < KINDS) {
-            if (!number_read(value, kind < GUARDS, kind == EAGER, &check.allowed[kind])) {
-                say_error("check: %s: needs %s", option, kind == EAGER ? "a share such as 0.05 or 5%"
-                          : kind == GUARDS ? "a number of microseconds" : "a number");
-                goto out;
-            }
-            check.given[kind] = true;
-        } else if ((value = option_value(argc, argv, &i, "--function"))) {
-            if (!glob_add(glob_list, value)) {
-                say_error("check: --function: needs a glob such as 'Net.*'");
-                goto out;
-            }
-        } else if ((value = option_value(argc, argv, &i, "--after-warmup"))) {
-            if (!number_read(value, true, false, &number)) {
-                say_error("check: --after-warmup: needs a number of calls");
-                goto out;
-            }
-            check.warmup = (int64_t)number;
-        } else if ((value = option_value(argc, argv, &i, "--limit"))) {
-            if (!number_read(value, true, false, &number)) {
-                say_error("check: --limit: needs a number of rows, 0 for all");
-                goto out;
-            }
-            check.limit = number > 0 ? (int64_t)number : -1;
-        } else {
-            say_error("check: %s: no such option; `dyntrace check --help` lists them", a);
-            goto out;
-        }
-        any = any || kind < KINDS;
-    }
-    if (!any) {
+    (void)count;
+    check->out = stdout;
+    if (!memchr(check->given, true, sizeof check->given)) {
         say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
         goto out;
     }
-    if (fflush(glob_list) != 0 || (globs_bytes && !(check.globs = json_array(globs, globs_bytes)))) {
-        say_error("check: out of memory");
-        goto out;
+    if (globs.file) {
+        bool written = fclose(globs.file) == 0;
+        if (!written || !(check->globs = json_array(globs.text, globs.bytes))) {
+            say_error("check: out of memory");
+            goto out;
+        }
     }
     setlocale(LC_CTYPE, "");
-    check.db = db_open(path);
-    if (check.db)
-        status = check_trace(&check);
+    check->db = db_open(operands[0]);
+    if (check->db)
+        status = check_trace(check);
 out:
-    db_close(check.db);
-    fclose(glob_list);
-    free(globs);
-    free(check.globs);
-    free(check.codes);
+    db_close(check->db);
+    free(globs.text);
+    free(check->globs);
+    free(check->codes);
     return status;
 }
 
 const struct command command_check = {
-    "check", "hold a trace against limits: a gate for CI", usage, check_main,
+    .name = "check",
+    .summary = "hold a trace against limits: a gate for CI",
+    .operands = "[FILE]",
+    .about = "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the rows that offend are printed, all "
+             "of them, 2 bad usage or a trace that cannot answer.",
+    .options = options,
+    .more = "Functions that the compiler only turned away unread (its own, those without tensors) count for --max-eager-share "
+            "only when --function names them. FILE is the newest *.db trace here unless given.",
+    .operands_most = 1,
+    .run = check_main,
 };

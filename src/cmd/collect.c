@@ -20,9 +20,22 @@
 #include "recorder_sqlite.h"
 #include "lib/say.h"
 
-static const char usage[] =
-    "usage: dyntrace collect -o FILE [--force] [--values all|types|off] [--no-argv] --pid PID\n\n"
-    "Collects what process PID records of itself, until standard input ends. For dyntrace.record().\n";
+static struct {
+    const char *file;
+    bool force;
+    int64_t pid;
+    struct session_options session;
+} given = {.session = {.frames = SESSION_ALL, .torch = SESSION_TORCH_AUTO, .max_stall_ns = SESSION_MAX_STALL_NS}};
+
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &given.file, .help = "write the trace to FILE", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
+     .help = "all (default), types or off, as `run --values`"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines"},
+    {"pid", .value = "PID", .read = option_count, .to = &given.pid, .help = "the process that records itself", .needed = true},
+    OPTION_END,
+};
 
 /* Until standard input ends. A collector that dies meanwhile is replaced. */
 static void wait_for_end(struct launch *l)
@@ -44,7 +57,7 @@ static void wait_for_end(struct launch *l)
     }
 }
 
-static int collect(struct session *session, long pid, uint32_t first, uint32_t root)
+static int collect(struct session *session, uint32_t first, uint32_t root)
 {
     struct collector_result *said = calloc(1, sizeof *said);
     struct launch l = {.orders = -1, .result = -1};
@@ -52,11 +65,11 @@ static int collect(struct session *session, long pid, uint32_t first, uint32_t r
 
     if (!said || launch_collector(&l, session, "[\"dyntrace.record\"]", first, root))
         goto done;
-    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)pid});
+    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
     printf("%s\n", session->directory);
     fflush(stdout);
     wait_for_end(&l);
-    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)pid});
+    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
     if (!launch_wait(&l, NULL, said)) {
         say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", session->trace);
         session->directory[0] = 0; /* keep it for that */
@@ -72,54 +85,43 @@ done:
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(int count, char **operands)
 {
-    struct session_options options = {.frames = SESSION_ALL, .torch = SESSION_TORCH_AUTO, .max_stall_ns = SESSION_MAX_STALL_NS};
     struct session session = SESSION_CLOSED;
-    const char *file = NULL;
     char path[PATH_MAX], here[PATH_MAX / 2];
-    bool force = false;
-    long pid = 0;
     uint32_t first, root;
     int status = 2;
 
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "-o") && i + 1 < argc)
-            file = argv[++i];
-        else if (!strcmp(argv[i], "--pid") && i + 1 < argc)
-            pid = strtol(argv[++i], NULL, 10);
-        else if (!strcmp(argv[i], "--force"))
-            force = true;
-        else if (!strcmp(argv[i], "--no-argv"))
-            options.no_argv = true;
-        else if (!strcmp(argv[i], "--values") && i + 1 < argc && session_values_read(argv[i + 1], &options.values))
-            i++;
-        else {
-            say_error("collect: %s: not understood; `dyntrace collect --help` tells more", argv[i]);
-            return 2;
-        }
-    }
-    if (!file || pid <= 0) {
+    (void)count;
+    (void)operands;
+    if (!given.file || given.pid <= 0) {
         say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
         return 2;
     }
     if (!getcwd(here, sizeof here) ||
-        snprintf(path, sizeof path, "%s%s%s", *file == '/' ? "" : here, *file == '/' ? "" : "/", file) >= (int)sizeof path) {
-        say_error("%s: the path is too long", file);
+        snprintf(path, sizeof path, "%s%s%s", *given.file == '/' ? "" : here, *given.file == '/' ? "" : "/", given.file) >= (int)sizeof path) {
+        say_error("%s: the path is too long", given.file);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
-    if (session_create(&session, path, &options))
+    if (session_create(&session, path, &given.session))
         return 2;
     if (access(session.frames, F_OK) == 0)
         say_error("%s: another recording writes this trace (%s is there)", path, session.frames);
-    else if (recorder_create(path, session.frames, force, &first, &root) == 0)
-        status = collect(&session, pid, first, root);
+    else if (recorder_create(path, session.frames, given.force, &first, &root) == 0)
+        status = collect(&session, first, root);
     session_remove(&session);
     session_close(&session);
     return status;
 }
 
 const struct command command_collect = {
-    .name = "collect", .summary = "the other half of dyntrace.record()", .usage = usage, .run = run,
+    .name = "collect",
+    .summary = "the other half of dyntrace.record()",
+    .operands = "",
+    .about = "Collects what process PID records of itself, until standard input ends. dyntrace.record() starts it.",
+    .options = options,
+    .too_many = "not understood",
+    .internal = true,
+    .run = run,
 };

@@ -48,27 +48,6 @@ enum {
     LEAST_GUARD_NS = 1000, /* the same for guards of a call */
 };
 
-static const char usage[] =
-    "usage: dyntrace diff A B [--fail-on KIND,...] [--function GLOB] [--tolerance P] [--lookups] [--rank R[,S]]\n"
-    "                         [--limit N] [--json]\n\n"
-    "What is different in trace B: functions are matched by name and file, then line and fingerprint; one that\n"
-    "moved to another file, by name and fingerprint.\n\n"
-    "  --fail-on KIND,...  exit 1 when there is a difference of these kinds, or of any:\n"
-    "                        function  compiled in one only     code     its bytecode changed\n"
-    "                        outcome   how its calls ended      entry    cache entries (compiles)\n"
-    "                        reason    of a recompile           break    graph breaks\n"
-    "                        guard     time of its guards       time     its own time\n"
-    "                        lookup    a lookup that diverges (with --lookups)\n"
-    "  --function GLOB     only functions whose qualified name matches\n"
-    "  --tolerance P       times that differ by less are alike (20%)\n"
-    "  --lookups           for each thread the first lookup that was decided differently; rank against rank\n"
-    "                      when the traces are of two ranks\n"
-    "  --rank R[,S]        only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db\n"
-    "                      --rank 0,1 --lookups` tells where rank 1 began to do something else\n"
-    "  --limit N           rows printed (200; 0 is all)\n"
-    "  --json              for a program\n\n"
-    "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.\n";
-
 static const char *const kind_names[KINDS] = {"function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"};
 
 /* ---- one side -------------------------------------------------------------- */
@@ -571,89 +550,69 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
 
 /* ---- the command line ------------------------------------------------------ */
 
+static struct diff diff = {.limit = LIMIT, .tolerance = 0.2, .a.rank = -1, .b.rank = -1};
+
 /* "outcome,entry" or "any". */
-static bool fail_read(struct diff *diff, const char *list)
+static const char *fail_read(const struct option *option, const char *list)
 {
+    (void)option;
     while (*list) {
         size_t length = strcspn(list, ",");
         bool known = false;
         for (int k = 0; k < KINDS; k++)
             if ((length == strlen(kind_names[k]) && !strncmp(list, kind_names[k], length)) || (length == 3 && !strncmp(list, "any", 3)))
-                diff->fail[k] = known = true;
+                diff.fail[k] = known = true;
         if (!known)
-            return false;
+            return "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
         list += length;
         list += *list == ',';
     }
-    return diff->fail[0] || memchr(diff->fail, true, sizeof diff->fail);
+    return memchr(diff.fail, true, sizeof diff.fail) ? NULL : option_empty;
 }
 
-static int diff_main(int argc, char **argv)
+static const char *rank_read(const struct option *option, const char *value)
 {
-    struct diff diff = {.limit = LIMIT, .tolerance = 0.2, .a.rank = -1, .b.rank = -1};
-    const char *paths[2] = {0}, *value;
-    bool options = true;
-    int count = 0, status = 2;
     char *end;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (!options || a[0] != '-' || !a[1]) {
-            if (count == 2) {
-                say_error("diff: %s: two traces at a time", a);
-                return 2;
-            }
-            paths[count++] = a;
-        } else if (!strcmp(a, "--json")) {
-            diff.json = true;
-        } else if (!strcmp(a, "--lookups")) {
-            diff.lookups = true;
-        } else if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
-            fputs(usage, stdout);
-            return 0;
-        } else if ((value = option_value(argc, argv, &i, "--fail-on"))) {
-            if (!fail_read(&diff, value)) {
-                say_error("diff: --fail-on: needs kinds such as outcome,entry, or any; `dyntrace diff --help` lists them");
-                return 2;
-            }
-        } else if ((value = option_value(argc, argv, &i, "--function"))) {
-            if (!*value) {
-                say_error("diff: --function: needs a glob such as 'Net.*'");
-                return 2;
-            }
-            diff.glob = value;
-        } else if ((value = option_value(argc, argv, &i, "--tolerance"))) {
-            diff.tolerance = strtod(value, &end);
-            if (end != value && *end == '%') {
-                diff.tolerance /= 100;
-                end++;
-            }
-            if (end == value || *end || !(diff.tolerance >= 0)) {
-                say_error("diff: --tolerance: needs a share such as 0.2 or 20%%");
-                return 2;
-            }
-        } else if ((value = option_value(argc, argv, &i, "--rank"))) {
-            diff.a.rank = diff.b.rank = strtoll(value, &end, 10);
-            if (end != value && *end == ',')
-                diff.b.rank = strtoll(value = end + 1, &end, 10);
-            if (end == value || *end || diff.a.rank < 0 || diff.b.rank < 0) {
-                say_error("diff: --rank: needs one rank, or two such as 0,1");
-                return 2;
-            }
-        } else if ((value = option_value(argc, argv, &i, "--limit"))) {
-            diff.limit = strtoll(value, &end, 10);
-            if (end == value || *end || diff.limit < 0) {
-                say_error("diff: --limit: needs a number of rows, 0 for all");
-                return 2;
-            }
-            diff.limit = diff.limit ? diff.limit : -1;
-        } else {
-            say_error("diff: %s: no such option; `dyntrace diff --help` lists them", a);
-            return 2;
-        }
-    }
+    (void)option;
+    diff.a.rank = diff.b.rank = strtoll(value, &end, 10);
+    if (end != value && *end == ',')
+        diff.b.rank = strtoll(value = end + 1, &end, 10);
+    return end == value || *end || diff.a.rank < 0 || diff.b.rank < 0 ? "not one rank, or two such as 0,1" : NULL;
+}
+
+static const struct option options[] = {
+    {"fail-on", .value = "KIND,...", .read = fail_read, .words = "function code outcome entry reason break guard time lookup any",
+     .help = "exit with 1 when there is a difference of these kinds, or of any:\n"
+             "  function: compiled in one only\n"
+             "  code: its bytecode changed\n"
+             "  outcome: how its calls ended\n"
+             "  entry: cache entries, that is compiles\n"
+             "  reason: of a recompile\n"
+             "  break: graph breaks\n"
+             "  guard: time of its guards\n"
+             "  time: its own time\n"
+             "  lookup: a lookup that diverges, with --lookups"},
+    {"function", .value = "GLOB", .read = option_text, .to = &diff.glob,
+     .help = "only functions whose qualified name, or the last part of it, matches"},
+    {"tolerance", .value = "P", .read = option_share, .to = &diff.tolerance,
+     .help = "times that differ by less are alike: 0.2 or 20%, the default. Own times below 5 ms and guards below a microsecond a "
+             "call are noise whatever the ratio"},
+    {"lookups", .read = option_flag, .to = &diff.lookups,
+     .help = "for each thread the first lookup that was decided differently; threads are matched by name, and by rank when the "
+             "traces are of two ranks"},
+    {"rank", .value = "R[,S]", .read = rank_read,
+     .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db --rank 0,1 --lookups` shows "
+             "where rank 1 began to do something else"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &diff.limit, .help = "rows printed; 0 is all. The default is 200"},
+    {"json", .read = option_flag, .to = &diff.json, .help = "the same for a program, with the number of differences of each kind"},
+    OPTION_END,
+};
+
+static int diff_main(int count, char **operands)
+{
+    int status = 2;
+
     if (count != 2) {
         say_error("diff: needs two traces: `dyntrace diff A B`");
         return 2;
@@ -661,7 +620,7 @@ static int diff_main(int argc, char **argv)
     if (diff.fail[LOOKUP])
         diff.lookups = true;
     setlocale(LC_CTYPE, "");
-    status = traces_diff(&diff, paths[0], paths[1]);
+    status = traces_diff(&diff, operands[0], operands[1]);
     side_free(&diff.a);
     side_free(&diff.b);
     free(diff.pairs);
@@ -669,5 +628,14 @@ static int diff_main(int argc, char **argv)
 }
 
 const struct command command_diff = {
-    "diff", "what is different in another trace", usage, diff_main,
+    .name = "diff",
+    .summary = "what is different in another trace",
+    .operands = "A B",
+    .about = "What is different in trace B: functions are matched by name and file, then line and fingerprint; one that moved to "
+             "another file, by name and fingerprint.",
+    .options = options,
+    .more = "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.",
+    .operands_most = 2,
+    .too_many = "two traces at a time",
+    .run = diff_main,
 };

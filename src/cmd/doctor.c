@@ -19,12 +19,6 @@
 #include "collector/session.h"
 #include "versions.h"
 
-static const char usage[] =
-    "usage: dyntrace doctor [PYTHON]...\n\n"
-    "Shows which interpreters can be recorded (those named, else every python3 on PATH), who owns their PEP 523\n"
-    "slot, what a bare hook costs a call there, whether the CPU's clock is trusted, and where rings are kept.\n"
-    "Exits with 1 when none of the interpreters can be recorded.\n";
-
 /* Prints: name, major, minor, suffix, then after the extension is loaded the
  * owner of the slot and the nanoseconds of a call without and with a hook. */
 static const char question[] =
@@ -170,19 +164,14 @@ static void memory_report(void)
         printf("  /dev/shm: not usable: rings go to TMPDIR or /tmp, which may be slower\n");
 }
 
-static int run(int argc, char **argv)
+static int run(int count, char **operands)
 {
-    int ready = 0, count = argc - 1;
+    int ready = 0;
 
-    for (int i = 1; i < argc; i++)
-        if (argv[i][0] == '-') {
-            say_error("doctor: %s: no such option; `dyntrace doctor --help` tells more", argv[i]);
-            return 2;
-        }
     printf("Interpreters\n");
-    for (int i = 1; i < argc; i++)
-        ready += diagnose(argv[i]);
-    if (argc == 1)
+    for (int i = 0; i < count; i++)
+        ready += diagnose(operands[i]);
+    if (!count)
         count = diagnose_path(&ready);
     if (!count)
         printf("  no python3 on PATH\n");
@@ -195,5 +184,12 @@ static int run(int argc, char **argv)
 }
 
 const struct command command_doctor = {
-    .name = "doctor", .summary = "what works on this machine, and what it costs", .usage = usage, .run = run,
+    .name = "doctor",
+    .summary = "what works on this machine, and what it costs",
+    .operands = "[PYTHON]...",
+    .about = "Shows which interpreters can be recorded (those named, else every python3 on PATH), what owns their PEP 523 "
+             "slot, what a bare hook costs a call there, whether the CPU's clock is trusted, and where rings are kept. Exits "
+             "with 1 when none of the interpreters can be recorded.",
+    .operands_most = OPERANDS_ANY,
+    .run = run,
 };

@@ -15,30 +15,38 @@
 #include "lib/option.h"
 #include "lib/say.h"
 
-static const char usage[] =
-    "usage: dyntrace export [FILE] --format FORMAT [-o OUT] [--force] [--table NAME] [--safe-csv]\n\n"
-    "A trace in the formats of other programs:\n\n"
-    "  perfetto, chrome  Chrome's Trace Event JSON: frames, lookups and compiles on a timeline;\n"
-    "                    for ui.perfetto.dev or chrome://tracing\n"
-    "  speedscope        frames of each thread, for speedscope.app\n"
-    "  folded            own nanoseconds of every stack, a line each, for flamegraph.pl\n"
-    "  csv               frames with their names, or the table or view that --table names\n"
-    "  jsonl             every row of every table as a line of JSON, or of --table\n\n"
-    "  -o OUT        write this file; standard output unless given\n"
-    "  --force       replace OUT\n"
-    "  --table NAME  csv, jsonl: this table or view\n"
-    "  --safe-csv    csv: an apostrophe before texts that a spreadsheet would take for a formula (= + - @, tab, CR)\n\n"
-    "FILE is the newest *.db trace here unless given. Frames that were still open end with the recording.\n";
-
 static const struct format {
     const char *name;
     bool (*write)(struct export *export);
     bool tables; /* --table means something */
 } formats[] = {
-    {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"folded", export_folded, false},
-    {"speedscope", export_speedscope, false}, {"csv", export_csv, true}, {"jsonl", export_jsonl, true},
+    {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"speedscope", export_speedscope, false},
+    {"folded", export_folded, false}, {"csv", export_csv, true}, {"jsonl", export_jsonl, true},
 };
-enum { FORMATS = sizeof formats / sizeof *formats };
+
+static struct {
+    int format;
+    const char *out, *table;
+    bool force, safe_csv;
+} given = {.format = -1};
+
+static const struct option options[] = {
+    {"format", .value = "FORMAT", .read = option_choice, .to = &given.format, .words = "perfetto chrome speedscope folded csv jsonl",
+     .help = "perfetto, chrome: Chrome's Trace Event JSON, for ui.perfetto.dev or chrome://tracing: a slice for each frame, an "
+             "instant for each lookup, a track for compiles\n"
+             "speedscope: frames of each thread, for speedscope.app\n"
+             "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
+             "csv: frames with their names, or the table or view that --table names\n"
+             "jsonl: every row of every table as a line of JSON, or of --table",
+     .needed = true},
+    {"output", 'o', "OUT", option_text, &given.out, .help = "write this file; standard output unless given"},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
+    {"table", .value = "NAME", .read = option_text, .to = &given.table, .help = "csv, jsonl: this table or view"},
+    {"safe-csv", .read = option_flag, .to = &given.safe_csv,
+     .help = "csv: an apostrophe before texts that a spreadsheet would take for a formula (they begin with = + - @, a tab or a "
+             "carriage return); a trace holds names that its program chose"},
+    OPTION_END,
+};
 
 bool export_tick(struct export *export, int64_t done, int64_t all)
 {
@@ -73,22 +81,21 @@ static int64_t end_of(struct db *db)
     return last > end ? last : end;
 }
 
-static int export_trace(const char *path, const struct format *format, const char *out_path, const char *table, bool force,
-                        bool safe_csv)
+static int export_trace(const char *path, const struct format *format)
 {
     struct db *db = db_open(path);
     struct out_file out = {0};
-    struct export export = {.db = db, .out = &out, .table = table, .safe_csv = safe_csv};
+    struct export export = {.db = db, .out = &out, .table = given.table, .safe_csv = given.safe_csv};
     struct query *snapshot;
     bool ok = false;
 
     if (!db)
         return 2;
-    if (out_path && out_is(out_path, db_path(db))) {
-        say_error("export: %s: is the trace itself", out_path);
+    if (given.out && out_is(given.out, db_path(db))) {
+        say_error("export: %s: is the trace itself", given.out);
         goto out;
     }
-    if (!out_open(&out, out_path, force))
+    if (!out_open(&out, given.out, given.force))
         goto out;
     snapshot = db_query(db, "BEGIN");
     query_step(snapshot);
@@ -111,66 +118,31 @@ out:
     return ok ? 0 : 2;
 }
 
-static int export_main(int argc, char **argv)
+static int export_main(int count, char **operands)
 {
-    const char *path = NULL, *table = NULL, *wanted = NULL;
-    const struct format *format = NULL;
-    struct option_out out = {0};
-    bool options = true, safe_csv = false;
+    const struct format *format = given.format < 0 ? NULL : &formats[given.format];
+    const char *wrong = !format                                       ? "which format? --format names one"
+                        : given.table && !format->tables                    ? "--table is for csv and jsonl"
+                        : given.safe_csv && format->write != export_csv     ? "--safe-csv is for csv"
+                        : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
+                                                                      : NULL;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *value = NULL;
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && !strcmp(a, "--safe-csv")) {
-            safe_csv = true;
-        } else if (options && option_out(argc, argv, &i, &out)) {
-            value = out.path ? out.path : "--force";
-        } else if (options && (value = option_value(argc, argv, &i, "--format"))) {
-            wanted = value;
-        } else if (options && (value = option_value(argc, argv, &i, "--table"))) {
-            table = value;
-        } else if (options && a[0] == '-' && a[1]) {
-            say_error("export: %s: no such option; `dyntrace export --help` lists them", a);
-            return 2;
-        } else if (path) {
-            say_error("export: %s: one trace at a time", a);
-            return 2;
-        } else {
-            path = a;
-        }
-        if (value && !*value) {
-            say_error("export: %s: needs a value", a);
-            return 2;
-        }
-    }
-    for (int i = 0; wanted && i < FORMATS; i++)
-        if (!strcmp(wanted, formats[i].name))
-            format = &formats[i];
-    if (!format) {
-        say_error("export: %s%s--format is one of perfetto, chrome, speedscope, folded, csv, jsonl", wanted ? wanted : "",
-                  wanted ? ": no such format; " : "which format? ");
-        return 2;
-    }
-    if (table && !format->tables) {
-        say_error("export: --table is for csv and jsonl");
-        return 2;
-    }
-    if (safe_csv && strcmp(format->name, "csv")) {
-        say_error("export: --safe-csv is for csv");
-        return 2;
-    }
-    if (!out.path && isatty(STDOUT_FILENO)) {
-        say_error("export: -o OUT names the file to write; `-o -` prints it here");
+    (void)count;
+    if (wrong) {
+        say_error("export: %s", wrong);
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return export_trace(path, format, out.path, table, out.force, safe_csv);
+    return export_trace(operands[0], format);
 }
 
 const struct command command_export = {
-    "export", "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl", usage, export_main,
+    .name = "export",
+    .summary = "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl",
+    .operands = "[FILE]",
+    .about = "Writes a trace in the format of another program, reading it once; the result is there whole or not at all.",
+    .options = options,
+    .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with the recording.",
+    .operands_most = 1,
+    .run = export_main,
 };

@@ -38,14 +38,17 @@ enum {
     TICK_FRAMES = 1 << 14,
 };
 
-static const char usage[] =
-    "usage: dyntrace fsck FILE [--json]\n"
-    "       dyntrace fsck [FILE] --recover [--json]\n\n"
-    "Checks that a trace is undamaged and keeps the promises of its schema.\n"
-    "Exit status: 0 all is well, 1 something is broken, 2 it cannot be read.\n\n"
-    "  --recover  first finish a recording whose recorder was killed, or go on with it while its program lives;\n"
-    "             without FILE: every such recording of this user\n"
-    "  --json     the result for a program\n";
+static struct {
+    bool json, recover;
+} given;
+
+static const struct option options[] = {
+    {"recover", .read = option_flag, .to = &given.recover,
+     .help = "first finish a recording whose recorder was killed, or go on with it while its program lives; without FILE: every "
+             "such recording of this user"},
+    {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
+    OPTION_END,
+};
 
 /* ---- rules ----------------------------------------------------------------- */
 
@@ -527,45 +530,31 @@ static int trace_check(const char *path, bool json, bool recovered)
 
 /* ---- the command ----------------------------------------------------------- */
 
-static int fsck_main(int argc, char **argv)
+static int fsck_main(int count, char **operands)
 {
-    const char *path = NULL;
-    bool json = false, recover = false, options = true;
+    const char *path = operands[0];
     int status;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && !strcmp(a, "--json")) {
-            json = true;
-        } else if (options && !strcmp(a, "--recover")) {
-            recover = true;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && a[0] == '-' && a[1]) {
-            say_error("fsck: %s: no such option; `dyntrace fsck --help` lists them", a);
-            return 2;
-        } else if (path) {
-            say_error("fsck: %s: one trace at a time", a);
-            return 2;
-        } else {
-            path = a;
-        }
-    }
-    if (!path && !recover) {
+    (void)count;
+    if (!path && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");
         return 2;
     }
-    if (recover) {
+    if (given.recover) {
         status = recover_trace(path);
         if (status != 0 || !path)
             return status;
     }
-    return trace_check(path, json, recover);
+    return trace_check(path, given.json, given.recover);
 }
 
 const struct command command_fsck = {
-    "fsck", "check a trace, or recover an interrupted one", usage, fsck_main,
+    .name = "fsck",
+    .summary = "check a trace, or recover an interrupted one",
+    .operands = "[FILE]",
+    .about = "Checks that a trace is undamaged and keeps the promises of its schema. Exit status: 0 all is well, 1 something is "
+             "broken, 2 it cannot be read.",
+    .options = options,
+    .operands_most = 1,
+    .run = fsck_main,
 };

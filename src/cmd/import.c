@@ -27,13 +27,16 @@
 
 enum { TICK_ROWS = 1 << 8 };
 
-static const char usage[] =
-    "usage: dyntrace import TORCH_TRACE_DIR -o FILE [--force]\n\n"
-    "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases,\n"
-    "guards, recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits,\n"
-    "lookups. Lines that are damaged are counted in the table `loss`.\n\n"
-    "  -o FILE  the trace to make\n"
-    "  --force  replace FILE\n";
+static struct {
+    const char *out;
+    bool force;
+} given;
+
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
+    OPTION_END,
+};
 
 struct import {
     struct writer *writer;        /* owned */
@@ -276,45 +279,33 @@ out:
     return ok ? 0 : 2;
 }
 
-static int import_main(int argc, char **argv)
+static int import_main(int count, char **operands)
 {
-    const char *directory = NULL;
-    struct option_out out = {0};
-    bool options = true;
-
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && option_out(argc, argv, &i, &out)) {
-            continue;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && a[0] == '-') {
-            say_error("import: %s: no such option; `dyntrace import --help` lists them", a);
-            return 2;
-        } else if (directory) {
-            say_error("import: %s: one directory at a time; `dyntrace merge` joins traces", a);
-            return 2;
-        } else {
-            directory = a;
-        }
-    }
-    if (!directory) {
+    if (!count) {
         say_error("import: which directory? `dyntrace import TORCH_TRACE_DIR -o FILE`");
         return 2;
     }
-    if (!option_out_trace(&out, "import"))
+    if (!out_is_named(given.out)) {
+        say_error("import: -o FILE names the trace to make");
         return 2;
-    if (out_is(out.path, directory)) {
-        say_error("import: %s: is the log itself", out.path);
+    }
+    if (out_is(given.out, operands[0])) {
+        say_error("import: %s: is the log itself", given.out);
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return logs_import(directory, out.path, out.force);
+    return logs_import(operands[0], given.out, given.force);
 }
 
 const struct command command_import = {
-    "import", "logs that torch wrote with TORCH_TRACE, as a trace", usage, import_main,
+    .name = "import",
+    .summary = "logs that torch wrote with TORCH_TRACE, as a trace",
+    .operands = "TORCH_TRACE_DIR",
+    .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases, guards, "
+             "recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits, lookups. "
+             "Damaged lines are counted in the table `loss`.",
+    .options = options,
+    .operands_most = 1,
+    .too_many = "one directory at a time; `dyntrace merge` joins traces",
+    .run = import_main,
 };

@@ -32,13 +32,16 @@
 
 enum { TICK_ROWS = 1 << 14, COLUMNS = 20, FRAME_END = 7 /* the column end_ns of `frame` */ };
 
-static const char usage[] =
-    "usage: dyntrace merge A B... -o FILE [--force]\n\n"
-    "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay\n"
-    "apart; times count from the start of the earliest trace, by the machines' clocks.\n\n"
-    "  -o FILE  the trace to make\n"
-    "  --force  replace FILE\n\n"
-    "Traces that are still being recorded, and two that have a process in common, are refused.\n";
+static struct {
+    const char *out;
+    bool force;
+} given;
+
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
+    OPTION_END,
+};
 
 /* ---- the tables ------------------------------------------------------------ */
 
@@ -462,38 +465,28 @@ out:
 
 /* ---- the command line ------------------------------------------------------ */
 
-static int merge_main(int argc, char **argv)
+static int merge_main(int count, char **operands)
 {
-    struct option_out out = {0};
-    bool options = true;
-    int count = 0;
-
-    for (int i = 1; i < argc; i++) {
-        char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && option_out(argc, argv, &i, &out)) {
-            continue;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && a[0] == '-') {
-            say_error("merge: %s: no such option; `dyntrace merge --help` lists them", a);
-            return 2;
-        } else {
-            argv[count++] = a; /* no later than it was */
-        }
-    }
-    if (!option_out_trace(&out, "merge"))
+    if (!out_is_named(given.out)) {
+        say_error("merge: -o FILE names the trace to make");
         return 2;
+    }
     if (count < 2) {
         say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    return traces_merge(argv, count, out.path, out.force);
+    return traces_merge(operands, count, given.out, given.force);
 }
 
 const struct command command_merge = {
-    "merge", "many traces as one", usage, merge_main,
+    .name = "merge",
+    .summary = "many traces as one",
+    .operands = "A B...",
+    .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
+             "count from the start of the earliest trace, by the machines' clocks.",
+    .options = options,
+    .more = "Traces that are still being recorded, and two that have a process in common, are refused.",
+    .operands_most = OPERANDS_ANY,
+    .run = merge_main,
 };

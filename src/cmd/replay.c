@@ -27,36 +27,6 @@
 
 enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
 
-static const char usage[] =
-    "usage: dyntrace replay [FILE] [--commands 'next; next; previous'] [--speed N]\n"
-    "       dyntrace replay [FILE] [--filter BY] [--goto PLACE] [--next WHAT] ...\n"
-    "       dyntrace replay [FILE] --verify [--json]\n"
-    "       dyntrace replay [FILE] --what-if KEY=VALUE... [--function FUNC] [--calls] [--json]\n\n"
-    "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program "
-    "again.\n"
-    "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from stdin.\n\n"
-    "  --commands LIST  do these, with ';' between them, and stop; `help` is one of them\n"
-    "  --NAME WORDS     a command as an option, done in the order given: --goto PLACE, --next WHAT, --previous WHAT,\n"
-    "                   --filter BY, --stop WHEN, --guards LABEL, and --continue, --back, --play, --here, --cache, "
-    "--stack,\n"
-    "                   --source\n"
-    "  --speed N        how fast `play` goes: 1 as it was recorded, 10 ten times as fast; 1 unless given\n"
-    "  --verify         decide every recorded lookup again, from its cache's entries, their order and the results of\n"
-    "                   their guards, and tell those that do not follow; exit status 1 if there are any\n"
-    "  --what-if KEY=VALUE  decide the recorded calls again under another setting, and print what would come of them\n"
-    "                   beside what was recorded. Several hold together, with commas between them or each with "
-    "--what-if:\n"
-    "                     recompile_limit=N, accumulated_limit=N   entries of a function at once, and ever\n"
-    "                     order=mru|fifo|static    a hit moves its entry to the front; oldest first; newest first\n"
-    "                     isolate=region           every torch.compile() has entries and a limit of its own\n"
-    "                     backend_shared=no        every backend has\n"
-    "                     dynamic=SOURCE[DIM]      L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
-    "                     drop_guard=ID|KIND       a guard that is not checked\n"
-    "                   or best, which looks for the smallest change that removes most recompiles\n"
-    "  --function FUNC  only that one is told, and dynamic and drop_guard hold for it alone\n"
-    "  --calls          a row for each call: what was recorded, what is predicted, whether it is a guess\n"
-    "  --json           the same for programs\n";
-
 struct session {
     struct db *db;         /* owned */
     struct replay *replay; /* owned */
@@ -249,137 +219,145 @@ static int verify(struct session *s)
 
 /* ---- the command ----------------------------------------------------------- */
 
-static bool command_add(struct session *s, const char *name, const char *words)
+static struct session asked = {.speed = 1};
+
+/* `--commands LIST`, or a command as an option: `--goto PLACE`. */
+static const char *command_read(const struct option *option, const char *value)
 {
-    if (s->script.count == REPLAY_COMMANDS) {
-        say_error("replay: more than %d commands; --commands takes a list of any length", REPLAY_COMMANDS);
-        return false;
-    }
-    s->script.commands[s->script.count++] = (struct replay_command){name, words};
-    return true;
+    struct replay_script *script = &asked.script;
+
+    if (option->value && !*value)
+        return option_empty;
+    if (script->count == REPLAY_COMMANDS)
+        return "too many commands; --commands takes a list of any length";
+    script->commands[script->count++] = (struct replay_command){
+        .name = strcmp(option->name, "commands") ? option->name : NULL, .words = value ? value : ""};
+    return NULL;
 }
 
-/* Say what is wrong with OPTION: WHY, or that nothing follows it. The exit status. */
-static int missing(const char *option, const char *why)
+static const char *whatif_read(const struct option *option, const char *value)
 {
-    say_error("replay: %s: %s", option, why ? why : "what follows it is missing");
-    return 2;
+    (void)option;
+    if (!*value)
+        return "not KEY=VALUE, or best";
+    if (asked.whatif.count == WHATIF_SETTINGS)
+        return "too many settings";
+    asked.whatif.settings[asked.whatif.count++] = value;
+    return NULL;
 }
 
-/* FILE and options into S. -1 to go on, else the exit status. */
-static int arguments(int argc, char **argv, struct session *s, const char **path)
+static const char *speed_read(const struct option *option, const char *value)
 {
-    const char *name, *value;
-    bool options = true, words;
+    char *end;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && !strcmp(a, "--verify")) {
-            s->verify = true;
-        } else if (options && !strcmp(a, "--json")) {
-            s->json = true;
-        } else if (options && !strcmp(a, "--calls")) {
-            s->whatif.calls = true;
-        } else if (options && (value = option_value(argc, argv, &i, "--what-if"))) {
-            if (!*value || s->whatif.count == WHATIF_SETTINGS)
-                return missing("--what-if", *value ? "too many settings" : "needs KEY=VALUE, or best");
-            s->whatif.settings[s->whatif.count++] = value;
-        } else if (options && (value = option_value(argc, argv, &i, "--function"))) {
-            if (!*value)
-                return missing("--function", NULL);
-            s->whatif.function = value;
-        } else if (options && (value = option_value(argc, argv, &i, "--commands"))) {
-            if (!*value)
-                return missing("--commands", NULL);
-            if (!command_add(s, NULL, value))
-                return 2;
-        } else if (options && (value = option_value(argc, argv, &i, "--speed"))) {
-            char *end = NULL;
-            s->speed = strtod(value, &end);
-            if (*end || end == value || !(s->speed > 0 && s->speed < 1e9)) {
-                say_error("replay: --speed %s: not a number above 0", value);
-                return 2;
-            }
-        } else if (options && !strncmp(a, "--", 2) && (name = replay_step_option(a + 2, &words))) {
-            const char *equals = strchr(a, '=');
-            value = !words ? "" : equals ? equals + 1 : i + 1 < argc ? argv[++i] : "";
-            if (words && !*value)
-                return missing(a, NULL);
-            if (!command_add(s, name, value))
-                return 2;
-        } else if (options && a[0] == '-' && a[1]) {
-            say_error("replay: %s: no such option; `dyntrace replay --help` lists them", a);
-            return 2;
-        } else if (*path) {
-            say_error("replay: %s: one trace at a time", a);
-            return 2;
-        } else {
-            *path = a;
-        }
-    }
-    if ((s->json && !s->verify && !s->whatif.count) || ((s->whatif.calls || s->whatif.function) && !s->whatif.count)) {
-        say_error("replay: %s goes with %s--what-if",
-                  s->whatif.calls      ? "--calls"
-                  : s->whatif.function ? "--function"
-                                       : "--json",
-                  s->json && !s->whatif.calls && !s->whatif.function ? "--verify or " : "");
-        return 2;
-    }
-    if (s->verify + (s->whatif.count > 0) + (s->script.count > 0) > 1) {
+    (void)option;
+    asked.speed = strtod(value, &end);
+    return *end || end == value || !(asked.speed > 0 && asked.speed < 1e9) ? "not a number above 0" : NULL;
+}
+
+static const struct option options[] = {
+    {"commands", .value = "LIST", .read = command_read,
+     .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an option as well; they are done in "
+             "the order given"},
+    {"goto", .value = "PLACE", .read = command_read, .help = "to 1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile"},
+    {"next", .value = "WHAT", .read = command_read, .help = "the next lookup, compile, recompile, break, death, hit, miss, event or frame"},
+    {"previous", .value = "WHAT", .read = command_read, .help = "the one before"},
+    {"filter", .value = "BY", .read = command_read, .help = "only events of: function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL"},
+    {"stop", .value = "WHEN", .read = command_read,
+     .help = "stop when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies"},
+    {"continue", .read = command_read, .help = "on to the next stop, or the end"},
+    {"back", .read = command_read, .help = "back to the stop before, or the beginning"},
+    {"play", .read = command_read, .help = "print one event after the other, in recorded time"},
+    {"speed", .value = "N", .read = speed_read, .help = "how fast `play` goes: 1, the default, as it was recorded, 10 ten times as fast"},
+    {"here", .read = command_read, .help = "print this place"},
+    {"cache", .read = command_read, .help = "all entries of the cache, as they stood"},
+    {"guards", .value = "LABEL", .read = command_read, .help = "the guards of the entry with that label"},
+    {"stack", .read = command_read, .help = "the whole call stack"},
+    {"source", .read = command_read, .help = "source lines"},
+    {"verify", .read = option_flag, .to = &asked.verify,
+     .help = "decide every recorded lookup again, from its cache's entries, their order and the results of their guards, and list "
+             "those that do not follow; exit status 1 if there are any"},
+    {"what-if", .value = "KEY=VALUE", .read = whatif_read, .many = true,
+     .words = "best recompile_limit= accumulated_limit= order=mru order=fifo order=static isolate=region backend_shared=no dynamic= "
+              "dynamic=all drop_guard=",
+     .help = "decide the recorded calls again under another setting, and print what would come of them beside what was recorded, "
+             "and how many calls the trace does not decide. Several hold together, with commas between them or each with "
+             "--what-if:\n"
+             "  recompile_limit=N, accumulated_limit=N: entries of a function at once, and ever\n"
+             "  order=mru|fifo|static: a hit moves its entry to the front; oldest first; newest first\n"
+             "  isolate=region: every torch.compile() has entries and a limit of its own\n"
+             "  backend_shared=no: every backend has\n"
+             "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
+             "  drop_guard=ID|KIND: a guard that is not checked\n"
+             "  best: look for the smallest change that removes most recompiles"},
+    {"function", .value = "FUNC", .read = option_text, .to = &asked.whatif.function,
+     .help = "that function alone is shown, and dynamic and drop_guard hold for it alone"},
+    {"calls", .read = option_flag, .to = &asked.whatif.calls, .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
+    {"json", .read = option_flag, .to = &asked.json, .help = "the same for a program"},
+    OPTION_END,
+};
+
+/* False after saying which of the options do not go together. */
+static bool options_agree(const struct session *s)
+{
+    const char *needs = s->whatif.calls ? "--calls" : s->whatif.function ? "--function" : s->json && !s->verify ? "--json" : NULL;
+
+    if (needs && !s->whatif.count)
+        say_error("replay: %s goes with %s--what-if", needs, strcmp(needs, "--json") ? "" : "--verify or ");
+    else if (s->verify + (s->whatif.count > 0) + (s->script.count > 0) > 1)
         say_error("replay: --verify, --what-if and commands are each done alone");
-        return 2;
-    }
-    s->whatif.json = s->json;
-    return -1;
+    else
+        return true;
+    return false;
 }
 
-static int replay_main(int argc, char **argv)
+static int replay_main(int count, char **operands)
 {
-    struct session s = {.speed = 1};
-    const char *path = NULL;
+    struct session *s = &asked;
     struct query *snapshot;
-    int status = arguments(argc, argv, &s, &path);
+    int status = 2;
 
-    if (status >= 0)
-        return status;
-    status = 2;
+    (void)count;
+    if (!options_agree(s))
+        return 2;
+    s->whatif.json = s->json;
     setlocale(LC_CTYPE, "");
-    s.db = db_open(path);
-    if (!s.db)
+    s->db = db_open(operands[0]);
+    if (!s->db)
         return 2;
     /* One snapshot, so that the tables agree while the recording goes on. */
-    snapshot = db_query(s.db, "BEGIN");
+    snapshot = db_query(s->db, "BEGIN");
     query_step(snapshot);
     query_close(snapshot);
-    if (!find_tables(s.db))
+    if (!find_tables(s->db))
         goto out;
-    doubts_say(s.db, "what is replayed is what it has so far", s.whatif.count ? NULL : "what came after them is uncertain");
-    s.replay = replay_open(s.db, s.verify ? REPLAY_CHECKS : s.whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
-    if (!s.replay)
+    doubts_say(s->db, "what is replayed is what it has so far", s->whatif.count ? NULL : "what came after them is uncertain");
+    s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
+    if (!s->replay)
         goto out;
-    status = s.verify         ? verify(&s)
-             : s.whatif.count ? replay_whatif(s.db, s.replay, &s.whatif)
-                              : replay_step(s.db, s.replay, &s.script, s.speed, stdout);
-    if (db_damaged(s.db))
+    status = s->verify         ? verify(s)
+             : s->whatif.count ? replay_whatif(s->db, s->replay, &s->whatif)
+                              : replay_step(s->db, s->replay, &s->script, s->speed, stdout);
+    if (db_damaged(s->db))
         status = 2;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: %s", errno ? strerror(errno) : "cannot be written");
         status = 2;
     }
 out:
-    replay_free(s.replay);
-    db_close(s.db);
+    replay_free(s->replay);
+    db_close(s->db);
     return status;
 }
 
 const struct command command_replay = {
-    "replay",
-    "step through the recorded decisions, verify them, or decide them otherwise",
-    usage,
-    replay_main,
+    .name = "replay",
+    .summary = "step through the recorded decisions, verify them, or decide them otherwise",
+    .operands = "[FILE]",
+    .about = "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again. "
+             "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from standard "
+             "input.",
+    .options = options,
+    .operands_most = 1,
+    .run = replay_main,
 };

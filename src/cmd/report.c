@@ -30,14 +30,21 @@ enum {
     PAGE_LIMIT = 500, /* the same of the HTML page, which can be searched */
 };
 
-static const char usage[] =
-    "usage: dyntrace report [FILE] [--json | --html OUT [--force]] [--limit N]\n\n"
-    "A trace on one page: losses, processes, threads, how calls were decided, what was compiled and why again,\n"
-    "graph breaks, guards, where the time went. FILE is the newest *.db trace here unless given; it may still be recorded.\n\n"
-    "  --json      the same for a program, times in nanoseconds\n"
-    "  --html OUT  one file for a browser, that needs no network: also with timeline and flame graph\n"
-    "  --force     replace OUT\n"
-    "  --limit N   rows of each table (20, of a page 500; 0 is all)\n";
+static struct {
+    bool json, force;
+    const char *page; /* --html */
+    int64_t limit;    /* 0: not given, -1: all */
+} given;
+
+static const struct option options[] = {
+    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, times in nanoseconds"},
+    {"html", .value = "OUT", .read = option_text, .to = &given.page,
+     .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that sort and filter, a timeline "
+             "of threads with compiles and misses, and a flame graph. It reads every frame"},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit, .help = "rows of each table; 0 is all. The default is 20, of a page 500"},
+    OPTION_END,
+};
 
 /* ---- for people ------------------------------------------------------------ */
 
@@ -541,57 +548,18 @@ out:
     return ok;
 }
 
-static int report_main(int argc, char **argv)
+static int report_main(int count, char **operands)
 {
-    struct report report = {.limit = LIMIT};
-    const char *path = NULL, *page = NULL, *value;
-    char *end;
-    bool options = true, force = false, limited = false, ok;
+    struct report report = {.json = given.json, .limit = given.limit ? given.limit : given.page ? PAGE_LIMIT : LIMIT};
+    bool ok;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && !strcmp(a, "--json")) {
-            report.json = true;
-        } else if (options && !strcmp(a, "--force")) {
-            force = true;
-        } else if (options && (value = option_value(argc, argv, &i, "--html"))) {
-            page = value;
-            if (!*page) {
-                say_error("report: --html: needs the name of the file to write");
-                return 2;
-            }
-        } else if (options && (value = option_value(argc, argv, &i, "--limit"))) {
-            report.limit = strtoll(value, &end, 10);
-            if (end == value || *end || report.limit < 0) {
-                say_error("report: --limit: needs a number of rows, 0 for all");
-                return 2;
-            }
-            if (!report.limit)
-                report.limit = -1;
-            limited = true;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && a[0] == '-' && a[1]) {
-            say_error("report: %s: no such option; `dyntrace report --help` lists them", a);
-            return 2;
-        } else if (path) {
-            say_error("report: %s: one trace at a time", a);
-            return 2;
-        } else {
-            path = a;
-        }
-    }
-    if (page && report.json) {
+    (void)count;
+    if (given.page && given.json) {
         say_error("report: --json and --html: one form at a time");
         return 2;
     }
-    if (page && !limited)
-        report.limit = PAGE_LIMIT;
     setlocale(LC_CTYPE, "");
-    ok = report_run(&report, path, page, force);
+    ok = report_run(&report, operands[0], given.page, given.force);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         say_error("output: cannot be written");
         ok = false;
@@ -603,5 +571,12 @@ static int report_main(int argc, char **argv)
 }
 
 const struct command command_report = {
-    "report", "a trace on one page, for a terminal, a program or a browser", usage, report_main,
+    .name = "report",
+    .summary = "a trace on one page, for a terminal, a program or a browser",
+    .operands = "[FILE]",
+    .about = "A trace on one page: losses, processes, threads, how calls were decided, what was compiled and why again, graph "
+             "breaks, guards, where the time went. FILE is the newest *.db trace here unless given; it may still be recorded.",
+    .options = options,
+    .operands_most = 1,
+    .run = report_main,
 };

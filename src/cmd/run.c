@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,37 +36,12 @@
 #include "collector/session.h"
 #include "versions.h"
 
-static const char usage[] =
-    "usage: dyntrace run [OPTIONS] [--] script.py [ARGS] | -m MODULE [ARGS] | -c CODE [ARGS] | PROGRAM [ARGS]\n\n"
-    "Runs the program and records every Python frame that it and its children evaluate.\n"
-    "The exit status is the program's own (128+N when signal N killed it).\n\n"
-    "      --live           show the recording on the screen while the program runs (`dyntrace tui`)\n"
-    "  -o FILE              write the trace to FILE (default: the script's name with .db)\n"
-    "      --force          replace FILE if it is there\n"
-    "      --python PY      run scripts, -m and -c by this interpreter (default: python3)\n"
-    "      --frames WHICH   all (default); user: not the standard library, not site-packages;\n"
-    "                       decided: only calls that a compiler decided, at the least cost;\n"
-    "                       none: run without recording frames\n"
-    "      --include GLOB   record only code whose file or qualified name matches; may be repeated\n"
-    "      --exclude GLOB   do not record code that matches; may be repeated, wins over --include\n"
-    "      --torch MODE     how torch.compile is watched. shim: it runs on dyntrace's evaluator, and every guard\n"
-    "                       check is seen; observe: on its own; off: not; auto (default): shim where this torch\n"
-    "                       and this Python were tested together, else observe\n"
-    "      --values WHICH   what of arguments and of what guards compare is kept. all (default): also the values of\n"
-    "                       simple ones, passwords among them; types: types, shapes and dtypes; off: nothing\n"
-    "      --no-argv        do not keep command lines\n"
-    "      --max-depth N    record at most N frames on top of each other, and no lookups of deeper ones\n"
-    "      --min-duration T leave out frames shorter than T (as 500ns, 20us, 1.5ms, 2s);\n"
-    "                       the totals of `report` still count them; frames with a lookup are kept\n"
-    "      --max-stall T    stop the program for at most T (default 1s, up to 60s) when the recorder cannot keep up;\n"
-    "                       then it goes on, and the frames that are not recorded are counted as a loss\n";
-
-struct options {
+static struct {
     const char *trace, *python;
     bool force, live;
     struct session_options session;
     const char **globs; /* owned, with their strings */
-};
+} given = {.python = "python3", .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
 
@@ -89,122 +63,88 @@ static bool duration(const char *text, uint64_t *ns)
     return false;
 }
 
-static bool number(const char *text, uint32_t *value)
+static const char *duration_read(const struct option *option, const char *value)
 {
-    char *end;
-    unsigned long long n = strtoull(text, &end, 10);
-
-    *value = (uint32_t)n;
-    return isdigit((unsigned char)*text) && !*end && n > 0 && n <= INT32_MAX;
+    return duration(value, option->to) ? NULL : "not a time such as 500ns, 20us, 1.5ms or 2s";
 }
 
-/* Where the command begins in ARGV, or -1 after saying what is wrong. */
-static int options_parse(struct options *o, int argc, char **argv)
+static const char *stall_read(const struct option *option, const char *value)
 {
-    enum { FORCE = 256, LIVE, PYTHON, FRAMES, INCLUDE, EXCLUDE, TORCH, VALUES, NO_ARGV, MAX_DEPTH, MIN_DURATION, MAX_STALL };
-    static const struct option names[] = {
-        {"output", required_argument, NULL, 'o'},       {"force", no_argument, NULL, FORCE},
-        {"live", no_argument, NULL, LIVE},
-        {"python", required_argument, NULL, PYTHON},    {"frames", required_argument, NULL, FRAMES},
-        {"include", required_argument, NULL, INCLUDE},  {"exclude", required_argument, NULL, EXCLUDE},
-        {"torch", required_argument, NULL, TORCH},      {"values", required_argument, NULL, VALUES},
-        {"no-argv", no_argument, NULL, NO_ARGV},
-        {"max-depth", required_argument, NULL, MAX_DEPTH}, {"min-duration", required_argument, NULL, MIN_DURATION},
-        {"max-stall", required_argument, NULL, MAX_STALL},
-        {NULL, 0, NULL, 0},
-    };
-    static const char *const frames[] = {"all", "user", "none", "decided"}, *const torch[] = {"auto", "shim", "observe", "off"};
-    int option, which;
-    char *glob;
+    uint64_t *ns = option->to;
 
-    o->python = "python3";
-    o->globs = calloc((size_t)argc + 1, sizeof *o->globs);
-    if (!o->globs)
-        return -1;
-    o->session.globs = o->globs;
-    o->session.max_stall_ns = SESSION_MAX_STALL_NS;
-    opterr = 0;
-    optind = 1;
-    /* '+': stop at the program. -m and -c belong to it. */
-    while (optind < argc && strcmp(argv[optind], "-m") && strcmp(argv[optind], "-c")) {
-        int at = optind;
-        option = getopt_long(argc, argv, "+:o:", names, NULL);
-        if (option < 0)
-            break;
-        switch (option) {
-        case 'o': o->trace = optarg; break;
-        case FORCE: o->force = true; break;
-        case LIVE: o->live = true; break;
-        case PYTHON: o->python = optarg; break;
-        case FRAMES:
-            for (which = 0; which < 4 && strcmp(optarg, frames[which]); which++)
-                ;
-            if (which == 4) {
-                say_error("run: --frames %s: not one of all, user, decided, none", optarg);
-                return -1;
-            }
-            o->session.frames = (enum session_frames)which;
-            break;
-        case TORCH:
-            for (which = 0; which < 4 && strcmp(optarg, torch[which]); which++)
-                ;
-            if (which == 4) {
-                say_error("run: --torch %s: not one of auto, shim, observe, off", optarg);
-                return -1;
-            }
-            o->session.torch = (enum session_torch)which;
-            break;
-        case VALUES:
-            if (!session_values_read(optarg, &o->session.values)) {
-                say_error("run: --values %s: not one of all, types, off", optarg);
-                return -1;
-            }
-            break;
-        case NO_ARGV: o->session.no_argv = true; break;
-        case INCLUDE:
-        case EXCLUDE:
-            if (asprintf(&glob, "%c%s", option == INCLUDE ? '+' : '-', optarg) < 0)
-                return -1;
-            o->globs[o->session.glob_count++] = glob;
-            break;
-        case MAX_DEPTH:
-            if (!number(optarg, &o->session.max_depth)) {
-                say_error("run: --max-depth %s: not a number from 1 on", optarg);
-                return -1;
-            }
-            break;
-        case MIN_DURATION:
-            if (!duration(optarg, &o->session.min_duration_ns)) {
-                say_error("run: --min-duration %s: not a time such as 500ns, 20us, 1.5ms or 2s", optarg);
-                return -1;
-            }
-            break;
-        case MAX_STALL:
-            if (!duration(optarg, &o->session.max_stall_ns) || o->session.max_stall_ns > MAX_STALL_MOST_NS) {
-                say_error("run: --max-stall %s: not a time from 0s to 60s such as 100ms", optarg);
-                return -1;
-            }
-            break;
-        case ':':
-            say_error("run: %s needs a value; `dyntrace run --help` tells more", argv[at]);
-            return -1;
-        default:
-            say_error("run: %s: no such option; `dyntrace run --help` lists them", argv[at]);
-            return -1;
-        }
-    }
-    if (optind >= argc) {
-        say_error("run: no program given; `dyntrace run --help` tells more");
-        return -1;
-    }
-    return optind;
+    return duration(value, ns) && *ns <= MAX_STALL_MOST_NS ? NULL : "not a time from 0s to 60s such as 100ms";
 }
 
-static void options_free(struct options *o)
+static const char *depth_read(const struct option *option, const char *value)
 {
-    for (uint32_t i = 0; i < o->session.glob_count; i++)
-        free((char *)o->globs[i]);
-    free(o->globs);
+    int64_t depth;
+
+    if (option_count(&(struct option){.to = &depth}, value) || depth < 1 || depth > INT32_MAX)
+        return "not a number from 1 on";
+    *(uint32_t *)option->to = (uint32_t)depth;
+    return NULL;
+}
+
+/* --include or --exclude. */
+static const char *glob_read(const struct option *option, const char *value)
+{
+    uint32_t *count = &given.session.glob_count;
+    const char **more = reallocarray(given.globs, *count + 1, sizeof *more);
+    char *glob = NULL;
+
+    if (more)
+        given.session.globs = given.globs = more;
+    if (!more || asprintf(&glob, "%c%s", option->name[0] == 'i' ? '+' : '-', value) < 0)
+        return "out of memory";
+    given.globs[(*count)++] = glob;
+    return NULL;
+}
+
+static const struct option options[] = {
+    {.letter = 'm', .value = "MODULE", .help = "run a module, as Python does; what follows is the program's"},
+    {.letter = 'c', .value = "CODE", .help = "run this code, as Python does; what follows is the program's"},
+    {"output", 'o', "FILE", option_any, &given.trace, .help = "write the trace to FILE; the default is the script's or module's name with .db"},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
+    {"live", .read = option_flag, .to = &given.live,
+     .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
+             "apart and printed after the screen has gone; its standard input is empty"},
+    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter instead of python3"},
+    {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames, .words = SESSION_FRAMES_WORDS,
+     .help = "all (default): every frame\n"
+             "user: not the standard library, not site-packages\n"
+             "decided: only calls that a compiler decided, at the least cost: outside of them no hook is installed\n"
+             "none: processes only, without a hook"},
+    {"include", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "record only code whose file or qualified name matches; may be repeated: one match is enough"},
+    {"exclude", .value = "GLOB", .read = glob_read, .many = true, .help = "do not record code that matches; may be repeated, wins over --include"},
+    {"torch", .value = "MODE", .read = option_choice, .to = &given.session.torch, .words = SESSION_TORCH_WORDS,
+     .help = "how torch.compile is watched\n"
+             "auto (default): shim where this torch and this Python were tested together, else observe\n"
+             "shim: it runs on dyntrace's evaluator, and every guard check is seen\n"
+             "observe: it runs on its own, and what is seen of it from outside is recorded\n"
+             "off: not at all"},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
+     .help = "what is kept of the values of arguments and of what guards compare\n"
+             "all (default): numbers, strings and other small values as they are, passwords among them\n"
+             "types: types, shapes and dtypes, devices and strides\n"
+             "off: nothing"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines, of the program and of its children"},
+    {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
+     .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
+    {"min-duration", .value = "TIME", .read = duration_read, .to = &given.session.min_duration_ns,
+     .help = "leave out frames shorter than this, such as 500ns, 20us, 1.5ms or 2s; the totals by function still count them; "
+             "frames with a lookup are kept"},
+    {"max-stall", .value = "TIME", .read = stall_read, .to = &given.session.max_stall_ns,
+     .help = "stop the program for at most this long, 1s unless given and 60s at most, when the recorder cannot keep up; then it "
+             "goes on, and the frames that are not recorded are counted as a loss"},
+    OPTION_END,
+};
+
+static void options_free(void)
+{
+    for (uint32_t i = 0; i < given.session.glob_count; i++)
+        free((char *)given.globs[i]);
+    free(given.globs);
 }
 
 /* ---- what to run ---- */
@@ -245,7 +185,7 @@ struct target {
 };
 
 /* Decide what the words after the options mean. 0, or -1 after saying why not. */
-static int target_find(struct target *t, const struct options *o, int argc, char **argv)
+static int target_find(struct target *t, int argc, char **argv)
 {
     const char *first = argv[0];
     bool by_python = !strcmp(first, "-m") || !strcmp(first, "-c");
@@ -286,12 +226,12 @@ static int target_find(struct target *t, const struct options *o, int argc, char
         by_python = !t->path;
     }
     if (by_python) {
-        t->path = find_program(o->python);
+        t->path = find_program(given.python);
         if (!t->path) {
-            say_error("%s: no such interpreter; name one with --python", o->python);
+            say_error("%s: no such interpreter; name one with --python", given.python);
             return -1;
         }
-        t->argv[0] = (char *)o->python;
+        t->argv[0] = (char *)given.python;
         memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
         t->python = true;
     } else {
@@ -370,14 +310,14 @@ static int probe_finish(struct probe *p, const char *python, bool quiet)
 /* ---- the trace's name ---- */
 
 /* The trace's absolute path, to be freed. */
-static char *trace_path(const struct options *o, const struct target *t)
+static char *trace_path(const struct target *t)
 {
     const char *name = t->name, *slash;
     char *relative = NULL, *path = NULL, here[PATH_MAX];
     size_t length;
 
-    if (o->trace) {
-        relative = strdup(o->trace);
+    if (given.trace) {
+        relative = strdup(given.trace);
     } else {
         length = strlen(name);
         while (length > 1 && name[length - 1] == '/')
@@ -549,7 +489,7 @@ static bool inject_is_for_all(void)
 }
 
 /* In the child: become the command. Does not return. */
-static void command_start(const struct session *session, const struct target *t, int orders, int failure)
+static void command_become(const struct session *session, const struct target *t, int orders, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
     int error;
@@ -594,7 +534,7 @@ static int command_fork(const struct session *session, const struct target *t, i
     fflush(NULL);
     pid = fork();
     if (pid == 0)
-        command_start(session, t, orders, failure[1]);
+        command_become(session, t, orders, failure[1]);
     close(failure[1]);
     command_pid = pid;
     signals_catch();
@@ -694,7 +634,7 @@ static bool wait_for_trace(struct launch *l, struct collector_result *said)
 }
 
 /* What the user should know at the end. */
-static void say_result(const struct session *session, const struct options *o, const struct collector_result *said)
+static void say_result(const struct session *session, const struct collector_result *said)
 {
     bool terminal = isatty(2);
 
@@ -703,7 +643,7 @@ static void say_result(const struct session *session, const struct options *o, c
     if (said->unsupported[0])
         say_error("%s was not recorded: there is no extension for it (" CPYTHON_SUPPORTED "; `make PYTHONS=...` builds one)",
                   said->unsupported);
-    else if (!said->processes && o->session.frames != SESSION_NONE)
+    else if (!said->processes && given.session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
                   "-I, -E or -S, which you would have to leave out%s%s%s", inject_is_for_all() ? "" : ", or as a user who cannot read ",
                   inject_is_for_all() ? "" : inject, inject_is_for_all() ? "" : ": install dyntrace where that user can");
@@ -727,12 +667,12 @@ static int run_untraced(const struct target *t)
     return status;
 }
 
-static int record(const struct options *o, const struct target *t, int argc, char **argv)
+static int record(const struct target *t, int argc, char **argv)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result *said = calloc(1, sizeof *said);
     struct launch l = {.orders = -1, .result = -1};
-    char *trace = trace_path(o, t), *command = json_command(o->session.no_argv ? 0 : argc, argv);
+    char *trace = trace_path(t), *command = json_command(given.session.no_argv ? 0 : argc, argv);
     struct probe probe = {-1, -1};
     uint32_t first = 0, root = 0;
     int status = 2, ended;
@@ -741,16 +681,16 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     if (t->python)
         probe_start(&probe, t->path);
     recover_all_quietly();
-    if (!trace || !command || !said || inject_find() || session_create(&session, trace, &o->session))
+    if (!trace || !command || !said || inject_find() || session_create(&session, trace, &given.session))
         goto done;
-    if (frames_file_free(trace, session.frames) || recorder_create(trace, session.frames, o->force, &first, &root))
+    if (frames_file_free(trace, session.frames) || recorder_create(trace, session.frames, given.force, &first, &root))
         goto done;
     made = true;
-    untraced = t->python && probe_finish(&probe, t->path, o->session.frames == SESSION_NONE);
+    untraced = t->python && probe_finish(&probe, t->path, given.session.frames == SESSION_NONE);
     probe.pid = -1;
     if (untraced)
         goto done;
-    if (o->live && !live_open(&live))
+    if (given.live && !live_open(&live))
         goto done;
     if (launch_collector(&l, &session, command, first, root))
         goto done;
@@ -774,7 +714,7 @@ static int record(const struct options *o, const struct target *t, int argc, cha
     live_close(&live);
     if (l.replaced)
         say_error("the collector was killed; another took its place");
-    say_result(&session, o, said);
+    say_result(&session, said);
     if (said->error[0] && !said->frames)
         session.directory[0] = 0;
 done:
@@ -791,34 +731,43 @@ done:
     free(said);
     free(trace);
     free(command);
-    return untraced && o->session.frames == SESSION_NONE ? run_untraced(t) : status;
+    return untraced && given.session.frames == SESSION_NONE ? run_untraced(t) : status;
 }
 
-static int run(int argc, char **argv)
+static int run(int count, char **operands)
 {
-    struct options options = {0};
     struct target target = {0};
-    int first = options_parse(&options, argc, argv), status = 2;
+    int status = 2;
     char ignoring;
 
-    if (first < 0 || target_find(&target, &options, argc - first, argv + first))
+    if (!count)
+        say_error("run: no program given; `dyntrace run --help` tells more");
+    if (!count || target_find(&target, count, operands))
         goto done;
     ignoring = target.python ? python_ignores_us((const char *const *)target.argv + 1) : 0;
-    if (ignoring && options.session.frames == SESSION_NONE) {
+    if (ignoring && given.session.frames == SESSION_NONE) {
         status = run_untraced(&target);
     } else if (ignoring) {
         say_error("%s: its option -%c makes it ignore the environment, by which it would be recorded: leave it out, or run "
                   "untraced with --frames none", target.argv[0], ignoring);
     } else {
-        status = record(&options, &target, argc - first, argv + first);
+        status = record(&target, count, operands);
     }
 done:
-    options_free(&options);
+    options_free();
     free(target.argv);
     free(target.path);
     return status;
 }
 
 const struct command command_run = {
-    .name = "run", .summary = "run a program and record its frames", .usage = usage, .run = run,
+    .name = "run",
+    .summary = "run a program and record its frames",
+    .operands = "[--] script.py | -m MODULE | -c CODE | PROGRAM [ARG]...",
+    .about = "Runs the program and records every Python frame that it and its children evaluate. The exit status is the program's "
+             "own (128+N when signal N killed it).",
+    .options = options,
+    .operands_most = OPERANDS_ANY,
+    .runs = true,
+    .run = run,
 };

@@ -31,16 +31,6 @@ enum {
     PHASE_DEPTH = 64,  /* deeper ones are shown beside the one that they lie in */
 };
 
-static const char usage[] =
-    "usage: dyntrace show FUNC [FILE] [--full] [--json]\n\n"
-    "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time\n"
-    "went, bytecode before and after, as far as the recording has them.\n"
-    "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph\n"
-    "break in that line), or a compile such as 0/1, of which alone it then tells.\n"
-    "FILE is the newest *.db trace here unless given.\n\n"
-    "  --full  all compiles, guards, nodes, phases and lines; torch's own texts of guards and graphs\n"
-    "  --json  the same for a program, times in nanoseconds\n";
-
 struct show {
     struct db *db; /* owned */
     struct found_code code;
@@ -582,20 +572,26 @@ static void show_json(struct show *show)
 
 /* ---- the command ----------------------------------------------------------- */
 
-static int show_main(int argc, char **argv)
-{
-    static const char *const options[] = {"--full", "--json", NULL};
-    struct show show = {.out = stdout};
-    const char *name, *path;
-    bool set[2] = {false};
-    struct query *snapshot;
-    int status = find_arguments(argc, argv, usage, options, set, &name, &path);
+static struct {
+    bool full, json;
+} given;
 
-    if (status >= 0)
-        return status;
-    show.full = set[0];
-    show.json = set[1];
-    status = 2;
+static const struct option options[] = {
+    {"full", .read = option_flag, .to = &given.full,
+     .help = "all compiles, guards, nodes, phases and lines, uncut; torch's own texts of guards and graphs"},
+    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, times in nanoseconds"},
+    OPTION_END,
+};
+
+static int show_main(int count, char **operands)
+{
+    const char *name, *path;
+    struct query *snapshot;
+    struct show show = {.out = stdout, .full = given.full, .json = given.json};
+    int status = 2;
+
+    if (!find_operands("show", count, operands, &name, &path))
+        return 2;
     setlocale(LC_CTYPE, "");
     show.db = db_open(path);
     if (!show.db)
@@ -632,5 +628,15 @@ out:
 }
 
 const struct command command_show = {
-    "show", "what each compile of a function made: guards, bytecode, graphs", usage, show_main,
+    .name = "show",
+    .summary = "what each compile of a function made: guards, bytecode, graphs",
+    .operands = "FUNC [FILE]",
+    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, bytecode "
+             "before and after, as far as the recording has them.\n\n"
+             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph break in "
+             "that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here unless given.",
+    .options = options,
+    .operands_most = 2,
+    .too_many = "one function and one trace at a time",
+    .run = show_main,
 };

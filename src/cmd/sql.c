@@ -30,16 +30,16 @@ enum {
     HISTORY_LINES = 1000,
 };
 
-static const char usage[] =
-    "usage: dyntrace sql [FILE] [QUERY|NAME] [--json] [--no-header]\n"
-    "       dyntrace sql --list\n\n"
-    "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given.\n"
-    "Without a query: a prompt on a terminal, else SQL from stdin.\n\n"
-    "  --list       the named queries (schemas/queries/ in the sources)\n"
-    "  --json       an array of objects instead of a table or TSV\n"
-    "  --no-header  no line of column names\n\n"
-    "  dyntrace sql hot-functions\n"
-    "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"\n";
+static struct {
+    bool list, json, headless;
+} given;
+
+static const struct option options[] = {
+    {"list", .read = option_flag, .to = &given.list, .help = "the named queries and what they answer"},
+    {"json", .read = option_flag, .to = &given.json, .help = "an array of objects instead of a table or TSV"},
+    {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
+    OPTION_END,
+};
 
 struct session {
     struct db *db; /* owned */
@@ -327,45 +327,21 @@ static bool is_file(const char *argument)
     return (length > 3 && !strcmp(argument + length - 3, ".db")) || access(argument, F_OK) == 0;
 }
 
-static int sql_main(int argc, char **argv)
+static int sql_main(int count, char **operands)
 {
-    struct session session = {0};
-    const char *given[2] = {0}, *path = NULL, *text = NULL;
+    struct session session = {.headless = given.headless, .format = table_format(stdout, given.json)};
+    const char *path = NULL, *text = NULL;
     char *typed = NULL;
-    bool json = false, list = false, options = true, ok;
-    int count = 0, status = 2;
+    bool ok;
+    int status = 2;
 
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        if (options && !strcmp(a, "--")) {
-            options = false;
-        } else if (options && !strcmp(a, "--json")) {
-            json = true;
-        } else if (options && !strcmp(a, "--list")) {
-            list = true;
-        } else if (options && !strcmp(a, "--no-header")) {
-            session.headless = true;
-        } else if (options && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        } else if (options && a[0] == '-' && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
-            say_error("sql: %s: no such option; `dyntrace sql --help` lists them", a);
-            return 2;
-        } else if (count == 2) {
-            say_error("sql: %s: one query at a time; put it in quotes", a);
-            return 2;
-        } else {
-            given[count++] = a;
-        }
-    }
-    session.format = table_format(stdout, json);
     setlocale(LC_CTYPE, "");
-    if (list)
+    if (given.list)
         return queries_print(session.format) ? 0 : 2;
-    if (count == 2 || (count == 1 && is_file(given[0])))
-        path = given[0], text = given[1];
+    if (count == 2 || (count == 1 && is_file(operands[0])))
+        path = operands[0], text = operands[1];
     else
-        text = given[0];
+        text = operands[0];
     if (text && named_query(text, strlen(text))) {
         text = named_query(text, strlen(text));
     } else if (text && !strpbrk(text, " \t\n;(")) {
@@ -378,7 +354,7 @@ static int sql_main(int argc, char **argv)
         return 2;
     bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
     prompt_catch();
-    if (!text && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+    if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
         prompt(&session);
         status = 0;
         goto out;
@@ -394,5 +370,15 @@ out:
 }
 
 const struct command command_sql = {
-    "sql", "ask a trace in SQL, by a named query or at a prompt", usage, sql_main,
+    .name = "sql",
+    .summary = "ask a trace in SQL, by a named query or at a prompt",
+    .operands = "[FILE] [QUERY|NAME]",
+    .about = "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given. Without a query: a prompt "
+             "with history and completion on a terminal, else SQL from standard input.",
+    .options = options,
+    .more = "  dyntrace sql hot-functions\n"
+            "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"",
+    .operands_most = 2,
+    .too_many = "one query at a time; put it in quotes",
+    .run = sql_main,
 };

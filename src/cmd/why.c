@@ -35,17 +35,6 @@ enum {
     WIDTH = WHY_WIDTH,      /* bytes of a text from the trace within a line */
 };
 
-static const char usage[] =
-    "usage: dyntrace why FUNC [FILE] [--sql] [--json] [--what-if]\n\n"
-    "What was decided about the calls of a function, and why: hits, compiles and recompiles with the\n"
-    "guard that failed, calls that ran as Python, entries that died, what would have helped, and how much.\n"
-    "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the\n"
-    "rest of FUNC after a graph break in that line.\n"
-    "FILE is the newest *.db trace here unless given.\n\n"
-    "  --sql      also print the SQL that answers\n"
-    "  --json     the same for a program, times in nanoseconds\n"
-    "  --what-if  decide the recorded calls again for each remedy, on a long trace too (more than 200,000 lookups)\n";
-
 static const char *value_of(const char *text)
 {
     return text && *text ? text : NULL;
@@ -881,21 +870,28 @@ static void tick(void *context)
     progress_tick(context, 0, 0);
 }
 
-static int why_main(int argc, char **argv)
-{
-    static const char *const options[] = {"--sql", "--json", "--what-if", NULL};
-    struct why why = {.out = stdout};
-    const char *name, *path;
-    bool set[3] = {false};
-    struct query *snapshot;
-    int status = find_arguments(argc, argv, usage, options, set, &name, &path);
+static struct {
+    bool sql, json, whatif;
+} given;
 
-    if (status >= 0)
-        return status;
-    why.sql = set[0];
-    why.json = set[1];
-    why.force_whatif = set[2];
-    status = 2;
+static const struct option options[] = {
+    {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
+    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
+    {"what-if", .read = option_flag, .to = &given.whatif,
+     .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups or a "
+             "million guard checks would make the answer wait, so that only the command to ask for it is printed"},
+    OPTION_END,
+};
+
+static int why_main(int count, char **operands)
+{
+    const char *name, *path;
+    struct query *snapshot;
+    struct why why = {.out = stdout, .sql = given.sql, .json = given.json, .force_whatif = given.whatif};
+    int status = 2;
+
+    if (!find_operands("why", count, operands, &name, &path))
+        return 2;
     setlocale(LC_CTYPE, "");
     why.db = db_open(path);
     if (!why.db)
@@ -957,5 +953,15 @@ out:
 }
 
 const struct command command_why = {
-    "why", "why a function was compiled again, or ran as Python", usage, why_main,
+    .name = "why",
+    .summary = "why a function was compiled again, or ran as Python",
+    .operands = "FUNC [FILE]",
+    .about = "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
+             "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
+             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of FUNC "
+             "after a graph break in that line. FILE is the newest *.db trace here unless given.",
+    .options = options,
+    .operands_most = 2,
+    .too_many = "one function and one trace at a time",
+    .run = why_main,
 };

@@ -70,16 +70,6 @@ enum session_clock session_clock_choose(void)
 
 static const char *const values_words[] = {"all", "types", "off"};
 
-bool session_values_read(const char *word, enum session_values *values)
-{
-    for (size_t i = 0; i < sizeof values_words / sizeof *values_words; i++)
-        if (!strcmp(word, values_words[i])) {
-            *values = (enum session_values)i;
-            return true;
-        }
-    return false;
-}
-
 const char *session_values_word(enum session_values values)
 {
     return values_words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values];

@@ -63,8 +63,12 @@ void session_close(struct session *s);
 /* Call VISIT with each session directory of this user. */
 void session_each(void (*visit)(const char *directory, void *context), void *context);
 
-/* "all", "types", "off", as the option --values and meta.values have them. */
-bool session_values_read(const char *word, enum session_values *values);
+/* The words for enum session_frames, session_torch and session_values, in their order. */
+#define SESSION_FRAMES_WORDS "all user none decided"
+#define SESSION_TORCH_WORDS "auto shim observe off"
+#define SESSION_VALUES_WORDS "all types off"
+
+/* The word for VALUES, as meta.values has it. */
 const char *session_values_word(enum session_values values);
 
 /* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */

@@ -1,39 +1,173 @@
-/* lib/option.c -- options that several commands have, or that have a value. See lib/option.h.
+/* lib/option.c -- the one parser of command lines. See lib/option.h.
  *
- * Runs in: the viewer. */
+ * Runs in: the command line. */
 #include "lib/option.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/say.h"
 
-const char *option_value(int argc, char **argv, int *i, const char *name)
-{
-    size_t length = strlen(name);
-    const char *a = argv[*i];
+const char option_empty[] = "it is empty";
 
-    if (strncmp(a, name, length) != 0 || (a[length] && a[length] != '='))
-        return NULL;
-    return a[length] ? a + length + 1 : *i + 1 < argc ? argv[++*i] : "";
+/* ---- readers --------------------------------------------------------------- */
+
+const char *option_flag(const struct option *option, const char *value)
+{
+    (void)value;
+    *(bool *)option->to = true;
+    return NULL;
 }
 
-bool option_out(int argc, char **argv, int *i, struct option_out *out)
+const char *option_any(const struct option *option, const char *value)
 {
-    const char *a = argv[*i];
-
-    if (!strcmp(a, "--force"))
-        out->force = true;
-    else if (!strncmp(a, "-o", 2))
-        out->path = a[2] ? a + 2 : *i + 1 < argc ? argv[++*i] : "";
-    else
-        return false;
-    return true;
+    *(const char **)option->to = value;
+    return NULL;
 }
 
-bool option_out_trace(const struct option_out *out, const char *command)
+const char *option_text(const struct option *option, const char *value)
 {
-    if (out->path && *out->path && strcmp(out->path, "-") != 0)
-        return true;
-    say_error("%s: -o FILE names the trace to make", command);
-    return false;
+    return *value ? option_any(option, value) : option_empty;
+}
+
+const char *option_choice(const struct option *option, const char *value)
+{
+    static char why[160];
+    size_t used = (size_t)snprintf(why, sizeof why, "not one of ");
+    int index = 0;
+
+    for (const char *word = option->words; *word; index++) {
+        size_t length = strcspn(word, " ");
+        if (strlen(value) == length && !strncmp(word, value, length)) {
+            *(int *)option->to = index;
+            return NULL;
+        }
+        used += (size_t)snprintf(why + used, sizeof why - used, "%s%.*s", index ? ", " : "", (int)length, word);
+        word += length + (word[length] == ' ');
+    }
+    return why;
+}
+
+static bool count_read(const char *value, int64_t *count)
+{
+    char *end;
+
+    errno = 0;
+    *count = strtoll(value, &end, 10);
+    return end != value && !*end && !errno && *count >= 0;
+}
+
+const char *option_count(const struct option *option, const char *value)
+{
+    return count_read(value, option->to) ? NULL : "not a number from 0 on";
+}
+
+const char *option_rows(const struct option *option, const char *value)
+{
+    int64_t *rows = option->to;
+
+    if (!count_read(value, rows))
+        return "not a number of rows; 0 is all";
+    if (!*rows)
+        *rows = -1;
+    return NULL;
+}
+
+const char *option_share(const struct option *option, const char *value)
+{
+    char *end;
+    double share = strtod(value, &end);
+
+    if (end != value && *end == '%') {
+        share /= 100;
+        end++;
+    }
+    if (end == value || *end || !isfinite(share) || share < 0)
+        return "not a share such as 0.05 or 5%";
+    *(double *)option->to = share;
+    return NULL;
+}
+
+/* ---- the command line ------------------------------------------------------ */
+
+const struct option *option_find(const struct option *options, const char *argument, const char **value)
+{
+    bool is_long = !strncmp(argument, "--", 2);
+    size_t length = is_long ? strcspn(argument + 2, "=") : 0;
+
+    *value = NULL;
+    for (const struct option *o = options; o->name || o->letter; o++) {
+        if (is_long && o->name && strlen(o->name) == length && !strncmp(argument + 2, o->name, length)) {
+            if (argument[2 + length])
+                *value = argument + 2 + length + 1;
+            return *value && !o->value ? NULL : o;
+        }
+        if (!is_long && o->letter && argument[1] == o->letter && (o->value || !argument[2])) {
+            if (argument[2])
+                *value = argument + 2;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* False after saying why ARGV[*AT] is not understood. */
+static bool take(const char *command, const struct option *option, const char *value, int argc, char **argv, int *at)
+{
+    const char *argument = argv[*at], *why;
+    int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
+
+    if (option->value && !value) {
+        if (*at + 1 >= argc) {
+            say_error("%s: %s needs a value; `dyntrace %s --help` tells more", command, argument, command);
+            return false;
+        }
+        value = argv[++*at];
+    }
+    why = option->read(option, value);
+    if (why == option_empty)
+        say_error("%s: %.*s needs a value; `dyntrace %s --help` tells more", command, length, argument, command);
+    else if (why)
+        say_error("%s: %.*s %s: %s", command, length, argument, value ? value : "", why);
+    return !why;
+}
+
+int option_parse(const char *command, const struct option *options, bool stop, int argc, char **argv)
+{
+    bool taken = true; /* until "--" */
+    int count = 0;
+
+    for (int i = 1; i < argc; i++) {
+        const struct option *option = NULL;
+        char *a = argv[i];
+        const char *value = NULL;
+        bool dashed = taken && a[0] == '-' && a[1];
+        if (dashed && !strcmp(a, "--")) {
+            taken = false;
+            continue;
+        }
+        if (dashed && (option = option_find(options, a, &value)) && option->read) {
+            if (!take(command, option, value, argc, argv, &i))
+                return OPTION_BAD;
+            continue;
+        }
+        if (dashed && !option && (!strcmp(a, "--help") || !strcmp(a, "-h")))
+            return OPTION_HELP;
+        if (dashed && !option && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
+            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", command, a, command);
+            return OPTION_BAD;
+        }
+        if (stop) { /* all that follows is the program's */
+            count = argc - i;
+            memmove(argv, argv + i, (size_t)count * sizeof *argv);
+            break;
+        }
+        argv[count++] = a; /* no later than it was */
+    }
+    for (int i = count; i < count + 2 && i < argc; i++)
+        argv[i] = NULL;
+    return count;
 }

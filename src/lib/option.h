@@ -1,25 +1,55 @@
-/* lib/option.h -- options of a command line that several commands have, or that have a value.
+/* lib/option.h -- the options of a command, as a table, and the one parser of command lines.
  *
- * Runs in: the viewer. */
+ * Runs in: the command line.
+ *
+ * A command declares its options once. From the table come the parser (option_parse), the text of --help, the options in
+ * the man page and the completions of the shell (cmd/help.c). Accepted are "--name value", "--name=value", "-o value",
+ * "-ovalue", and options after operands; "--" ends the options. */
 #ifndef DYNTRACE_OPTION_H
 #define DYNTRACE_OPTION_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* The value of option NAME at ARGV[*I], "--name value" or "--name=value"; NULL when it is another option. An option
- * without a value gives "". */
-const char *option_value(int argc, char **argv, int *i, const char *name);
+struct option;
 
-/* What a command writes: -o FILE, --force. */
-struct option_out {
-    const char *path; /* borrowed; NULL: not given, "": given without a name */
-    bool force;
+/* Store VALUE, which is NULL for an option without one. Returns NULL, or why it will not do: "not a number". */
+typedef const char *option_reader(const struct option *option, const char *value);
+
+struct option {
+    const char *name;  /* "limit" */
+    char letter;       /* 'o', or 0 */
+    const char *value; /* what --help calls its value, "ROWS"; NULL: it has none */
+    option_reader *read; /* NULL: the operands begin here, with the option itself (`run -m MODULE`) */
+    void *to;          /* where the reader stores it */
+    const char *words; /* the values that there are, separated by blanks; NULL: any text */
+    const char *help;  /* sentences; `other command --option` stands between backquotes */
+    bool many;         /* it may be repeated */
+    bool needed;       /* the command does nothing without it */
 };
 
-/* Take ARGV[*I] if it is one of those. */
-bool option_out(int argc, char **argv, int *i, struct option_out *out);
+#define OPTION_END {.name = NULL}
 
-/* True when OUT names a trace to make; else says that COMMAND needs that. */
-bool option_out_trace(const struct option_out *out, const char *command);
+/* The readers that most options need, by what TO is. */
+option_reader option_flag;   /* bool: becomes true */
+option_reader option_text;   /* const char *: borrowed, not empty */
+option_reader option_any;    /* the same, and may be empty */
+option_reader option_choice; /* int or enum: the index of the value in WORDS */
+option_reader option_count;  /* int64_t, from 0 on */
+option_reader option_rows;   /* int64_t, from 0 on, where 0 is stored as -1: all */
+option_reader option_share;  /* double from 0 on: 0.05 or 5% */
+
+extern const char option_empty[]; /* what a reader returns for a value that must not be empty */
+
+enum { OPTION_HELP = -1, OPTION_BAD = -2 };
+
+/* Read ARGV[1...] by OPTIONS. Moves the operands to the front of ARGV, a NULL or two behind them, and returns how many they
+ * are. OPTION_HELP: --help is among the options. OPTION_BAD: it was said why, as COMMAND. STOP: the first operand ends the
+ * options, as the rest is the command line of another program. */
+int option_parse(const char *command, const struct option *options, bool stop, int argc, char **argv);
+
+/* The option that ARGUMENT ("--limit=3", "-ofile") names; *VALUE is its value, if ARGUMENT holds one. NULL: none does. */
+const struct option *option_find(const struct option *options, const char *argument, const char **value);
 
 #endif

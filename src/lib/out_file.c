@@ -161,3 +161,8 @@ bool out_is(const char *path, const char *other)
 
     return path && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
+
+bool out_is_named(const char *path)
+{
+    return path && strcmp(path, "-") != 0;
+}

@@ -35,6 +35,9 @@ bool out_commit(struct out_file *out);
 
 void out_close(struct out_file *out);
 
+/* True when PATH names a file, not standard output. */
+bool out_is_named(const char *path);
+
 /* True when PATH, if it exists, is the file OTHER: an output must not be an input. */
 bool out_is(const char *path, const char *other);
 

@@ -380,41 +380,11 @@ static bool is_trace_name(const char *argument)
     return length > 3 && !strcmp(argument + length - 3, ".db");
 }
 
-int find_arguments(int argc, char **argv, const char *usage, const char *const *options, bool *set, const char **name,
-                   const char **path)
+bool find_operands(const char *command, int count, char **given, const char **name, const char **path)
 {
-    const char *given[2] = {0};
-    bool taken = true;
-    int count = 0;
-
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i];
-        int option = 0;
-        if (taken && !strcmp(a, "--")) {
-            taken = false;
-            continue;
-        }
-        if (taken && (!strcmp(a, "--help") || !strcmp(a, "-h"))) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        while (taken && options[option] && strcmp(a, options[option]))
-            option++;
-        if (taken && options[option]) {
-            set[option] = true;
-        } else if (taken && a[0] == '-' && a[1]) {
-            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", argv[0], a, argv[0]);
-            return 2;
-        } else if (count == 2) {
-            say_error("%s: %s: one function and one trace at a time", argv[0], a);
-            return 2;
-        } else {
-            given[count++] = a;
-        }
-    }
     if (count == 0 || !*given[0]) {
-        say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", argv[0], argv[0]);
-        return 2;
+        say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command, command);
+        return false;
     }
     if (count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1])) { /* the order of the other commands */
         *name = given[1];
@@ -423,7 +393,7 @@ int find_arguments(int argc, char **argv, const char *usage, const char *const *
         *name = given[0];
         *path = given[1];
     }
-    return -1;
+    return true;
 }
 
 bool find_tables(struct db *db)

@@ -38,11 +38,9 @@ enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_ERROR };
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
 void found_code_free(struct found_code *found);
 
-/* What `why` and `show` have in common: FUNC, FILE and options. OPTIONS ends in
- * NULL; SET[i] becomes true for OPTIONS[i]. Returns -1 to go on, else the exit
- * status. */
-int find_arguments(int argc, char **argv, const char *usage, const char *const *options, bool *set, const char **name,
-                   const char **path);
+/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after saying
+ * that FUNC is missing, as COMMAND. */
+bool find_operands(const char *command, int count, char **given, const char **name, const char **path);
 
 /* True when the tables about decisions are there and are tables. */
 bool find_tables(struct db *db);

@@ -226,28 +226,25 @@ static void do_help(struct stepper *s, char *rest);
 static const struct step_command {
     const char *name, *brief, *words, *help;
     void (*run)(struct stepper *s, char *rest);
-    enum { NO_OPTION, ALONE, WITH_WORDS } option;
 } commands[] = {
     {"next", "n", "[WHAT]",
-     "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before", do_next,
-     WITH_WORDS},
-    {"previous", "p", "[WHAT]", "the one before", do_previous, WITH_WORDS},
-    {"goto", "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile", do_goto, WITH_WORDS},
-    {"here", ".", "", "print this place again", do_here, ALONE},
+     "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before", do_next},
+    {"previous", "p", "[WHAT]", "the one before", do_previous},
+    {"goto", "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile", do_goto},
+    {"here", ".", "", "print this place again", do_here},
     {"filter", "f", "[BY WHAT]",
-     "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off", do_filter,
-     WITH_WORDS},
+     "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off", do_filter},
     {"stop", "s", "[WHEN]", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off",
-     do_stop, WITH_WORDS},
-    {"continue", "c", "", "on to the next stop, or the end", do_continue, ALONE},
-    {"back", "b", "", "back to the stop before, or the beginning", do_back, ALONE},
-    {"play", "", "[SPEED]", "tell one event after the other in recorded time; Ctrl-C stops", do_play, ALONE},
-    {"cache", "", "", "all entries of the cache, as they stood", do_cache, ALONE},
-    {"guards", "", "[LABEL]", "the guards of this entry, or of the one with that label", do_guards, WITH_WORDS},
-    {"stack", "", "", "the whole call stack", do_stack, ALONE},
-    {"source", "", "", "source lines", do_source, ALONE},
-    {"help", "h", "", "this", do_help, NO_OPTION},
-    {"quit", "q", "", "or Ctrl-D", NULL, NO_OPTION},
+     do_stop},
+    {"continue", "c", "", "on to the next stop, or the end", do_continue},
+    {"back", "b", "", "back to the stop before, or the beginning", do_back},
+    {"play", "", "[SPEED]", "tell one event after the other in recorded time; Ctrl-C stops", do_play},
+    {"cache", "", "", "all entries of the cache, as they stood", do_cache},
+    {"guards", "", "[LABEL]", "the guards of this entry, or of the one with that label", do_guards},
+    {"stack", "", "", "the whole call stack", do_stack},
+    {"source", "", "", "source lines", do_source},
+    {"help", "h", "", "this", do_help},
+    {"quit", "q", "", "or Ctrl-D", NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -296,18 +293,6 @@ static bool do_list(struct stepper *s, char *list)
         list = last ? end : end + 1;
     }
     return true;
-}
-
-const char *replay_step_option(const char *argument, bool *words)
-{
-    size_t length = strcspn(argument, "=");
-
-    for (int i = 0; i < COMMANDS; i++) {
-        *words = commands[i].option == WITH_WORDS;
-        if (commands[i].option && strlen(commands[i].name) == length && !strncmp(argument, commands[i].name, length))
-            return *words || !argument[length] ? commands[i].name : NULL;
-    }
-    return NULL;
 }
 
 int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out)

@@ -19,9 +19,6 @@ struct replay_script {
     int count;
 };
 
-/* The command that ARGUMENT, "next" or "next=miss", names as an option; WORDS: it takes some. NULL: none, borrowed. */
-const char *replay_step_option(const char *argument, bool *words);
-
 /* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. SPEED is that of `play`. The exit
  * status: 2 when a command of a script could not be done. */
 int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out);

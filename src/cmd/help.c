@@ -1,0 +1,396 @@
+/* cmd/help.c -- what is made of the tables of options: --help, the man page, and completions for the shell.
+ *
+ * Runs in: the command line.
+ *
+ *     dyntrace help [COMMAND]            for people
+ *     dyntrace help --man <page          docs/dyntrace.1.in with the synopses and options put in: `make` runs it
+ *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "lib/say.h"
+
+enum {
+    WIDTH = 100,     /* columns of --help */
+    NAMES_MOST = 24, /* the help of an option whose names take more begins on a line of its own */
+    PIECE = 80,      /* bytes of an option in a synopsis */
+};
+
+static const struct option none[] = {OPTION_END};
+
+#define EACH_OPTION(o, command) \
+    (const struct option *o = (command)->options ? (command)->options : none; (o)->name || (o)->letter; (o)++)
+
+/* An option in a synopsis, "[--limit ROWS]". */
+static void synopsis_piece(char *piece, const struct option *o)
+{
+    snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--", o->letter ? 1 : PIECE,
+             o->letter ? &o->letter : o->name, o->value ? " " : "", o->value ? o->value : "", o->needed ? "" : "]",
+             o->many ? "..." : "");
+}
+
+/* Its names and value, "-o, --output FILE". */
+static void names_piece(char *piece, const struct option *o)
+{
+    int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
+
+    snprintf(piece + used, PIECE - (size_t)used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "",
+             o->value ? o->value : "");
+}
+
+/* ---- for people ------------------------------------------------------------ */
+
+/* A line that is being filled; more than WIDTH columns begin another. */
+struct line {
+    int at, indent;
+    bool fresh; /* nothing stands in it but the indent */
+};
+
+static void line_begin(struct line *line, int indent)
+{
+    printf("\n%*s", indent, "");
+    line->at = indent;
+    line->fresh = true;
+}
+
+static void line_put(struct line *line, const char *piece, int length)
+{
+    if (!line->fresh && line->at + 1 + length > WIDTH)
+        line_begin(line, line->indent);
+    line->at += printf("%s%.*s", line->fresh ? "" : " ", length, piece);
+    line->fresh = false;
+}
+
+/* The words of TEXT. A new line in it begins a line, indented as the text has it; what follows of that, a little more. */
+static void text_print(struct line *line, const char *text)
+{
+    int indent = line->indent;
+
+    line->at += printf("%*s", (int)strspn(text, " "), "");
+    while (*text) {
+        int length = (int)strcspn(text, " \n");
+        if (length)
+            line_put(line, text, length);
+        text += length;
+        if (*text == '\n' && text[1] == '\n') {
+            putchar('\n');
+        } else if (*text == '\n') {
+            int more = (int)strspn(text + 1, " ");
+            line_begin(line, indent + more);
+            line->indent = indent + more + (more ? 2 : 0);
+            text += more;
+        }
+        text += *text != 0;
+    }
+}
+
+static void paragraph_print(const char *text)
+{
+    struct line line = {.fresh = true};
+
+    text_print(&line, text);
+    putchar('\n');
+}
+
+static void usage_print(const struct command *command)
+{
+    char piece[PIECE];
+    struct line line = {.fresh = false};
+    int width = 0;
+
+    line.at = line.indent = printf("usage: dyntrace %s", command->name);
+    line.indent++;
+    if (*command->operands && !command->runs)
+        line_put(&line, command->operands, (int)strlen(command->operands));
+    for EACH_OPTION(o, command)
+        if (o->read) {
+            synopsis_piece(piece, o);
+            line_put(&line, piece, (int)strlen(piece));
+        }
+    if (command->runs)
+        line_put(&line, command->operands, (int)strlen(command->operands));
+    printf("\n\n");
+    paragraph_print(command->about);
+    if (command->options)
+        putchar('\n');
+    for EACH_OPTION(o, command) {
+        names_piece(piece, o);
+        int length = (int)strlen(piece);
+        if (length > width && length <= NAMES_MOST)
+            width = length;
+    }
+    for EACH_OPTION(o, command) {
+        names_piece(piece, o);
+        int length = (int)strlen(piece);
+        line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
+        printf("  %-*s", width + 2, piece);
+        if (length > width)
+            line_begin(&line, line.indent);
+        text_print(&line, o->help);
+        putchar('\n');
+    }
+    if (command->more) {
+        putchar('\n');
+        paragraph_print(command->more);
+    }
+}
+
+static void overview_print(const struct command *const *commands, FILE *out)
+{
+    fputs("usage: dyntrace COMMAND [ARGUMENTS]\n\n"
+          "Records what Python frame evaluation decides, call by call, into SQLite.\n\n", out);
+    for (; *commands; commands++)
+        if (!(*commands)->internal)
+            fprintf(out, "  %-9s %s\n", (*commands)->name, (*commands)->summary);
+    fputs("\n`dyntrace COMMAND --help` says more.\n", out);
+}
+
+/* ---- the man page ---------------------------------------------------------- */
+
+/* BYTES of TEXT in FONT, 'R' for plain, 'B' or 'I'. */
+static void roff_put(char font, const char *text, size_t bytes)
+{
+    if (font != 'R')
+        printf("\\f%c", font);
+    for (size_t i = 0; i < bytes; i++)
+        fputs(text[i] == '\\' ? "\\e" : text[i] == '-' && font != 'R' ? "\\-" : (char[]){text[i], 0}, stdout);
+    if (font != 'R')
+        fputs("\\fR", stdout);
+}
+
+/* A help text as roff: what stands between backquotes is bold, and so is every option. */
+static void roff_text(const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "`- \n");
+        roff_put('R', text, length);
+        text += length;
+        if (*text == '`') {
+            length = strcspn(text + 1, "`");
+            roff_put('B', text + 1, length);
+            text += length + 1 + (text[length + 1] == '`');
+        } else if (*text == '-' && (length || text[1] == ' ')) { /* a hyphen in a word, or a dash */
+            putchar(*text++);
+        } else if (*text == '-') {
+            length = strcspn(text, " ,.;:)|=\n");
+            roff_put('B', text, length);
+            text += length;
+        } else if (*text == '\n') {
+            printf("\n.br\n");
+            text += 1 + strspn(text + 1, " ");
+        } else if (*text) {
+            putchar(*text++);
+        }
+    }
+    putchar('\n');
+}
+
+/* "-o FILE" or "--output FILE". */
+static void roff_name(const struct option *o, bool by_letter)
+{
+    char name[PIECE];
+
+    snprintf(name, sizeof name, by_letter ? "-%.1s" : "--%s", by_letter ? &o->letter : o->name);
+    roff_put('B', name, strlen(name));
+    if (o->value) {
+        putchar(' ');
+        roff_put('I', o->value, strlen(o->value));
+    }
+}
+
+static void roff_synopsis(const struct command *command)
+{
+    printf(".PP\n.B dyntrace %s\n", command->name);
+    if (*command->operands && !command->runs)
+        printf(".I %s\n", command->operands);
+    for EACH_OPTION(o, command)
+        if (o->read) {
+            fputs(o->needed ? "" : "[", stdout);
+            roff_name(o, o->letter);
+            printf("%s%s\n", o->needed ? "" : "]", o->many ? "..." : "");
+        }
+    if (command->runs) {
+        roff_put('I', command->operands, strlen(command->operands));
+        putchar('\n');
+    }
+}
+
+static void roff_options(const struct command *command)
+{
+    for EACH_OPTION(o, command) {
+        printf(".TP\n");
+        if (o->letter)
+            roff_name(o, true);
+        if (o->letter && o->name)
+            printf(", ");
+        if (o->name)
+            roff_name(o, false);
+        putchar('\n');
+        roff_text(o->help);
+    }
+}
+
+/* The page on stdin; where it says `.\" synopses` and `.\" options of COMMAND` these are put in. */
+static int man_page(const struct command *const *commands)
+{
+    char *line = NULL, name[32];
+    size_t room = 0;
+
+    while (getline(&line, &room, stdin) > 0) {
+        bool synopses = !strcmp(line, ".\\\" synopses\n"), options = sscanf(line, ".\\\" options of %31s", name) == 1;
+        if (!synopses && !options)
+            fputs(line, stdout);
+        for (int i = 0; (synopses || options) && commands[i]; i++)
+            if (synopses && !commands[i]->internal)
+                roff_synopsis(commands[i]);
+            else if (options && !strcmp(commands[i]->name, name))
+                roff_options(commands[i]);
+    }
+    free(line);
+    return fflush(stdout) || ferror(stdout) ? 2 : 0;
+}
+
+/* ---- completions ----------------------------------------------------------- */
+
+/* What may stand for a value or an operand, by what --help calls it. The shell knows the words with an @. */
+static const char *const kinds[][2] = {
+    {"FILE", "@.db"}, {"A", "@.db"}, {"OUT", "@file"}, {"GLOB", "@file"}, {"TORCH_TRACE_DIR", "@directory"},
+    {"PY", "@python"}, {"PYTHON", "@python"}, {"QUERY", "@query"}, {"PROGRAM", "@.py\n@program"},
+};
+
+/* Of the value or operands that are called NAME. */
+static void complete_kind(const char *name)
+{
+    for (; *name; name += strcspn(name, " [|"), name += strspn(name, " [|]."))
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (!strncmp(name, kinds[i][0], strlen(kinds[i][0])) && strchr(" []|.", name[strlen(kinds[i][0])]))
+                printf("%s\n", kinds[i][1]);
+}
+
+static void complete_words(const char *words)
+{
+    for (; *words; words += strcspn(words, " "), words += *words == ' ')
+        printf("%.*s\n", (int)strcspn(words, " "), words);
+}
+
+/* Of the last of the COUNT words after COMMAND's name. */
+static void complete(const struct command *command, int count, char **words)
+{
+    const struct option *option = NULL;
+    const char *value, *last = words[count - 1];
+
+    for (int i = 0; i < count - 1; i++) {
+        bool dashed = words[i][0] == '-' && words[i][1];
+        option = dashed && strcmp(words[i], "--") ? option_find(command->options ? command->options : none, words[i], &value) : NULL;
+        if (command->runs && (option ? !option->read && i + 2 < count : !dashed)) {
+            printf(option ? "@file\n" : "@command %d\n", i);
+            return;
+        }
+        if (option && option->value && !value && i + 2 < count)
+            i++; /* its value */
+        else if (option && (!option->value || value))
+            option = NULL;
+    }
+    if (option && option->words)
+        complete_words(option->words);
+    else if (option)
+        complete_kind(option->value);
+    else if (*last != '-')
+        complete_kind(command->operands);
+    if (option || *last != '-')
+        return;
+    for EACH_OPTION(o, command) {
+        if (o->letter)
+            printf("-%c\n", o->letter);
+        if (o->name)
+            printf("--%s\n", o->name);
+    }
+    printf("--help\n");
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+static const struct command *command_find(const struct command *const *commands, const char *name)
+{
+    while (*commands && strcmp((*commands)->name, name))
+        commands++;
+    return *commands;
+}
+
+static int complete_line(const struct command *const *commands, int count, char **words)
+{
+    const struct command *command = count > 1 ? command_find(commands, words[0]) : NULL;
+
+    if (command)
+        complete(command, count - 1, words + 1);
+    for (int i = 0; !command && commands[i] && (count == 1 || (count == 2 && !strcmp(words[0], "help"))); i++)
+        if (!commands[i]->internal)
+            printf("%s\n", commands[i]->name);
+    if (count == 1)
+        printf("help\n--help\n--version\n");
+    return 0;
+}
+
+int command_help(const struct command *const *commands, int argc, char **argv)
+{
+    const struct command *command;
+
+    if (argc < 2) {
+        overview_print(commands, stdout);
+        return 0;
+    }
+    if (!strcmp(argv[1], "--man"))
+        return man_page(commands);
+    if (!strcmp(argv[1], "--complete"))
+        return complete_line(commands, argc - 2, argv + 2);
+    command = command_find(commands, argv[1]);
+    if (!command) {
+        say_error("%s: no such command; `dyntrace help` lists them", argv[1]);
+        return 2;
+    }
+    usage_print(command);
+    return 0;
+}
+
+int command_main(const struct command *const *commands, int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    const struct command *command;
+
+    if (!name) {
+        overview_print(commands, stderr);
+        return 2;
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return command_help(commands, argc - 1, argv + 1);
+    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+        puts("dyntrace " DYNTRACE_VERSION);
+        return 0;
+    }
+    command = command_find(commands, name);
+    if (!command) {
+        say_error("%s: no such command; `dyntrace help` lists them", name);
+        return 2;
+    }
+    return command_start(command, argc - 1, argv + 1);
+}
+
+int command_start(const struct command *command, int argc, char **argv)
+{
+    int count = option_parse(command->name, command->options ? command->options : none, command->runs, argc, argv);
+
+    if (count == OPTION_HELP) {
+        usage_print(command);
+        return 0;
+    }
+    if (count < 0)
+        return 2;
+    if (count > command->operands_most) {
+        say_error("%s: %s: %s", command->name, argv[command->operands_most],
+                  command->too_many ? command->too_many : "one trace at a time");
+        return 2;
+    }
+    return command->run(count, argv);
+}
