@@ -570,26 +570,30 @@ static void ok_print(struct check *check)
     putc('\n', check->out);
 }
 
-static void json_print(struct check *check, bool ok, struct doubts doubts)
+static void json_print(struct check *check, struct json *json, bool ok, struct doubts doubts)
 {
-    FILE *out = check->out;
-
-    fputs(",\n\"file\": ", out);
-    json_string(out, db_path(check->db), strlen(db_path(check->db)));
-    fprintf(out, ",\n\"ok\": %s,\n\"recording\": %s,\n\"lost_events\": %" PRId64 ",\n\"checks\": [", ok ? "true" : "false",
-            doubts.recording ? "true" : "false", doubts.lost);
+    json_string(json, "file", db_path(check->db));
+    json_bool(json, "ok", ok);
+    json_bool(json, "recording", doubts.recording);
+    json_integer(json, "lost_events", doubts.lost);
+    json_list(json, "checks");
+    json_lines(json);
     for (int i = 0; i < check->result_count; i++) {
         const struct result *r = &check->results[i];
-        fprintf(out, "%s\n {\"check\": \"%s\", ", i ? "," : "", kind_names[r->kind]);
-        if (r->kind == REQUIRE) {
-            fputs("\"function\": ", out);
-            json_string(out, r->function, strlen(r->function));
-        } else {
-            fprintf(out, "\"allowed\": %.15g", r->allowed);
-        }
-        fprintf(out, ", \"found\": %.15g, \"ok\": %s, \"row_count\": %" PRId64 "}", r->found, r->ok ? "true" : "false", r->rows);
+        json_object(json, NULL);
+        json_string(json, "check", kind_names[r->kind]);
+        if (r->kind == REQUIRE)
+            json_string(json, "function", r->function);
+        else
+            json_real(json, "allowed", r->allowed, 15);
+        json_real(json, "found", r->found, 15);
+        json_bool(json, "ok", r->ok);
+        json_integer(json, "row_count", r->rows);
+        json_end(json);
     }
-    fputs("\n]}\n", out);
+    json_end(json);
+    json_end(json);
+    putc('\n', json->out);
 }
 
 /* Every limit that was asked about. False when one could not be checked. */
@@ -637,6 +641,7 @@ static int check_trace(struct check *check)
 {
     struct query *snapshot = db_query(check->db, "BEGIN");
     bool ok = true, told;
+    struct json json = {.out = check->out};
     struct doubts doubts;
 
     query_step(snapshot);
@@ -644,8 +649,11 @@ static int check_trace(struct check *check)
     if (!find_tables(check->db))
         return 2;
     check->progress = progress_begin("reading");
-    if (check->json)
-        fputs("{\"rows\": ", check->out);
+    if (check->json) {
+        json_object(&json, NULL);
+        json_lines(&json);
+        json_key(&json, "rows");
+    }
     told = checks_run(check);
     progress_end(&check->progress);
     if (check->json && !check->table)
@@ -661,7 +669,7 @@ static int check_trace(struct check *check)
     }
     doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
     if (check->json)
-        json_print(check, told && ok, doubts);
+        json_print(check, &json, told && ok, doubts);
     else if (told && ok)
         ok_print(check);
     if (fflush(check->out) != 0 || ferror(check->out)) {

@@ -507,6 +507,7 @@ static bool side_open(struct side *side, const char *path)
 
 static int traces_diff(struct diff *diff, const char *a, const char *b)
 {
+    struct json json = {.out = stdout};
     int64_t all = 0;
     bool ok, fails = false;
 
@@ -516,8 +517,11 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
         say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff->glob);
         ok = false;
     }
-    if (ok && diff->json)
-        fputs("{\"differences\": ", stdout);
+    if (ok && diff->json) {
+        json_object(&json, NULL);
+        json_lines(&json);
+        json_key(&json, "differences");
+    }
     if (ok) {
         ok = sides_compare(diff) && diff_reasons(diff) &&
              (!diff->lookups || diff_lookups(diff));
@@ -532,10 +536,14 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
         fails = fails || (diff->fail[k] && diff->found[k]);
     }
     if (ok && diff->json) {
-        fprintf(stdout, "%s,\n\"fails\": %s,\n\"counts\": {", diff->table ? "" : "[]", fails ? "true" : "false");
+        fputs(diff->table ? "" : "[]", stdout);
+        json_bool(&json, "fails", fails);
+        json_object(&json, "counts");
         for (int k = 0; k < KINDS; k++)
-            fprintf(stdout, "%s\"%s\": %" PRId64, k ? ", " : "", kind_names[k], diff->found[k]);
-        fputs("}}\n", stdout);
+            json_integer(&json, kind_names[k], diff->found[k]);
+        json_end(&json);
+        json_end(&json);
+        putchar('\n');
     } else if (ok && !all) {
         puts("no difference");
     } else if (ok && diff->limit >= 0 && all > diff->limit) {

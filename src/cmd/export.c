@@ -54,17 +54,15 @@ bool export_tick(struct export *export, int64_t done, int64_t all)
     return !out_failed(export->out);
 }
 
-void export_string(struct export *export, struct query *query, int column)
+void export_string(struct json *json, const char *key, struct query *query, int column)
 {
     size_t bytes;
-    const char *text;
+    const char *text = query_text(query, column, &bytes);
 
-    if (query_type(query, column) == QUERY_NULL) {
-        fputs("\"?\"", export->out->file);
-        return;
-    }
-    text = query_text(query, column, &bytes);
-    json_string(export->out->file, text, bytes);
+    if (query_type(query, column) == QUERY_NULL)
+        json_string(json, key, "?");
+    else
+        json_bytes(json, key, text, bytes);
 }
 
 /* Where open frames are drawn to: not before anything that was seen. */

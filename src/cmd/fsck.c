@@ -405,25 +405,32 @@ struct count {
 
 static void result_json(const char *path, bool ok, const struct count *counts)
 {
+    struct json json = {.out = stdout};
     struct rule *rule;
 
-    fputs("{\"file\": ", stdout);
-    json_string(stdout, path, strlen(path));
-    printf(",\n\"ok\": %s,\n\"rows\": {", ok ? "true" : "false");
+    json_object(&json, NULL);
+    json_lines(&json);
+    json_string(&json, "file", path);
+    json_bool(&json, "ok", ok);
+    json_object(&json, "rows");
     for (int i = 0; counts[i].table; i++)
-        printf("%s\"%s\": %" PRId64, i ? ", " : "", counts[i].table, counts[i].rows);
-    fputs("},\n\"rules\": [", stdout);
+        json_integer(&json, counts[i].table, counts[i].rows);
+    json_end(&json);
+    json_list(&json, "rules");
+    json_lines(&json);
     for (int i = 0; (rule = rule_at(i)); i++) {
-        fputs(i ? ",\n {\"rule\": " : "\n {\"rule\": ", stdout);
-        json_string(stdout, rule->what, strlen(rule->what));
-        printf(", \"broken\": %" PRId64 ", \"rows\": [", rule->broken);
-        for (int j = 0; j < SHOWN && rule->shown[j]; j++) {
-            fputs(j ? ", " : "", stdout);
-            json_string(stdout, rule->shown[j], strlen(rule->shown[j]));
-        }
-        fputs("]}", stdout);
+        json_object(&json, NULL);
+        json_string(&json, "rule", rule->what);
+        json_integer(&json, "broken", rule->broken);
+        json_list(&json, "rows");
+        for (int j = 0; j < SHOWN && rule->shown[j]; j++)
+            json_string(&json, NULL, rule->shown[j]);
+        json_end(&json);
+        json_end(&json);
     }
-    puts("\n]}");
+    json_end(&json);
+    json_end(&json);
+    putchar('\n');
 }
 
 static void result_print_text(const char *path, bool ok, bool complete, const struct count *counts)

@@ -223,12 +223,12 @@ static bool meta_write(struct import *import, const char *directory)
     struct insert *meta = writer_insert(import->writer, "INSERT INTO meta VALUES (?1, ?2)");
     char *from = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&from, &bytes);
-    bool ok = meta && out;
+    struct json json = {.out = open_memstream(&from, &bytes)};
+    bool ok = meta && json.out;
 
-    if (out) {
-        json_string(out, directory, strlen(directory));
-        fclose(out);
+    if (json.out) {
+        json_string(&json, NULL, directory);
+        fclose(json.out);
     }
     if (ok) {
         const char *values[][2] = {{"dyntrace_version", DYNTRACE_VERSION}, {"state", "complete"}, {"clock", "wall"}, {"imported_from", from}};

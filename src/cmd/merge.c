@@ -65,7 +65,7 @@ static const struct {
     {"compile", "*compile_id:M frame_id:F code_id:C thread_id:T label start_ns:t end_ns:t outcome cache_entry_id:E reason sticky"},
     {"compile_phase", "compile_id:M name start_ns:t end_ns:t label"},
     {"code_mark", "code_id:C at_ns:t action recursive_action region_id reason"},
-    {"recompile_cause", "compile_id:M cache_entry_id:E ordinal guard_id:G kind source aspect dimension expected actual text how"},
+    {"recompile_cause", "compile_id:M cache_entry_id:E ordinal guard_id:G kind source expected actual text how"},
     {"graph_break", "*graph_break_id:B compile_id:M code_id:C line offset reason user_stack resume_code_id:C"},
     {"graph", "*graph_id:R compile_id:M name node_count"},
     {"graph_node", "graph_id:R ordinal opcode name target args kwargs"},
@@ -347,22 +347,21 @@ static char *sources_json(const struct source *sources, int count)
 {
     char *made = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    struct json json = {.out = open_memstream(&made, &bytes)};
 
-    if (!out)
+    if (!json.out)
         return NULL;
+    json_list(&json, NULL);
     for (int i = 0; i < count; i++) {
-        const char *path = db_path(sources[i].db);
-        fputs(i ? ", {\"file\": " : "[{\"file\": ", out);
-        json_string(out, path, strlen(path));
-        fputs(", \"host\": ", out);
-        json_string(out, sources[i].host ? sources[i].host : "", sources[i].host ? strlen(sources[i].host) : 0);
-        fputs(", \"command\": ", out);
-        json_string(out, sources[i].command ? sources[i].command : "", sources[i].command ? strlen(sources[i].command) : 0);
-        fprintf(out, ", \"started_unix_ns\": %" PRId64 "}", sources[i].started_ns);
+        json_object(&json, NULL);
+        json_string(&json, "file", db_path(sources[i].db));
+        json_string(&json, "host", sources[i].host ? sources[i].host : "");
+        json_string(&json, "command", sources[i].command ? sources[i].command : "");
+        json_integer(&json, "started_unix_ns", sources[i].started_ns);
+        json_end(&json);
     }
-    fputs("]", out);
-    fclose(out);
+    json_end(&json);
+    fclose(json.out);
     return made;
 }
 

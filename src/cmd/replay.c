@@ -159,44 +159,48 @@ static void verdict_print(struct session *s, const struct replay_verdict *v, FIL
                 v->insertion, v->insertion == 1 ? "" : "es");
 }
 
-static void string_print(FILE *out, const char *text)
-{
-    if (text)
-        json_string(out, text, strlen(text));
-    else
-        fputs("null", out);
-}
-
 static void verdict_json(struct session *s, const struct replay_verdict *v, FILE *out)
 {
-    fprintf(out,
-            "{\"lookups\": %" PRId64 ", \"do_not_follow\": %zu, \"orphan_checks\": %" PRId64 ", \"whole\": %" PRId64
-            ", \"in_part_observed\": %" PRId64 ", \"in_part_before_recording\": %" PRId64
-            ", \"in_part_overlap\": %" PRId64 ", \"insertion_order_processes\": %" PRId64
-            ",\n\"not_asked\": {\"calls\": %" PRId64 ", \"by_mark\": %" PRId64 ", \"by_limit\": %" PRId64
-            ", \"by_callback\": %" PRId64 "},\n\"findings\": [",
-            v->lookups, v->count, v->orphans, v->whole, v->observed, v->before, v->unsure, v->insertion, v->misses,
-            v->by_mark, v->by_limit, v->by_false);
+    struct json json = {.out = out};
+
+    json_object(&json, NULL);
+    json_integer(&json, "lookups", v->lookups);
+    json_integer(&json, "do_not_follow", (int64_t)v->count);
+    json_integer(&json, "orphan_checks", v->orphans);
+    json_integer(&json, "whole", v->whole);
+    json_integer(&json, "in_part_observed", v->observed);
+    json_integer(&json, "in_part_before_recording", v->before);
+    json_integer(&json, "in_part_overlap", v->unsure);
+    json_integer(&json, "insertion_order_processes", v->insertion);
+    json_object(&json, "not_asked");
+    json_integer(&json, "calls", v->misses);
+    json_integer(&json, "by_mark", v->by_mark);
+    json_integer(&json, "by_limit", v->by_limit);
+    json_integer(&json, "by_callback", v->by_false);
+    json_end(&json);
+    json_list(&json, "findings");
+    json_lines(&json);
     for (size_t i = 0; i < v->count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings[i];
         const struct replay_lookup *l = &s->replay->lookups[f->lookup];
         char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
              *code = code_name(s, s->replay->caches[l->cache].code);
-        fprintf(out,
-                "%s\n{\"lookup_id\": %" PRId64 ", \"start_ns\": %" PRId64
-                ", \"outcome\": \"%s\", \"why\": \"%s\", \"function\": ",
-                i ? "," : "", l->id, l->start_ns, outcome_word(l->outcome), replay_fault_words(f->fault));
-        string_print(out, code);
-        fputs(", \"entry\": ", out);
-        string_print(out, entry);
-        fputs(", \"wanted\": ", out);
-        string_print(out, wanted);
-        putc('}', out);
+        json_object(&json, NULL);
+        json_integer(&json, "lookup_id", l->id);
+        json_integer(&json, "start_ns", l->start_ns);
+        json_string(&json, "outcome", outcome_word(l->outcome));
+        json_string(&json, "why", replay_fault_words(f->fault));
+        json_string(&json, "function", code);
+        json_string(&json, "entry", entry);
+        json_string(&json, "wanted", wanted);
+        json_end(&json);
         free(entry);
         free(wanted);
         free(code);
     }
-    fputs("]}\n", out);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', out);
 }
 
 static int verify(struct session *s)

@@ -57,11 +57,11 @@ enum {
 };
 
 static const char causes_sql[] =
-    "SELECT e.label AS older_entry, r.kind, r.source,"
+    "SELECT e.label AS older_entry, COALESCE(NULLIF(r.kind, ''), g.kind) AS kind, COALESCE(NULLIF(r.source, ''), g.source) AS source,"
     "       substr(r.expected, 1, 2000) AS expected, substr(r.actual, 1, 2000) AS actual,"
-    "       substr(r.text, 1, 2000) AS text, r.how "
+    "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 2000) AS text, r.how "
     "FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
-    "WHERE r.compile_id = ?1 "
+    "LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE r.compile_id = ?1 "
     "ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT ?2";
 
 static const char guards_sql[] =
@@ -492,81 +492,66 @@ static void show_print(struct show *show)
 /* ---- for programs ---------------------------------------------------------- */
 
 /* The current row of QUERY as members of an object that is open. */
-static void row_members(struct show *show, struct query *query)
+static void row_members(struct json *json, struct query *query)
 {
-    FILE *out = show->out;
-    int columns = query_columns(query);
-
-    for (int i = 0; i < columns; i++) {
-        size_t bytes;
-        const char *name = query_name(query, i), *text;
-        fputs(i ? ", " : "", out);
-        json_string(out, name, strlen(name));
-        fputs(": ", out);
-        if (query_type(query, i) == QUERY_NULL) {
-            fputs("null", out);
-        } else if (query_type(query, i) == QUERY_INTEGER) {
-            fprintf(out, "%" PRId64, query_integer(query, i));
-        } else {
-            text = query_whole(query, i, &bytes);
-            json_string(out, text, bytes);
-        }
-    }
+    for (int i = 0; i < query_columns(query); i++)
+        result_member(json, query_name(query, i), query, i);
 }
 
 /* The rows of SQL as a member NAME; each may get more members from MORE. */
-static void rows_member(struct show *show, const char *name, const char *sql, int64_t id, int64_t limit,
-                        void (*more)(struct show *show, struct query *query))
+static void rows_member(struct show *show, struct json *json, const char *name, const char *sql, int64_t id, int64_t limit,
+                        void (*more)(struct show *show, struct json *json, struct query *query))
 {
     struct query *query = ask(show, sql, id, limit);
 
-    fprintf(show->out, ",\n  \"%s\": [", name);
-    for (bool first = true; query_step(query); first = false) {
-        fputs(first ? "\n   {" : ",\n   {", show->out);
-        row_members(show, query);
+    json_line(json);
+    json_list(json, name);
+    json_lines(json);
+    while (query_step(query)) {
+        json_object(json, NULL);
+        row_members(json, query);
         if (more)
-            more(show, query);
-        putc('}', show->out);
+            more(show, json, query);
+        json_end(json);
     }
-    putc(']', show->out);
+    json_end(json);
     asked(show, query);
 }
 
-static void nodes_member(struct show *show, struct query *graph)
+static void nodes_member(struct show *show, struct json *json, struct query *graph)
 {
-    rows_member(show, "nodes", nodes_sql, query_integer(graph, 0), 10000, NULL);
+    rows_member(show, json, "nodes", nodes_sql, query_integer(graph, 0), 10000, NULL);
 }
 
 static void show_json(struct show *show)
 {
-    FILE *out = show->out;
+    struct json *json = &(struct json){.out = show->out};
     struct query *query;
 
-    fputs("{\"file\": ", out);
-    json_string(out, db_path(show->db), strlen(db_path(show->db)));
-    fputs(",\n\"function\": {\"qualname\": ", out);
-    json_string(out, show->code.qualname, strlen(show->code.qualname));
-    fputs(", \"filename\": ", out);
-    json_string(out, show->code.filename, strlen(show->code.filename));
-    fprintf(out, ", \"first_line\": %" PRId64 ", \"kind\": ", show->code.first_line);
-    json_string(out, show->code.kind, strlen(show->code.kind));
-    fprintf(out, ", \"code_ids\": [%s]},\n\"compile_count\": %" PRId64 ",\n\"compiles\": [", show->code.ids,
-            show->code.label ? 1 : compile_count(show));
+    json_object(json, NULL);
+    json_lines(json);
+    json_string(json, "file", db_path(show->db));
+    found_json(json, &show->code);
+    json_integer(json, "compile_count", show->code.label ? 1 : compile_count(show));
+    json_list(json, "compiles");
+    json_lines(json);
     query = ask_compiles(show);
-    for (bool first = true; query_step(query); first = false) {
+    while (query_step(query)) {
         int64_t id = query_integer(query, C_ID);
-        fputs(first ? "\n {" : ",\n {", out);
-        row_members(show, query);
-        rows_member(show, "causes", causes_sql, id, 10000, NULL);
-        rows_member(show, "guards", guards_sql, id, 10000, NULL);
-        rows_member(show, "graph_breaks", breaks_sql, id, 10000, NULL);
-        rows_member(show, "graphs", graphs_sql, id, 1000, nodes_member);
+        json_object(json, NULL);
+        row_members(json, query);
+        rows_member(show, json, "causes", causes_sql, id, 10000, NULL);
+        rows_member(show, json, "guards", guards_sql, id, 10000, NULL);
+        rows_member(show, json, "graph_breaks", breaks_sql, id, 10000, NULL);
+        rows_member(show, json, "graphs", graphs_sql, id, 1000, nodes_member);
         if (show->phases)
-            rows_member(show, "phases", phases_sql, id, 10000, NULL);
-        rows_member(show, "listings", listings_sql, id, 1000, NULL);
-        putc('}', out);
+            rows_member(show, json, "phases", phases_sql, id, 10000, NULL);
+        rows_member(show, json, "listings", listings_sql, id, 1000, NULL);
+        json_end(json);
     }
-    fputs("]}\n", out);
+    json_end(json);
+    json_end(json);
+    putc('\n', show->out);
     asked(show, query);
 }
 

@@ -1,21 +1,76 @@
-/* lib/json.h -- text as JSON, and the UTF-8 that it is made of.
+/* lib/json.h -- the writer of JSON, and the UTF-8 that text in it is made of.
  *
- * Runs in: the collector and the viewer. */
+ * Runs in: the collector and the viewer.
+ *
+ *     struct json j = {.out = stdout};
+ *     json_object(&j, NULL), json_lines(&j);         {"file": "a.db",
+ *     json_string(&j, "file", path);                 "rows": {"frames": 12},
+ *     json_object(&j, "rows");                       "names": ["f", null]}
+ *     json_integer(&j, "frames", 12);
+ *     json_end(&j);
+ *     json_list(&j, "names");
+ *     json_string(&j, NULL, "f"), json_string(&j, NULL, NULL);
+ *     json_end(&j), json_end(&j);
+ *
+ * Commas, blanks and escapes are the writer's. KEY is NULL in a list and at the top.
+ *
+ * Text comes from traced programs. A byte that is not UTF-8 becomes \udcXX, which Python reads as that byte
+ * (surrogateescape); controls are escaped: safe on a terminal. */
 #ifndef DYNTRACE_JSON_H
 #define DYNTRACE_JSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+enum { JSON_DEPTH = 8 }; /* objects and lists within each other */
+
+/* Zeroed but for OUT. */
+struct json {
+    FILE *out;    /* borrowed */
+    bool compact; /* no blanks */
+    bool broken;  /* the next member begins a line: json_line */
+    int depth;
+    struct json_level {
+        char close; /* '}' or ']' */
+        bool lines, any;
+    } levels[JSON_DEPTH + 1];
+};
+
+void json_object(struct json *json, const char *key);
+void json_list(struct json *json, const char *key);
+void json_end(struct json *json); /* of what was begun last */
+
+/* Of what was begun last, each member stands on a line of its own. */
+void json_lines(struct json *json);
+
+/* The next member or end begins a line. */
+void json_line(struct json *json);
+
+/* NULL is null. */
+void json_string(struct json *json, const char *key, const char *text);
+void json_bytes(struct json *json, const char *key, const char *text, size_t bytes);
+void json_integer(struct json *json, const char *key, int64_t value);
+void json_maybe(struct json *json, const char *key, bool known, int64_t value); /* null unless KNOWN */
+void json_bool(struct json *json, const char *key, bool value);
+void json_null(struct json *json, const char *key);
+/* PRECISION digits; 0: as few as give the same number again. What is not finite is null. */
+void json_real(struct json *json, const char *key, double value, int precision);
+void json_hex(struct json *json, const char *key, const void *bytes, size_t count); /* a blob */
+/* TEXT is JSON already: it is written as it is, but for controls. */
+void json_raw(struct json *json, const char *key, const char *text, size_t bytes);
+
+/* A member whose value the caller writes. */
+void json_key(struct json *json, const char *key);
+
+/* ---- below the writer ------------------------------------------------------ */
+
+/* VALUE in as few digits as give it again. MADE has room for 40 bytes and is returned. */
+const char *json_digits(char *made, double value);
 
 /* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
-
-/* TEXT in quotes. A byte that is not UTF-8 becomes \udcXX, which Python reads as
- * that byte (surrogateescape). Controls are escaped: safe on a terminal. */
-void json_string(FILE *out, const char *text, size_t bytes);
-
-/* JSON is JSON already: the same escapes, no quotes. */
-void json_text(FILE *out, const char *json, size_t bytes);
 
 /* NUL-separated strings as an array of strings, in a malloc'ed string that the
  * caller frees. NULL: out of memory. */

@@ -38,6 +38,7 @@ struct table {
     enum table_format format;
     int columns;
     char **names; /* owned */
+    struct json json; /* TABLE_JSON */
     bool headless, colour, failed;
 
     /* the row being filled */
@@ -116,6 +117,11 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
     for (int i = 0; i < columns; i++)
         if (!(table->names[i] = format == TABLE_JSON ? strdup(names[i]) : say_escape(names[i], strlen(names[i]))))
             goto err;
+    if (format == TABLE_JSON) {
+        table->json.out = out;
+        json_list(&table->json, NULL);
+        json_lines(&table->json);
+    }
     if (format == TABLE_ALIGNED) {
         table->cells = calloc((size_t)(columns + 1) * KEPT_ROWS, sizeof *table->cells);
         table->alarms = calloc(KEPT_ROWS, sizeof *table->alarms);
@@ -282,30 +288,34 @@ static void add_aligned(struct table *table, char *text, bool right, bool absent
     table->alarm = false;
 }
 
-/* TABLE_TSV and TABLE_JSON: what stands before a cell. */
-static void begin_cell(struct table *table)
+static void tsv_head(struct table *table)
+{
+    for (int i = 0; i < table->columns && !table->headless; i++)
+        fprintf(table->out, "%s%c", table->names[i], i + 1 < table->columns ? '\t' : '\n');
+}
+
+/* TABLE_TSV and TABLE_JSON: what stands before a cell. For TABLE_JSON, its name. */
+static const char *begin_cell(struct table *table)
 {
     if (table->format == TABLE_TSV) {
-        if (!table->printed && !table->filled && !table->headless)
-            for (int i = 0; i < table->columns; i++)
-                fprintf(table->out, "%s%c", table->names[i], i + 1 < table->columns ? '\t' : '\n');
+        if (!table->printed && !table->filled)
+            tsv_head(table);
         if (table->filled)
             putc('\t', table->out);
-        return;
+    } else if (!table->filled) {
+        json_object(&table->json, NULL);
     }
-    if (!table->filled)
-        fputs(table->printed ? ",\n {" : "[\n {", table->out);
-    else
-        fputs(", ", table->out);
-    json_string(table->out, table->names[table->filled], strlen(table->names[table->filled]));
-    fputs(": ", table->out);
+    return table->names[table->filled];
 }
 
 static void end_cell(struct table *table)
 {
     if (++table->filled < table->columns)
         return;
-    putc(table->format == TABLE_JSON ? '}' : '\n', table->out);
+    if (table->format == TABLE_JSON)
+        json_end(&table->json);
+    else
+        putc('\n', table->out);
     table->filled = 0;
     table->printed++;
 }
@@ -322,9 +332,9 @@ static void add_text(struct table *table, const char *text, size_t bytes, bool r
         add_aligned(table, safe, right, false);
         return;
     }
-    begin_cell(table);
+    const char *name = begin_cell(table);
     if (table->format == TABLE_JSON)
-        json_string(table->out, text, bytes);
+        json_bytes(&table->json, name, text, bytes);
     else
         say_escaped(table->out, text, bytes);
     end_cell(table);
@@ -355,8 +365,11 @@ static void add_number(struct table *table, const char *digits)
         add_aligned(table, strdup(digits), true, false);
         return;
     }
-    begin_cell(table);
-    fputs(digits, table->out);
+    const char *name = begin_cell(table);
+    if (table->format == TABLE_JSON)
+        json_raw(&table->json, name, digits, strlen(digits));
+    else
+        fputs(digits, table->out);
     end_cell(table);
 }
 
@@ -368,21 +381,22 @@ void table_integer(struct table *table, int64_t value)
     add_number(table, digits);
 }
 
+void table_maybe(struct table *table, bool known, int64_t value)
+{
+    if (known)
+        table_integer(table, value);
+    else
+        table_null(table);
+}
+
 void table_real(struct table *table, double value)
 {
     char digits[40];
 
-    if (table->format == TABLE_JSON && !isfinite(value)) { /* JSON has no word for it */
+    if (table->format == TABLE_JSON && !isfinite(value)) /* JSON has no word for it */
         table_null(table);
-        return;
-    }
-    /* As few digits as give the same number again. */
-    for (int precision = 6; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value)
-            break;
-    }
-    add_number(table, digits);
+    else
+        add_number(table, json_digits(digits, value));
 }
 
 void table_blob(struct table *table, const void *bytes, size_t count)
@@ -412,21 +426,26 @@ void table_null(struct table *table)
         add_aligned(table, strdup("NULL"), false, true);
         return;
     }
-    begin_cell(table);
+    const char *name = begin_cell(table);
     if (table->format == TABLE_JSON)
-        fputs("null", table->out);
+        json_null(&table->json, name);
     end_cell(table);
+}
+
+void table_bool(struct table *table, bool value)
+{
+    if (table->format == TABLE_JSON)
+        add_number(table, value ? "true" : "false");
+    else
+        table_string(table, value ? "true" : "false");
 }
 
 void table_json(struct table *table, const char *json)
 {
-    if (table->format != TABLE_JSON) {
+    if (table->format == TABLE_JSON)
+        add_number(table, json);
+    else
         table_string(table, json);
-        return;
-    }
-    begin_cell(table);
-    json_text(table->out, json, strlen(json));
-    end_cell(table);
 }
 
 bool table_close(struct table *table)
@@ -438,11 +457,12 @@ bool table_close(struct table *table)
     if (!table->failed || table->rows) {
         if (table->format == TABLE_ALIGNED && !table->streaming)
             print_kept(table);
-        else if (table->format == TABLE_TSV && !table->printed && !table->headless)
-            for (int i = 0; i < table->columns; i++)
-                fprintf(table->out, "%s%c", table->names[i], i + 1 < table->columns ? '\t' : '\n');
-        else if (table->format == TABLE_JSON)
-            fputs(table->printed ? "\n]\n" : "[]\n", table->out);
+        else if (table->format == TABLE_TSV && !table->printed)
+            tsv_head(table);
+        if (table->format == TABLE_JSON) {
+            json_end(&table->json);
+            putc('\n', table->out);
+        }
     }
     ok = !table->failed && !ferror(table->out);
     if (table->cells)

@@ -191,13 +191,15 @@ static void list_row(struct db *db, struct table *table, const struct found_code
 static bool list_print(struct db *db, struct query *query, const struct found_code *first, const char *name, FILE *out,
                        bool json)
 {
+    struct json j = {.out = out};
     struct table *table;
     int64_t count = 1;
 
     if (json) {
-        fputs("{\"name\": ", out);
-        json_string(out, name, strlen(name));
-        fputs(",\n\"matches\": ", out);
+        json_object(&j, NULL);
+        json_lines(&j);
+        json_string(&j, "name", name);
+        json_key(&j, "matches");
     } else {
         prose_text(out, name, 200);
         fputs(" is several functions; name one by its qualified name, or by FILE:LINE\n\n", out);
@@ -214,10 +216,13 @@ static bool list_print(struct db *db, struct query *query, const struct found_co
         found_code_free(&found);
     }
     table_close(table);
-    if (json)
-        fprintf(out, ",\n\"match_count\": %lld}\n", (long long)count);
-    else if (count > LISTED)
+    if (json) {
+        json_integer(&j, "match_count", count);
+        json_end(&j);
+        putc('\n', out);
+    } else if (count > LISTED) {
         fprintf(out, "(%d of %lld)\n", LISTED, (long long)count);
+    }
     return true;
 }
 
@@ -378,6 +383,20 @@ static bool is_trace_name(const char *argument)
     size_t length = strlen(argument);
 
     return length > 3 && !strcmp(argument + length - 3, ".db");
+}
+
+void found_json(struct json *json, const struct found_code *found)
+{
+    json_object(json, "function");
+    json_string(json, "qualname", found->qualname);
+    json_string(json, "filename", found->filename);
+    json_integer(json, "first_line", found->first_line);
+    json_string(json, "kind", found->kind);
+    json_list(json, "code_ids");
+    json_raw(json, NULL, found->ids, strlen(found->ids));
+    json_end(json);
+    json_integer(json, "code_objects", found->code_objects);
+    json_end(json);
 }
 
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path)

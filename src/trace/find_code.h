@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 struct db;
+struct json;
 
 struct found_code {
     char *qualname, *filename, *kind; /* owned, "?" when not known */
@@ -37,6 +38,9 @@ enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_ERROR };
  * FIND_NONE, FIND_ERROR: it was said on stderr. */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
 void found_code_free(struct found_code *found);
+
+/* FOUND as the member "function". */
+void found_json(struct json *json, const struct found_code *found);
 
 /* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after saying
  * that FUNC is missing, as COMMAND. */

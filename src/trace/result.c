@@ -4,6 +4,7 @@
 #include "trace/result.h"
 
 #include "trace/db.h"
+#include "lib/json.h"
 #include "lib/table.h"
 
 void result_cell(struct table *table, struct query *query, int column)
@@ -38,4 +39,30 @@ void result_row(struct table *table, struct query *query)
 
     for (int i = 0; i < columns; i++)
         result_cell(table, query, i);
+}
+
+void result_member(struct json *json, const char *key, struct query *query, int column)
+{
+    size_t bytes;
+    const char *text;
+
+    switch (query_type(query, column)) {
+    case QUERY_NULL:
+        json_null(json, key);
+        break;
+    case QUERY_INTEGER:
+        json_integer(json, key, query_integer(query, column));
+        break;
+    case QUERY_REAL:
+        json_real(json, key, query_real(query, column), 0);
+        break;
+    case QUERY_TEXT:
+        text = query_whole(query, column, &bytes);
+        json_bytes(json, key, text, bytes);
+        break;
+    case QUERY_BLOB:
+        text = query_whole(query, column, &bytes);
+        json_hex(json, key, text, bytes);
+        break;
+    }
 }

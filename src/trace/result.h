@@ -4,6 +4,7 @@
 #ifndef DYNTRACE_RESULT_H
 #define DYNTRACE_RESULT_H
 
+struct json;
 struct query;
 struct table;
 
@@ -12,5 +13,8 @@ void result_row(struct table *table, struct query *query);
 
 /* One cell of it. */
 void result_cell(struct table *table, struct query *query, int column);
+
+/* The same as a member of what JSON has open. */
+void result_member(struct json *json, const char *key, struct query *query, int column);
 
 #endif

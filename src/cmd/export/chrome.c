@@ -32,69 +32,92 @@
     "  OR COUNT(*) OVER (PARTITION BY t.os_tid) > 1 THEN 10000000 + t.thread_id ELSE t.os_tid END AS tid" \
     "  FROM thread t LEFT JOIN home h ON h.process_id = t.process_id) "
 
-static void time_put(FILE *out, const char *key, int64_t ns)
+static void time_put(struct json *json, const char *key, int64_t ns)
 {
     const char *sign = ns < 0 ? "-" : "";
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 
-    fprintf(out, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, key, sign, size / 1000, size % 1000);
+    json_key(json, key);
+    fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
 }
 
-/* {"ph":..,"pid":..,"tid":.. of the current row. */
-static void event_put(struct export *export, const char *ph, struct query *query, int pid)
+/* An event of the current row, of kind PH; its track is at column PID. */
+static void event_put(struct json *json, const char *ph, struct query *query, int pid)
 {
-    fprintf(export->out->file, ",\n{\"ph\":\"%s\",\"pid\":%" PRId64 ",\"tid\":%" PRId64, ph, query_integer(query, pid),
-            query_integer(query, pid + 1));
+    json_object(json, NULL);
+    json_string(json, "ph", ph);
+    json_integer(json, "pid", query_integer(query, pid));
+    json_integer(json, "tid", query_integer(query, pid + 1));
 }
 
-/* ,"KEY":value of a column, unless that is NULL. */
-static void member_put(struct export *export, struct query *query, int column, const char *key, bool *first)
+/* Its category, its name, from COLUMN, and the beginning of its arguments. */
+static void about_put(struct json *json, const char *category, struct query *query, int column)
 {
-    FILE *out = export->out->file;
+    json_string(json, "cat", category);
+    export_string(json, "name", query, column);
+    json_object(json, "args");
+}
 
-    if (query_type(query, column) == QUERY_NULL)
-        return;
-    fprintf(out, "%s\"%s\":", *first ? "" : ",", key);
-    *first = false;
+/* The arguments and the event end. */
+static void event_end(struct json *json)
+{
+    json_end(json);
+    json_end(json);
+}
+
+/* A member from COLUMN, unless that is NULL. */
+static void member_put(struct json *json, struct query *query, int column, const char *key)
+{
     if (query_type(query, column) == QUERY_INTEGER)
-        fprintf(out, "%" PRId64, query_integer(query, column));
-    else
-        export_string(export, query, column);
+        json_integer(json, key, query_integer(query, column));
+    else if (query_type(query, column) != QUERY_NULL)
+        export_string(json, key, query, column);
 }
 
-static bool names_put(struct export *export)
+/* The event that gives the current row's process or thread its NAME, from COLUMN. */
+static void name_put(struct json *json, struct query *query, const char *what, int column)
 {
-    FILE *out = export->out->file;
+    event_put(json, "M", query, 0);
+    json_string(json, "name", what);
+    json_object(json, "args");
+    export_string(json, "name", query, column);
+    event_end(json);
+}
+
+static bool names_put(struct export *export, struct json *json)
+{
     struct query *query = db_query(export->db, TRACKS
         "SELECT h.pid, 0, p.process_id, COALESCE(CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv))"
         "       ELSE p.argv END, p.executable, '?') || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']' FROM process p"
         " JOIN home h ON h.process_id = p.process_id ORDER BY p.process_id");
 
-    fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"processes that are not known\"}}", out);
+    json_object(json, NULL);
+    json_string(json, "ph", "M");
+    json_integer(json, "pid", 0);
+    json_integer(json, "tid", 0);
+    json_string(json, "name", "process_name");
+    json_object(json, "args");
+    json_string(json, "name", "processes that are not known");
+    event_end(json);
     while (query_step(query)) {
-        event_put(export, "M", query, 0);
-        fputs(",\"name\":\"process_name\",\"args\":{\"name\":", out);
-        export_string(export, query, 3);
-        fputs("}}", out);
-        event_put(export, "M", query, 0);
-        fprintf(out, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%" PRId64 "}}", query_integer(query, 2));
+        name_put(json, query, "process_name", 3);
+        event_put(json, "M", query, 0);
+        json_string(json, "name", "process_sort_index");
+        json_object(json, "args");
+        json_integer(json, "sort_index", query_integer(query, 2));
+        event_end(json);
     }
     if (!query_close(query))
         return false;
     query = db_query(export->db, TRACKS "SELECT k.pid, k.tid, COALESCE(t.name, 'thread ' || t.os_tid, '?') FROM track k JOIN thread t"
                                         " ON t.thread_id = k.thread_id ORDER BY k.thread_id");
-    while (query_step(query)) {
-        event_put(export, "M", query, 0);
-        fputs(",\"name\":\"thread_name\",\"args\":{\"name\":", out);
-        export_string(export, query, 2);
-        fputs("}}", out);
-    }
+    while (query_step(query))
+        name_put(json, query, "thread_name", 2);
     return query_close(query);
 }
 
-static bool frames_put(struct export *export)
+static bool frames_put(struct export *export, struct json *json)
 {
-    FILE *out = export->out->file;
     struct query *query = db_query(export->db, TRACKS
         "SELECT k.pid, k.tid, f.frame_id, f.start_ns, f.end_ns, c.qualname, c.filename, c.first_line,"
         "       CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END,"
@@ -106,30 +129,30 @@ static bool frames_put(struct export *export)
     export->progress.what = "exporting frames";
     while (query_step(query)) {
         int64_t start = query_integer(query, 3), end = query_integer(query, 4);
-        bool open = query_type(query, 4) == QUERY_NULL, first = false;
+        bool open = query_type(query, 4) == QUERY_NULL;
         if (!(++rows % EXPORT_TICK) && !export_tick(export, query_integer(query, 2), export->last_frame))
             break;
         if (open)
             end = export->end_ns;
-        event_put(export, "X", query, 0);
-        time_put(out, "ts", start);
-        time_put(out, "dur", times_span(start, end));
-        fputs(",\"cat\":\"frame\",\"name\":", out);
-        export_string(export, query, 5);
-        fprintf(out, ",\"args\":{\"frame\":%" PRId64, query_integer(query, 2));
-        member_put(export, query, 6, "file", &first);
-        member_put(export, query, 7, "line", &first);
-        member_put(export, query, 8, "kind", &first);
-        member_put(export, query, 9, "outcome", &first);
-        member_put(export, query, 10, "exit", &first);
-        fputs(open ? ",\"open\":true}}" : "}}", out);
+        event_put(json, "X", query, 0);
+        time_put(json, "ts", start);
+        time_put(json, "dur", times_span(start, end));
+        about_put(json, "frame", query, 5);
+        json_integer(json, "frame", query_integer(query, 2));
+        member_put(json, query, 6, "file");
+        member_put(json, query, 7, "line");
+        member_put(json, query, 8, "kind");
+        member_put(json, query, 9, "outcome");
+        member_put(json, query, 10, "exit");
+        if (open)
+            json_bool(json, "open", true);
+        event_end(json);
     }
     return query_close(query);
 }
 
-static bool lookups_put(struct export *export)
+static bool lookups_put(struct export *export, struct json *json)
 {
-    FILE *out = export->out->file;
     struct query *query = db_query(export->db, TRACKS
         "SELECT k.pid, k.tid, l.lookup_id, l.start_ns, COALESCE(o.name, '?'), c.qualname, e.label, l.entries_checked, l.duration_ns,"
         "       s.text "
@@ -140,27 +163,25 @@ static bool lookups_put(struct export *export)
 
     export->progress.what = "exporting lookups";
     while (query_step(query)) {
-        bool first = false;
         if (!(++rows % EXPORT_TICK) && !export_tick(export, 0, 0))
             break;
-        event_put(export, "i", query, 0);
-        time_put(out, "ts", query_integer(query, 3));
-        fputs(",\"s\":\"t\",\"cat\":\"lookup\",\"name\":", out);
-        export_string(export, query, 4);
-        fprintf(out, ",\"args\":{\"lookup\":%" PRId64, query_integer(query, 2));
-        member_put(export, query, 5, "function", &first);
-        member_put(export, query, 6, "entry", &first);
-        member_put(export, query, 7, "entries_checked", &first);
-        member_put(export, query, 8, "duration_ns", &first);
-        member_put(export, query, 9, "inputs", &first);
-        fputs("}}", out);
+        event_put(json, "i", query, 0);
+        time_put(json, "ts", query_integer(query, 3));
+        json_string(json, "s", "t");
+        about_put(json, "lookup", query, 4);
+        json_integer(json, "lookup", query_integer(query, 2));
+        member_put(json, query, 5, "function");
+        member_put(json, query, 6, "entry");
+        member_put(json, query, 7, "entries_checked");
+        member_put(json, query, 8, "duration_ns");
+        member_put(json, query, 9, "inputs");
+        event_end(json);
     }
     return query_close(query);
 }
 
-static bool compiles_put(struct export *export)
+static bool compiles_put(struct export *export, struct json *json)
 {
-    FILE *out = export->out->file;
     struct query *query = db_query(export->db, TRACKS
         "SELECT k.pid, k.tid, m.compile_id, m.start_ns, m.end_ns, 'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, ''),"
         "       m.outcome, m.reason, c.filename, c.first_line,"
@@ -172,15 +193,16 @@ static bool compiles_put(struct export *export)
     while (query_step(query)) {
         int64_t start = query_integer(query, 3), end = query_type(query, 4) == QUERY_NULL ? export->end_ns : query_integer(query, 4);
         for (int part = 0; part < 2; part++) {
-            bool first = false;
-            event_put(export, part ? "e" : "b", query, 0);
-            time_put(out, "ts", part && end > start ? end : start);
-            fprintf(out, ",\"id\":\"%" PRId64 "\",\"cat\":\"compile\",\"name\":", query_integer(query, 2));
-            export_string(export, query, 5);
-            fprintf(out, ",\"args\":{\"compile\":%" PRId64, query_integer(query, 2));
+            char id[24];
+                event_put(json, part ? "e" : "b", query, 0);
+            time_put(json, "ts", part && end > start ? end : start);
+            snprintf(id, sizeof id, "%" PRId64, query_integer(query, 2));
+            json_string(json, "id", id);
+            about_put(json, "compile", query, 5);
+            json_integer(json, "compile", query_integer(query, 2));
             for (int i = 6; !part && i < 12; i++)
-                member_put(export, query, i, (const char *[]){"outcome", "reason", "file", "line", "graph_breaks", "cause"}[i - 6], &first);
-            fputs("}}", out);
+                member_put(json, query, i, (const char *[]){"outcome", "reason", "file", "line", "graph_breaks", "cause"}[i - 6]);
+            event_end(json);
         }
     }
     if (!query_close(query))
@@ -189,39 +211,48 @@ static bool compiles_put(struct export *export)
                                  " LEFT JOIN code c ON c.code_id = e.code_id LEFT JOIN home h ON h.process_id = c.process_id"
                                  " WHERE e.died_ns IS NOT NULL ORDER BY e.cache_entry_id");
     while (query_step(query)) {
-        bool first = true;
-        event_put(export, "i", query, 0);
-        time_put(out, "ts", query_integer(query, 2));
-        fputs(",\"s\":\"p\",\"cat\":\"cache\",\"name\":\"cache entry died\",\"args\":{", out);
-        member_put(export, query, 3, "entry", &first);
-        member_put(export, query, 4, "function", &first);
-        member_put(export, query, 5, "cause", &first);
-        fputs("}}", out);
+        event_put(json, "i", query, 0);
+        time_put(json, "ts", query_integer(query, 2));
+        json_string(json, "s", "p");
+        json_string(json, "cat", "cache");
+        json_string(json, "name", "cache entry died");
+        json_object(json, "args");
+        member_put(json, query, 3, "entry");
+        member_put(json, query, 4, "function");
+        member_put(json, query, 5, "cause");
+        event_end(json);
     }
     return query_close(query);
 }
 
 bool export_chrome(struct export *export)
 {
-    FILE *out = export->out->file;
+    struct json *json = &(struct json){.out = export->out->file, .compact = true};
     struct query *query;
+    char lost[24];
     bool ok;
 
-    fputs("{\"traceEvents\":[\n", out);
-    ok = names_put(export) && frames_put(export);
+    json_object(json, NULL);
+    json_list(json, "traceEvents");
+    json_lines(json);
+    ok = names_put(export, json) && frames_put(export, json);
     if (ok && export->decisions)
-        ok = lookups_put(export) && compiles_put(export);
-    fputs("\n],\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"producer\":\"dyntrace\"", out);
+        ok = lookups_put(export, json) && compiles_put(export, json);
+    json_end(json);
+    json_line(json);
+    json_string(json, "displayTimeUnit", "ns");
+    json_line(json);
+    json_object(json, "otherData");
+    json_string(json, "producer", "dyntrace");
     query = db_query(export->db, "SELECT key, CAST(value AS TEXT) FROM meta WHERE value IS NOT NULL AND key IN"
                                  " ('host', 'command', 'started_unix_ns', 'state', 'min_duration_ns') ORDER BY key");
-    while (query_step(query)) {
-        fputc(',', out);
-        export_string(export, query, 0);
-        fputc(':', out);
-        export_string(export, query, 1);
-    }
+    while (query_step(query))
+        export_string(json, query_text(query, 0, NULL), query, 1);
     ok = query_close(query) && ok;
-    fprintf(out, ",\"lost_events\":\"%" PRId64 "\"}}\n",
-            db_integer(export->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'"));
+    snprintf(lost, sizeof lost, "%" PRId64,
+             db_integer(export->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'"));
+    json_string(json, "lost_events", lost);
+    event_end(json);
+    putc('\n', json->out);
     return ok;
 }

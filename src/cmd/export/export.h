@@ -16,6 +16,8 @@
 #include "lib/out_file.h"
 #include "lib/progress.h"
 
+struct json;
+
 struct export {
     struct db *db;         /* borrowed */
     struct out_file *out;  /* borrowed */
@@ -39,7 +41,7 @@ enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the di
 /* Every EXPORT_TICK rows: show progress. False when writing has failed, so that going on is useless. */
 bool export_tick(struct export *export, int64_t done, int64_t all);
 
-/* A text column in JSON quotes; NULL is "?". */
-void export_string(struct export *export, struct query *query, int column);
+/* A text column; NULL is "?". */
+void export_string(struct json *json, const char *key, struct query *query, int column);
 
 #endif

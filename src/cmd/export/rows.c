@@ -14,6 +14,7 @@
 #include "lib/json.h"
 #include "lib/say.h"
 #include "trace/csv.h"
+#include "trace/result.h"
 
 /* As the view of this name; the one in a stranger's file may be anything. */
 static const char frames_sql[] =
@@ -65,7 +66,7 @@ bool export_csv(struct export *export)
 /* The rows of SQL, each as {"table": NAME, ...}. */
 static bool lines_put(struct export *export, const char *name, const char *sql)
 {
-    FILE *out = export->out->file;
+    struct json json = {.out = export->out->file, .compact = true};
     struct query *query = db_query(export->db, sql);
     int columns = query_columns(query);
     int64_t rows = 0;
@@ -73,40 +74,12 @@ static bool lines_put(struct export *export, const char *name, const char *sql)
     while (query_step(query)) {
         if (!(++rows % EXPORT_TICK) && !export_tick(export, 0, 0))
             break;
-        fputs("{\"table\":", out);
-        json_string(out, name, strlen(name));
-        for (int i = 0; i < columns; i++) {
-            const char *key = query_name(query, i), *text;
-            char number[64];
-            size_t bytes;
-            putc(',', out);
-            json_string(out, key, strlen(key));
-            putc(':', out);
-            switch (query_type(query, i)) {
-            case QUERY_NULL:
-                fputs("null", out);
-                break;
-            case QUERY_INTEGER:
-                fprintf(out, "%" PRId64, query_integer(query, i));
-                break;
-            case QUERY_REAL: /* infinities are no JSON */
-                snprintf(number, sizeof number, "%.17g", query_real(query, i));
-                fputs(strpbrk(number, "in") ? "null" : number, out);
-                break;
-            case QUERY_TEXT:
-                text = query_whole(query, i, &bytes);
-                json_string(out, text, bytes);
-                break;
-            case QUERY_BLOB:
-                text = query_whole(query, i, &bytes);
-                putc('"', out);
-                for (size_t k = 0; k < bytes; k++)
-                    fprintf(out, "%02x", (unsigned char)text[k]);
-                putc('"', out);
-                break;
-            }
-        }
-        fputs("}\n", out);
+        json_object(&json, NULL);
+        json_string(&json, "table", name);
+        for (int i = 0; i < columns; i++)
+            result_member(&json, query_name(query, i), query, i);
+        json_end(&json);
+        putc('\n', json.out);
     }
     return query_close(query);
 }

@@ -122,13 +122,14 @@ struct names {
 };
 
 /* shared.frames; after the last a "?" for code that is not known. */
-static bool names_put(struct export *export, struct names *names)
+static bool names_put(struct export *export, struct json *json, struct names *names)
 {
-    FILE *out = export->out->file;
     struct query *query = db_query(export->db, "SELECT code_id, qualname, filename, first_line FROM code ORDER BY code_id");
     size_t room = 0;
 
-    fputs("\"shared\":{\"frames\":[\n", out);
+    json_line(json);
+    json_object(json, "shared");
+    json_list(json, "frames");
     while (query_step(query)) {
         if (names->count == room) {
             int64_t *more = realloc(names->ids, (room = room ? room * 2 : 1024) * sizeof *more);
@@ -140,17 +141,20 @@ static bool names_put(struct export *export, struct names *names)
             names->ids = more;
         }
         names->ids[names->count++] = query_integer(query, 0);
-        fputs("{\"name\":", out);
-        export_string(export, query, 1);
-        if (query_type(query, 2) != QUERY_NULL) {
-            fputs(",\"file\":", out);
-            export_string(export, query, 2);
-        }
+        json_line(json);
+        json_object(json, NULL);
+        export_string(json, "name", query, 1);
+        if (query_type(query, 2) != QUERY_NULL)
+            export_string(json, "file", query, 2);
         if (query_type(query, 3) == QUERY_INTEGER)
-            fprintf(out, ",\"line\":%" PRId64, query_integer(query, 3));
-        fputs("},\n", out);
+            json_integer(json, "line", query_integer(query, 3));
+        json_end(json);
     }
-    fputs("{\"name\":\"?\"}]}", out);
+    json_line(json);
+    json_object(json, NULL);
+    json_string(json, "name", "?");
+    for (int i = 0; i < 3; i++) /* the code, the list and what is shared */
+        json_end(json);
     return query_close(query);
 }
 
@@ -168,21 +172,30 @@ static uint32_t name_find(const struct names *names, int64_t id)
     return (uint32_t)(low < names->count && names->ids[low] == id ? low : names->count);
 }
 
-static void event_put(struct track *track, char type, uint32_t name, int64_t at)
+/* An event of TRACK, written to its file. */
+static void event_put(struct track *track, const char *type, uint32_t name, int64_t at)
 {
+    struct json json = {.out = track->events, .compact = true};
+
     if (!track->count)
         track->first_ns = at;
     if (at < track->last_ns && track->count) /* only in a broken trace: the viewer wants them in order */
         at = track->last_ns;
     track->last_ns = at;
-    fprintf(track->events, "%s{\"type\":\"%c\",\"frame\":%" PRIu32 ",\"at\":%" PRId64 "}", track->count++ ? ",\n" : "", type, name, at);
+    if (track->count++)
+        fputs(",\n", track->events);
+    json_object(&json, NULL);
+    json_string(&json, "type", type);
+    json_integer(&json, "frame", name);
+    json_integer(&json, "at", at);
+    json_end(&json);
 }
 
 static void track_pop(struct track *track)
 {
     struct open_frame top = track->stack[--track->depth];
 
-    event_put(track, 'C', top.what, top.end_ns);
+    event_put(track, "C", top.what, top.end_ns);
 }
 
 /* Spread the events of tracks FROM to TO over their files. */
@@ -208,7 +221,7 @@ static bool events_walk(struct export *export, struct tracks *tracks, size_t fro
         while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
             track_pop(track);
         name = name_find(names, w.code_id);
-        event_put(track, 'O', name, w.start_ns);
+        event_put(track, "O", name, w.start_ns);
         ok = ok && track_push(track, (struct open_frame){w.id, w.end_ns, name});
     }
     for (size_t i = from; i < to; i++)
@@ -218,49 +231,58 @@ static bool events_walk(struct export *export, struct tracks *tracks, size_t fro
 }
 
 /* The profile of TRACK, whose events are in its file. */
-static bool profile_put(struct export *export, struct track *track, struct query *about, bool first)
+static bool profile_put(struct json *json, struct track *track, struct query *about)
 {
-    FILE *out = export->out->file;
     char buffer[1 << 16];
     size_t got;
 
     query_reset(about);
     query_bind_integer(about, 1, track->thread_id);
-    fprintf(out, "%s{\"type\":\"evented\",\"name\":", first ? "" : ",\n");
+    json_line(json);
+    json_object(json, NULL);
+    json_string(json, "type", "evented");
     if (query_step(about))
-        export_string(export, about, 0);
+        export_string(json, "name", about, 0);
     else
-        fputs("\"?\"", out);
-    fprintf(out, ",\"unit\":\"nanoseconds\",\"startValue\":%" PRId64 ",\"endValue\":%" PRId64 ",\"events\":[\n", track->first_ns,
-            track->last_ns);
+        json_string(json, "name", "?");
+    json_string(json, "unit", "nanoseconds");
+    json_integer(json, "startValue", track->first_ns);
+    json_integer(json, "endValue", track->last_ns);
+    json_list(json, "events");
+    json_line(json);
+    json_raw(json, NULL, "", 0); /* what is in the file */
     if (fflush(track->events) != 0 || fseek(track->events, 0, SEEK_SET) != 0) {
         say_error("a temporary file: %s", strerror(errno));
         return false;
     }
     while ((got = fread(buffer, 1, sizeof buffer, track->events)) > 0)
-        fwrite(buffer, 1, got, out);
-    fputs("]}", out);
+        fwrite(buffer, 1, got, json->out);
+    json_end(json);
+    json_end(json);
     return !ferror(track->events) && !query_failed(about);
 }
 
 bool export_speedscope(struct export *export)
 {
-    FILE *out = export->out->file;
+    struct json *json = &(struct json){.out = export->out->file, .compact = true};
     struct tracks tracks = {0};
     struct names names = {0};
     struct query *about = db_query(export->db,
         "SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?')"
         "       || COALESCE(' rank ' || p.rank, '') || ']' "
         "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
-    bool ok = false, first = true;
+    bool ok = false;
 
-    fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n\"exporter\":\"dyntrace\",\"name\":", out);
-    json_string(out, db_path(export->db), strlen(db_path(export->db)));
-    fputs(",\n", out);
-    if (!about || !names_put(export, &names) || !tracks_read(export->db, &tracks))
+    json_object(json, NULL);
+    json_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_line(json);
+    json_string(json, "exporter", "dyntrace");
+    json_string(json, "name", db_path(export->db));
+    if (!about || !names_put(export, json, &names) || !tracks_read(export->db, &tracks))
         goto out;
     export->progress.what = "exporting frames";
-    fputs(",\n\"profiles\":[\n", out);
+    json_line(json);
+    json_list(json, "profiles");
     for (size_t from = 0; from < tracks.count; from += FILES) {
         size_t to = from + FILES < tracks.count ? from + FILES : tracks.count;
         for (size_t i = from; i < to; i++)
@@ -272,16 +294,17 @@ bool export_speedscope(struct export *export)
             goto out;
         for (size_t i = from; i < to; i++) {
             struct track *track = &tracks.at[i];
-            if (track->count) {
-                if (!profile_put(export, track, about, first))
-                    goto out;
-                first = false;
-            }
+            if (track->count && !profile_put(json, track, about))
+                goto out;
             fclose(track->events);
             track->events = NULL;
         }
     }
-    fputs("],\n\"activeProfileIndex\":0}\n", out);
+    json_end(json);
+    json_line(json);
+    json_integer(json, "activeProfileIndex", 0);
+    json_end(json);
+    putc('\n', json->out);
     ok = true;
 out:
     query_close(about);

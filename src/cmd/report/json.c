@@ -1,7 +1,7 @@
 /* cmd/report/json.c -- `dyntrace report --json`: the report for programs.
  *
  * Runs in: the viewer. See cmd/report/report.h. */
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "trace/db.h"
@@ -12,7 +12,7 @@
 
 /* The rows of SQL as a member NAME of an object; ?1 is the limit. A column whose
  * name ends in "argv" is JSON already. */
-static bool rows_json(struct report *report, const char *name, const char *sql)
+static bool rows_json(struct report *report, struct json *json, const char *name, const char *sql)
 {
     struct query *query = db_query(report->db, sql);
     const char *names[32] = {0};
@@ -25,7 +25,7 @@ static bool rows_json(struct report *report, const char *name, const char *sql)
     }
     for (int i = 0; i < columns; i++)
         names[i] = query_name(query, i);
-    fprintf(report->out, ",\n\"%s\": ", name);
+    json_key(json, name);
     query_bind_integer(query, 1, report->limit);
     table = table_open(report->out, TABLE_JSON, columns, names);
     while (table && query_step(query))
@@ -38,49 +38,44 @@ static bool rows_json(struct report *report, const char *name, const char *sql)
     return query_close(query);
 }
 
-/* A percentage as a share of 1, null when there is none. */
-static void share_json(FILE *out, const char *name, double percent)
-{
-    fprintf(out, percent < 0 ? ",\n\"%s\": null" : ",\n\"%s\": %.6g", name, percent / 100);
-}
-
 bool report_json(struct report *report)
 {
-    FILE *out = report->out;
+    struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
     struct query *query;
     int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
+    double hits = report_hit_rate(report), eager = report_eager_share(report);
     bool ok;
 
-    fputs("{\"file\": ", out);
-    json_string(out, db_path(db), strlen(db_path(db)));
-    fprintf(out, ",\n\"live\": %s", report->live == LIVE_YES ? "true" : report->live == LIVE_NO ? "false" : "null");
-    fputs(",\n\"meta\": {", out);
+    json_object(json, NULL);
+    json_lines(json);
+    json_string(json, "file", db_path(db));
+    if (report->live == LIVE_YES || report->live == LIVE_NO)
+        json_bool(json, "live", report->live == LIVE_YES);
+    else
+        json_null(json, "live");
+    json_object(json, "meta");
     query = db_query(db, "SELECT key, CAST(CASE WHEN key = 'command' AND json_valid(value) THEN json(value) ELSE value END AS TEXT),"
                          "       typeof(value) = 'integer' OR (key = 'command' AND json_valid(value)) FROM meta");
-    for (bool first = true; query_step(query); first = false) {
+    while (query_step(query)) {
         size_t bytes;
-        const char *text = query_whole(query, 0, &bytes);
-        fputs(first ? "" : ", ", out);
-        json_string(out, text, bytes);
-        fputs(": ", out);
-        text = query_whole(query, 1, &bytes);
-        if (query_type(query, 1) == QUERY_NULL)
-            fputs("null", out);
-        else if (query_integer(query, 2))
-            json_text(out, text, bytes);
-        else
-            json_string(out, text, bytes);
+        const char *key = query_whole(query, 0, NULL), *text;
+        if (query_type(query, 1) != QUERY_NULL && query_integer(query, 2)) {
+            text = query_whole(query, 1, &bytes);
+            json_raw(json, key, text, bytes);
+        } else {
+            result_member(json, key, query, 1);
+        }
     }
     ok = query_close(query);
-    fputs("}", out);
-    fprintf(out, frames < 0 ? ",\n\"frames\": null" : ",\n\"frames\": %" PRId64, frames);
-    fprintf(out, open < 0 ? ",\n\"open_frames\": null" : ",\n\"open_frames\": %" PRId64, open);
-    fprintf(out, ",\n\"process_count\": %" PRId64, db_integer(db, 0, "SELECT COUNT(*) FROM process"));
-    fprintf(out, ",\n\"thread_count\": %" PRId64, db_integer(db, 0, "SELECT COUNT(*) FROM thread"));
-    fprintf(out, ",\n\"lost_events\": %" PRId64, db_integer(db, 0, "SELECT SUM(events) FROM loss"));
-    ok = rows_json(report, "losses", report_losses) && ok;
-    ok = rows_json(report, "processes", report->torch ? PROCESS_TREE
+    json_end(json);
+    json_maybe(json, "frames", frames >= 0, frames);
+    json_maybe(json, "open_frames", open >= 0, open);
+    json_integer(json, "process_count", db_integer(db, 0, "SELECT COUNT(*) FROM process"));
+    json_integer(json, "thread_count", db_integer(db, 0, "SELECT COUNT(*) FROM thread"));
+    json_integer(json, "lost_events", db_integer(db, 0, "SELECT SUM(events) FROM loss"));
+    ok = rows_json(report, json, "losses", report_losses) && ok;
+    ok = rows_json(report, json, "processes", report->torch ? PROCESS_TREE
         "SELECT p.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,"
         "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
         "       p.executable, p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns,"
@@ -90,28 +85,32 @@ bool report_json(struct report *report)
         "       CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv,"
         "       p.executable, p.python_version, p.torch_version, p.mode, p.start_ns, p.end_ns, p.exit_code, p.exit_signal "
         "FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1") && ok;
-    ok = rows_json(report, "threads",
+    ok = rows_json(report, json, "threads",
         "SELECT t.thread_id, t.process_id, p.pid, t.os_tid, t.name FROM thread t "
         "LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.process_id, t.thread_id LIMIT ?1") && ok;
     if (report->torch)
-        ok = rows_json(report, "torch", report_torch) && ok;
+        ok = rows_json(report, json, "torch", report_torch) && ok;
     if (report->compiles)
-        ok = rows_json(report, "compiles", report_compiled) && ok;
+        ok = rows_json(report, json, "compiles", report_compiled) && ok;
     if (report->lookups) {
-        fputs(",\n\"outcomes\": {", out);
-        for (int o = 0; o < OUTCOMES; o++)
-            fprintf(out, "%s\"%s\": {\"calls\": %" PRId64 ", \"lookup_ns\": %" PRId64 "}", o ? ", " : "", outcome_word(o),
-                    report->outcomes[o], report->times_ns[o]);
-        fputs("}", out);
-        share_json(out, "hit_rate", report_hit_rate(report));
-        share_json(out, "eager_share", report_eager_share(report));
-        ok = rows_json(report, "recompile_causes", report_causes) && ok;
-        ok = rows_json(report, "recompiles", report_recompiles) && ok;
-        ok = rows_json(report, "graph_breaks", report_breaks) && ok;
-        ok = rows_json(report, "limits_reached", report_reached) && ok;
-        ok = rows_json(report, "guard_bill", report_guards) && ok;
+        json_object(json, "outcomes");
+        for (int o = 0; o < OUTCOMES; o++) {
+            json_object(json, outcome_word(o));
+            json_integer(json, "calls", report->outcomes[o]);
+            json_integer(json, "lookup_ns", report->times_ns[o]);
+            json_end(json);
+        }
+        json_end(json);
+        json_real(json, "hit_rate", hits < 0 ? NAN : hits / 100, 6);
+        json_real(json, "eager_share", eager < 0 ? NAN : eager / 100, 6);
+        ok = rows_json(report, json, "recompile_causes", report_causes) && ok;
+        ok = rows_json(report, json, "recompiles", report_recompiles) && ok;
+        ok = rows_json(report, json, "graph_breaks", report_breaks) && ok;
+        ok = rows_json(report, json, "limits_reached", report_reached) && ok;
+        ok = rows_json(report, json, "guard_bill", report_guards) && ok;
     }
-    ok = rows_json(report, "hot_functions", report_hot) && ok;
-    fputs("}\n", out);
+    ok = rows_json(report, json, "hot_functions", report_hot) && ok;
+    json_end(json);
+    putc('\n', report->out);
     return ok;
 }

@@ -181,57 +181,49 @@ static void text_print(struct printer *p)
 
 /* ---- for programs ---------------------------------------------------------- */
 
-static void string_print(FILE *out, const char *text)
+static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
 {
-    if (text)
-        json_string(out, text, strlen(text));
-    else
-        fputs("null", out);
+    json_object(json, key);
+    json_integer(json, "calls", t->calls);
+    json_integer(json, "hits", t->hits);
+    json_integer(json, "misses", t->misses);
+    json_integer(json, "compiles", t->compiles);
+    json_integer(json, "eager", t->eager);
+    json_integer(json, "checks", t->checks);
+    json_maybe(json, "check_ns", checks_timed(t), t->check_ns);
+    json_integer(json, "compile_ns", t->compile_ns);
+    json_end(json);
 }
 
-static void tally_json(FILE *out, const struct whatif_tally *t)
+static void function_json(struct json *json, const struct whatif_function *f)
 {
-    char guards[24];
-
-    snprintf(guards, sizeof guards, "%" PRId64, t->check_ns);
-    fprintf(out,
-            "{\"calls\": %" PRId64 ", \"hits\": %" PRId64 ", \"misses\": %" PRId64 ", \"compiles\": %" PRId64
-            ", \"eager\": %" PRId64 ", \"checks\": %" PRId64 ", \"check_ns\": %s, \"compile_ns\": %" PRId64
-            "}",
-            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks, checks_timed(t) ? guards : "null", t->compile_ns);
-}
-
-static void function_json(FILE *out, const struct whatif_function *f)
-{
-    fputs("\"recorded\": ", out);
-    tally_json(out, &f->recorded);
-    fputs(", \"predicted\": ", out);
-    tally_json(out, &f->predicted);
-    fprintf(out,
-            ", \"changed\": %" PRId64 ", \"gone\": %" PRId64 ", \"undecided\": %" PRId64 ", \"trusting\": %" PRId64
-            ", \"unrecorded\": %" PRId64,
-            f->changed, f->gone, f->undecided, f->trusting, f->unrecorded);
+    tally_json(json, "recorded", &f->recorded);
+    tally_json(json, "predicted", &f->predicted);
+    json_integer(json, "changed", f->changed);
+    json_integer(json, "gone", f->gone);
+    json_integer(json, "undecided", f->undecided);
+    json_integer(json, "trusting", f->trusting);
+    json_integer(json, "unrecorded", f->unrecorded);
 }
 
 static void json_print(struct printer *p)
 {
     const struct whatif_result *r = p->result;
     char *knobs = whatif_knobs_text(p->knobs);
-    bool first = true;
+    struct json json = {.out = p->out};
 
-    fputs("{\"settings\": ", p->out);
-    string_print(p->out, knobs);
+    json_object(&json, NULL);
+    json_string(&json, "settings", knobs);
     free(knobs);
     if (p->tried >= 0)
-        fprintf(p->out, ", \"tried\": %d", p->tried);
-    fputs(", ", p->out);
-    function_json(p->out, &r->total);
-    fputs(", \"assumptions\": [", p->out);
-    for (size_t i = 0; i < r->note_count; i++) {
-        fputs(i ? ", " : "", p->out);
-        string_print(p->out, r->notes[i]);
-    }
-    fputs("],\n\"functions\": [", p->out);
+        json_integer(&json, "tried", p->tried);
+    function_json(&json, &r->total);
+    json_list(&json, "assumptions");
+    for (size_t i = 0; i < r->note_count; i++)
+        json_string(&json, NULL, r->notes[i]);
+    json_end(&json);
+    json_list(&json, "functions");
+    json_lines(&json);
     for (size_t i = 0; i < r->function_count; i++) {
         const struct whatif_function *f = &r->functions[i];
         char *qualname, *filename;
@@ -239,18 +231,19 @@ static void json_print(struct printer *p)
         if (!told(p, f))
             continue;
         code_named(p, f->code, &qualname, &filename, &line);
-        fprintf(p->out, "%s\n{\"code_id\": %" PRId64 ", \"qualname\": ", first ? "" : ",", p->r->codes[f->code].id);
-        first = false;
-        string_print(p->out, qualname);
-        fputs(", \"filename\": ", p->out);
-        string_print(p->out, filename);
-        fprintf(p->out, ", \"first_line\": %" PRId64 ", ", line);
-        function_json(p->out, f);
-        putc('}', p->out);
+        json_object(&json, NULL);
+        json_integer(&json, "code_id", p->r->codes[f->code].id);
+        json_string(&json, "qualname", qualname);
+        json_string(&json, "filename", filename);
+        json_integer(&json, "first_line", line);
+        function_json(&json, f);
+        json_end(&json);
         free(qualname);
         free(filename);
     }
-    fputs("]}\n", p->out);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', p->out);
 }
 
 /* A row for each call, by time. */
