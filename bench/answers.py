@@ -93,7 +93,7 @@ def fill(db, calls):
     db.executemany("INSERT INTO compile VALUES (?, ?, ?, 1, ?, ?, ?, 'compiled', ?, NULL, NULL)",
                    [(e, e + THREADS, (e - 1) // ENTRIES + 1, f"{(e - 1) // ENTRIES}/{(e - 1) % ENTRIES}", e * 1000, e * 1000 + 900, e)
                     for e in range(1, COMPILED * ENTRIES + 1)])
-    db.executemany("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, 'TENSOR_MATCH', ?, ?, ?, NULL, 'observed')",
+    db.executemany("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, 'TENSOR_MATCH', ?, 'size', 0, ?, ?, NULL, 'observed')",
                    [(e, e - 1, (e - 1) * GUARDS, f"L['x{GUARDS - 1}'].size()[0]", str(e - 1), str(e))
                     for e in range(1, COMPILED * ENTRIES + 1) if (e - 1) % ENTRIES])
     db.executemany("INSERT INTO graph_break VALUES (?, ?, ?, ?, 8, 'call of print', NULL, NULL)",

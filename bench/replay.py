@@ -106,7 +106,7 @@ def fill(db, lookups):
                 (entries * 2, entries, 1, "EQUALS_MATCH", "L['n']", "L['n'] == 1")])
             db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, NULL, NULL)",
                        [entries, i * FRAMES_OF_CALL + 1, f + 1, i // BATCH % THREADS + 1, label, at + 100, at + 250, entries])
-            db.executemany("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, 'TENSOR_MATCH', 'L[''x'']', ?, ?, NULL, 'observed')",
+            db.executemany("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, 'TENSOR_MATCH', 'L[''x'']', 'size', 0, ?, ?, NULL, 'observed')",
                            [(entries, entry, entry * 2 - 1, f"size[0] = {its}", f"size[0] = {size}") for entry, its in cache])
             if not cache:
                 db.execute("INSERT INTO graph_break VALUES (?, ?, ?, 10, 8, 'call of print', NULL, NULL)", [entries, entries, f + 1])

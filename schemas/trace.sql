@@ -278,6 +278,10 @@ CREATE TABLE recompile_cause(
     guard_id       INTEGER, -- the guard
     kind           TEXT,    -- its kind
     source         TEXT,    -- what it looked at; as narrow as is known: "L['x'].size()[0]"
+    aspect         TEXT,    -- what of that differed: 'size', 'stride', 'ndim', 'dtype', 'device', 'requires_grad' or
+                            --   'dispatch_keys' of a tensor, 'value', 'type', 'identity', 'length', 'keys', 'attribute',
+                            --   'alive', 'state', 'relation' between sources, 'backend'; NULL: not known
+    dimension      INTEGER, -- of a 'size' or 'stride', from 0; NULL: none, or all of them
     expected       TEXT,    -- what it wanted
     actual         TEXT,    -- what it saw
     text           TEXT,    -- the whole in words

@@ -76,13 +76,12 @@ LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, 
 CREATE VIEW recompile_causes AS
 SELECT r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
        m.end_ns - m.start_ns AS compile_ns,
-       r.cache_entry_id, e.label AS older_entry, r.ordinal, r.guard_id, r.kind, r.source, r.expected, r.actual,
-       COALESCE(r.text, g.expression) AS text, r.how
+       r.cache_entry_id, e.label AS older_entry, r.ordinal, r.guard_id, r.kind, r.source, r.aspect, r.dimension,
+       r.expected, r.actual, r.text, r.how
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
-LEFT JOIN guard g ON g.guard_id = r.guard_id
 ORDER BY r.compile_id, r.cache_entry_id, r.ordinal;
 
 

@@ -69,9 +69,9 @@ static const char *const statement_sql[STATEMENTS] = {
     [COMPILE_ENTRY] = "INSERT INTO compile(compile_id, cache_entry_id) VALUES (?, ?)"
                       " ON CONFLICT(compile_id) DO UPDATE SET cache_entry_id = excluded.cache_entry_id",
     [ENTRY_COMPILE] = "UPDATE cache_entry SET compile_id = ?1 WHERE cache_entry_id = ?2",
-    [CAUSE] = "INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, expected,"
-              " actual, text, how) VALUES (?11, ?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
-              " COALESCE(NULLIF(?10, ''), (SELECT source FROM guard WHERE guard_id = ?4)), NULLIF(?6, ''), NULLIF(?7, ''),"
+    [CAUSE] = "INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, aspect,"
+              " dimension, expected, actual, text, how) VALUES (?11, ?1, ?2, ?3, ?4, COALESCE(NULLIF(?5, ''), (SELECT kind FROM guard WHERE guard_id = ?4)),"
+              " COALESCE(NULLIF(?10, ''), (SELECT source FROM guard WHERE guard_id = ?4)), NULLIF(?12, ''), ?13, NULLIF(?6, ''), NULLIF(?7, ''),"
               " CASE WHEN ?8 <> '' THEN ?8 ELSE (SELECT expression FROM guard WHERE guard_id = ?4) || ' did not hold' END, ?9)",
     [SIGNATURE] = "INSERT OR REPLACE INTO signature(signature_id, text) VALUES (?, ?)",
     [LOOKUP] = "INSERT OR REPLACE INTO lookup(lookup_id, frame_id, thread_id, code_id, start_ns, duration_ns, outcome,"
@@ -642,23 +642,24 @@ void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t en
     run(r, s);
 }
 
-void recorder_cause(struct recorder *r, uint32_t note_id, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
-                    struct recorder_text kind, struct recorder_text source, struct recorder_text expected,
-                    struct recorder_text actual, struct recorder_text words, bool again)
+void recorder_cause(struct recorder *r, const struct recorder_cause *cause)
 {
     sqlite3_stmt *s = begin(r, CAUSE);
 
-    sqlite3_bind_int64(s, 1, compile_id);
-    bind_id(s, 2, entry_id);
-    sqlite3_bind_int64(s, 3, ordinal);
-    bind_id(s, 4, guard_id);
-    bind_recorder_text(s, 5, kind);
-    bind_recorder_text(s, 6, expected);
-    bind_recorder_text(s, 7, actual);
-    bind_recorder_text(s, 8, words);
-    bind_text(s, 9, again ? "re-checked" : "observed");
-    bind_recorder_text(s, 10, source);
-    sqlite3_bind_int64(s, 11, note_id);
+    sqlite3_bind_int64(s, 1, cause->compile_id);
+    bind_id(s, 2, cause->entry_id);
+    sqlite3_bind_int64(s, 3, cause->ordinal);
+    bind_id(s, 4, cause->guard_id);
+    bind_recorder_text(s, 5, cause->kind);
+    bind_recorder_text(s, 6, cause->expected);
+    bind_recorder_text(s, 7, cause->actual);
+    bind_recorder_text(s, 8, cause->words);
+    bind_text(s, 9, cause->again ? "re-checked" : "observed");
+    bind_recorder_text(s, 10, cause->source);
+    sqlite3_bind_int64(s, 11, cause->note_id);
+    bind_recorder_text(s, 12, cause->aspect);
+    if (cause->dimension >= 0)
+        sqlite3_bind_int(s, 13, cause->dimension);
     run(r, s);
 }
 

@@ -96,10 +96,14 @@ void recorder_compile_begun(struct recorder *r, uint32_t compile_id, uint32_t co
 void recorder_compile_frame(struct recorder *r, uint32_t compile_id, uint64_t frame_id, uint32_t thread_id);
 /* The compile made this entry. */
 void recorder_compile_entry(struct recorder *r, uint32_t compile_id, uint32_t entry_id);
-/* GUARD_ID 0: no guard of the entry is the cause. KIND and SOURCE "": the guard's own. */
-void recorder_cause(struct recorder *r, uint32_t note_id, uint32_t compile_id, uint32_t entry_id, uint32_t ordinal, uint32_t guard_id,
-                    struct recorder_text kind, struct recorder_text source, struct recorder_text expected, struct recorder_text actual,
-                    struct recorder_text words, bool again);
+struct recorder_cause {
+    uint32_t note_id, compile_id, entry_id, ordinal, guard_id; /* guard_id 0: no guard of the entry is the cause */
+    struct recorder_text kind, source;                         /* "": the guard's own */
+    struct recorder_text aspect, expected, actual, words;      /* "": not known */
+    int dimension;                                             /* -1: none */
+    bool again;
+};
+void recorder_cause(struct recorder *r, const struct recorder_cause *cause);
 /* What torch's bridge notes. "" and STICKY 2: not known, keeps what is there. */
 void recorder_note(struct recorder *r, uint32_t compile_id, struct recorder_text label, struct recorder_text outcome,
                    struct recorder_text reason, int sticky);

@@ -63,7 +63,7 @@
 #include <stdint.h>
 
 enum {
-    RING_FORMAT = 3,
+    RING_FORMAT = 4,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -148,9 +148,9 @@ enum fact_kind {
     FACT_ASKED,      /* id = compile id; numbers = code id, clock: before anything else is said of it */
     FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end; text = label \0 outcome, reason */
     FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
-    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, 0 it decided, 1 it would have failed
-                        as well, 2 it decided, as asking again afterwards tells;
-                        text = kind \0 source \0 expected, actual \0 words */
+    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, dimension + 1 32 << 32 | how 32: 0 it
+                        decided, 1 it would have failed as well, 2 it decided, as asking again afterwards tells;
+                        text = kind \0 source \0 aspect \0 expected, actual \0 words */
     FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
     FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
     FACT_SIGNATURE,  /* id = signature id; text */

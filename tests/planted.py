@@ -2,6 +2,7 @@
 write; and logs as torch writes them, for `dyntrace import`."""
 import hashlib
 import json
+import re
 import sqlite3
 import time
 
@@ -49,6 +50,22 @@ MS = 1000000
 
 
 EVIL = "\x1b[31m\n\t\"evil'\\ \u202e\x9b\u2603" + "x" * 100000
+
+
+KINDS = [("type", "TYPE_MATCH"), ("identity", "ID_MATCH|FUNCTION_MATCH"), ("length", ".*LENGTH.*|.*_LEN"), ("keys", "DICT_KEYS|DICT_CONTAINS"),
+         ("attribute", ".*HASATTR"), ("alive", "WEAKREF_ALIVE"), ("state", "GLOBAL_STATE|DEFAULT_DEVICE|TORCH_FUNCTION_MODE_STACK"),
+         ("relation", ".*ALIASING"), ("value", ".*EQUALS_MATCH|NONE_MATCH|TRUE_MATCH")]
+
+
+def aspect_of(kind, source, actual):
+    """What a recorder would say of a cause: aspect and dimension."""
+    if (source or "").startswith("type("):
+        return "type", None
+    found = re.search(r"\.(size|stride|shape|ndim|dtype|device|requires_grad)(?:\(\))?(?:\[(\d+)\])?$", source or "") or \
+        kind == "TENSOR_MATCH" and re.match(r"(size|stride|ndim|dtype|device|requires_grad)(?:\[(\d+)\])? ", actual or "")
+    if found:
+        return found[1], found[2] and int(found[2])
+    return next((aspect for aspect, kinds in KINDS if re.fullmatch(kinds, kind or "")), None), None
 
 
 class Plant:
@@ -115,9 +132,12 @@ class Plant:
             if how == "observed":
                 failed.append((entry_id, guard, "backend_mismatch" if cause.get("kind") == "BACKEND_MATCH" else "fail"))
             ordinal = ordinals[entry_id] = ordinals.get(entry_id, -1) + 1
+            kind, source, text = self.db.execute("SELECT kind, source, expression FROM guard WHERE guard_id = ?", (guard,)).fetchone() or (None,) * 3
+            kind, source, text = cause.get("kind") or kind, cause.get("source") or source, cause.get("text") or text # as the recorder has it
+            aspect, dimension = aspect_of(kind, source, cause.get("actual"))
             self.insert("recompile_cause", compile_id=compile_id, cache_entry_id=entry_id, ordinal=ordinal, guard_id=guard,
-                        kind=cause.get("kind"), source=cause.get("source"), expected=cause.get("expected"),
-                        actual=cause.get("actual"), text=cause.get("text"), how=how)
+                        kind=kind, source=source, aspect=aspect, dimension=dimension, expected=cause.get("expected"),
+                        actual=cause.get("actual"), text=text, how=how)
         made = None
         if outcome == "compiled":
             made = self.entry(guards, backend)

@@ -165,21 +165,22 @@ def test_two_processes_in_one_file(logs, rows):
     assert rows("SELECT pid, qualname FROM compile JOIN code USING (code_id) JOIN process USING (process_id)") == [(1, "f"), (2, "g")]
 
 
-@pytest.mark.parametrize("reason, kind, source, expected, actual", [
-    ("0/0: tensor 'x' stride mismatch at index 1. expected 4, actual 8", "TENSOR_MATCH", "L['x'].stride()[1]", "4", "8"),
-    ("0/0: tensor 'L['x']' dtype mismatch. expected Float, actual Double", "TENSOR_MATCH", "L['x'].dtype", "Float", "Double"),
-    ("0/0: tensor 'x' rank mismatch. expected 1, actual 2", "TENSOR_MATCH", "L['x'].dim()", "1", "2"),
-    ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "TENSOR_MATCH", "L['x'].requires_grad", None, None),
-    ("0/0: L['k'] == 2", "EQUALS_MATCH", "L['k']", "2", None),
-    ("0/0: tensor 'z' size mismatch at index 0. expected 1, actual 2", None, None, "1", "2"),
-    ("0/0: Cache line invalidated because L['x'] got deallocated", None, None, None, None),
+@pytest.mark.parametrize("reason, kind, source, aspect, dimension, expected, actual", [
+    ("0/0: tensor 'x' stride mismatch at index 1. expected 4, actual 8", "TENSOR_MATCH", "L['x'].stride()[1]", "stride", 1, "4", "8"),
+    ("0/0: tensor 'L['x']' dtype mismatch. expected Float, actual Double", "TENSOR_MATCH", "L['x'].dtype", "dtype", None, "Float", "Double"),
+    ("0/0: tensor 'x' rank mismatch. expected 1, actual 2", "TENSOR_MATCH", "L['x'].dim()", "ndim", None, "1", "2"),
+    ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "TENSOR_MATCH", "L['x'].requires_grad", "requires_grad", None, None, None),
+    ("0/0: L['k'] == 2", "EQUALS_MATCH", "L['k']", "value", None, "2", None),
+    ("0/0: tensor 'z' size mismatch at index 0. expected 1, actual 2", None, None, "size", 0, "1", "2"),
+    ("0/0: Cache line invalidated because L['x'] got deallocated", None, None, "alive", None, None, None),
 ])
-def test_reasons(logs, rows, reason, kind, source, expected, actual):
+def test_reasons(logs, rows, reason, kind, source, aspect, dimension, expected, actual):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
     log.write()
-    assert rows("SELECT cache_entry_id, kind, source, expected, actual, text FROM recompile_cause") == [(1, kind, source, expected, actual, reason[5:])]
+    assert rows("SELECT cache_entry_id, kind, source, aspect, dimension, expected, actual, text FROM recompile_cause") == [
+        (1, kind, source, aspect, dimension, expected, actual, reason[5:])]
 
 
 @pytest.mark.parametrize("reason", ["no label at all", "9/9: k == 2", "", "0/0", "[1, 2]", "{}"])

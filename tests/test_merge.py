@@ -23,7 +23,7 @@ INSERT INTO guard VALUES (1, 1, 0, 'A', 'a', 'a', NULL), (2, 1, 1, 'B', 'b', 'b'
 INSERT INTO guard_order VALUES (1, 300, '[1, 0]');
 INSERT INTO compile_phase VALUES (4, 'all', 211, 220, '0/0'), (NULL, 'backward', 400, 500, '0/0');
 INSERT INTO code_mark VALUES (2, 600, 'skip', 'default', NULL, 'why');
-INSERT INTO recompile_cause VALUES (4, 1, 0, 2, 'B', 'b', '1', '2', 'text', 'observed');
+INSERT INTO recompile_cause VALUES (4, 1, 0, 2, 'B', 'b', 'size', 3, '1', '2', 'text', 'observed');
 INSERT INTO graph_break VALUES (1, 4, 2, 11, 4, 'print', NULL, 3);
 INSERT INTO graph VALUES (1, 4, 'g', 1);
 INSERT INTO graph_node VALUES (1, 0, 'output', 'o', 't', '', '');

@@ -256,7 +256,7 @@ def planted(tmp_path_factory):
         db.execute("INSERT INTO guard VALUES (?, ?, 0, 'EQUALS', 'L[''x'']', ?, NULL)", (entry, entry, f"L['x'] == {entry}"))
         db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, ?, NULL)",
                    (entry, {1: 2, 2: 4, 3: 6}[entry], code, min(entry, 2), label, ms * MS + 1000, ms * MS + 2500, entry, "no entry fitted" if entry == 2 else "first call"))
-    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS', 'L[''x'']', '1', '2', '', 'observed')")
+    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS', 'L[''x'']', 'value', NULL, '1', '2', '', 'observed')")
     db.execute("INSERT INTO graph_break VALUES (1, 3, 3, 7, 4, 'a call of print()', NULL, NULL)")
     db.commit()
     db.close()

@@ -67,7 +67,7 @@ INSERT INTO guard(guard_id, cache_entry_id, ordinal, kind, source, expression) V
 INSERT INTO lookup VALUES (1, 2, 1, 2, 200, 25, 2, 1, 0, 1), (2, 3, 1, 2, 400, 28, 2, 2, 1, 1), (3, 4, 1, 2, 500, 20, 1, 2, 2, NULL);
 INSERT INTO guard_check VALUES (1, 2, 0, 1, 'fail', 2, 2, 6), (2, 3, 0, 1, 'error', 1, 1, 4), (3, 3, 1, 2, 'pass', NULL, 1, 10);
 INSERT INTO signature VALUES (1, 'x: int');
-INSERT INTO recompile_cause VALUES (2, 1, 0, 2, 'VALUE', 'L[x]', '1', '2', 'x was 1, is 2', 'observed');
+INSERT INTO recompile_cause VALUES (2, 1, 0, 2, 'VALUE', 'L[x]', 'value', NULL, '1', '2', 'x was 1, is 2', 'observed');
 INSERT INTO graph_break VALUES (1, 2, 2, 12, 8, 'print', 'app.py:12', NULL);
 """
 

@@ -21,12 +21,8 @@ def size_source_changes(p):
 
 def size_in_words(p):  # as torch says it
     p.compile()
-    p.compile([dict(kind="TENSOR_MATCH", source="L['x']", text="tensor 'L['x']' size mismatch at index 2. expected 3, actual 5",
+    p.compile([dict(kind="TENSOR_MATCH", source="L['x'].size()[2]", text="tensor 'L['x']' size mismatch at index 2. expected 3, actual 5",
                     expected="3", actual="5")])
-
-
-def shape_changes(p):
-    p.sequence("TENSOR_MATCH", "L['x']", ["(2, 3)", "(2, 7)"])
 
 
 def stride_changes(p):
@@ -172,7 +168,6 @@ PLANTED = [  # cause, the first remedy's name, words on the page
                                          "7 calls ran as Python", "Reached at 10 ms"]),
     (size_source_changes, "dynamic dimension", ["dimension 1 of L['x'] dynamic", "4, 8, 12"]),
     (size_in_words, "dynamic dimension", ["dimension 2 of L['x'] dynamic", "3, 5"]),
-    (shape_changes, "dynamic dimension", ["dimension 1 of L['x'] dynamic", "(2, 3), (2, 7)"]),
     (stride_changes, "dynamic stride", ["stride 1 was 4, 1"]),
     (rank_changes, "one rank", ["it was 1, 2, 3"]),
     (dtype_changes, "one dtype", ["L['x'] dtype was float64; 0/0 wanted float32"]),
@@ -387,7 +382,7 @@ def test_hostile_texts_reach_neither_terminal_nor_json(run, plant):
     p.insert("graph_node", graph_id=1, ordinal=0, opcode=EVIL, name=EVIL, target=EVIL, args=EVIL, kwargs=EVIL)
     p.insert("listing", compile_id=2, kind=EVIL, text=EVIL)
     p.db.execute("UPDATE cache_entry SET label = ?, death_cause = CAST(x'ff00fe' AS TEXT) WHERE cache_entry_id = 2", (EVIL,))
-    p.db.execute("INSERT INTO recompile_cause VALUES (2, 1, 9, 1, x'00ff', x'1b', x'1b5b', 7.5, x'ff', 'observed')")
+    p.db.execute("INSERT INTO recompile_cause VALUES (2, 1, 9, 1, x'00ff', x'1b', 'a%s', -9, x'1b5b', 7.5, x'ff', 'observed')")
     path = p.done()
     for argv in (["why", "app*"], ["why", "*"], ["why", "*evil*"], ["why", "*evil*", "--sql"], ["show", "*evil*"], ["show", "*evil*", "--full"]):
         done = run(*argv, path, text=False)
@@ -451,7 +446,7 @@ def test_what_if_is_of_that_function_only(run, plant):
 
 def test_what_if_of_a_guard(run, plant):
     p = plant()
-    p.sequence("EQUALS_MATCH", "L['n']", [1, 2, 3], signatures="n: int %d")
+    p.sequence("EQUALS_MATCH", "L['n']", ["'a'", "'b'", "'c'"], signatures="n: str %s")
     path = p.done()
     page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
     guard = p.entries[1][2][0]
@@ -505,7 +500,7 @@ def cascade(p, frames=True, same=True, origin=1):
         if i:
             was = [16, 18][i - 1]
             p.insert("recompile_cause", compile_id=11 + i, cache_entry_id=10 + i, ordinal=0, kind="TENSOR_MATCH", source="L['y']",
-                     expected=f"size[0] = {was if same else 7}", actual=f"size[0] = {value if same else 9}", how="observed")
+                     aspect="size", dimension=0, expected=f"size[0] = {was if same else 7}", actual=f"size[0] = {value if same else 9}", how="observed")
     return p
 
 

@@ -78,11 +78,11 @@ def make_trace(path, lookups=400, hostile=True, state="complete"):
     guards.append((40, 4, 0, "ID_MATCH", "L['self']" if not hostile else HOSTILE[:200], "___check_obj_id(L['self'])", None))
     put("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, ?)", guards)
     put("INSERT INTO guard_order VALUES (?, ?, ?)", [(2, 1_200_000_000, "[0, 3, 1, 2]")])
-    put("INSERT INTO recompile_cause VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-        (2, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size[0] = 16", "size[0] = 18", "tensor 'x' size mismatch at index 0", "observed"),
-        (3, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size[0] = 16", "size[0] = 20", "tensor 'x' size mismatch at index 0", "observed"),
-        (3, 2, 0, 23, "TENSOR_MATCH", "L['x']", "size[0] = 18", "size[0] = 20", "tensor 'x' size mismatch at index 0", "observed"),
-        (3, 2, 1, 22, "ID_MATCH", "L['model'].fc", "7", "9", "another fc", "re-checked")])
+    put("INSERT INTO recompile_cause VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+        (2, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size", 0, "size[0] = 16", "size[0] = 18", "tensor 'x' size mismatch at index 0", "observed"),
+        (3, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size", 0, "size[0] = 16", "size[0] = 20", "tensor 'x' size mismatch at index 0", "observed"),
+        (3, 2, 0, 23, "TENSOR_MATCH", "L['x']", "size", 0, "size[0] = 18", "size[0] = 20", "tensor 'x' size mismatch at index 0", "observed"),
+        (3, 2, 1, 22, "ID_MATCH", "L['model'].fc", "identity", None, "7", "9", "another fc", "re-checked")])
     put("INSERT INTO graph_break VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [
         (1, 1, 2, 7, 40, "Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace builtin operator `print`\n"
          "  Hint: Avoid calling print in a compiled region", 'File "model.py", line 7, in step', 4),

@@ -6,7 +6,7 @@ prints, never calls check() (that counts and reorders), and never keeps an objec
     guards = Guards(entry.guard_manager)
     guards.rows                             [(kind, source, expression, user_stack), ...]     ordinal = index
     guards.failed(f_locals, f_globals)      (ordinal of the guard that ended the check, how many ran)
-    guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, text), ...]
+    guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect, dimension, text), ...]
 
 torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf guards, which are
 asked first, and children, reached through accessors (.weight, ['a'], ...). A dict whose order matters has managers for
@@ -41,7 +41,7 @@ import types
 import weakref
 
 from . import _torch_private as private
-from ._torch_kinds import EXPLAIN
+from ._torch_kinds import ASPECT, EXPLAIN
 from ._torch_values import (MAX_ITEMS, MAX_VALUE, Missing, Scope, Unreadable, attribute_of, clip, describe, evaluate,
                             need, quiet, read, torch_here, type_name)
 
@@ -271,15 +271,15 @@ class _GuardLook:
             return type_name(type(self.value))
 
     def explain(self):
-        """[(source, expected, actual), ...], or None when it holds after all."""
+        """[(source, expected, actual) with an aspect and a dimension where they are known, ...], None when it holds after all."""
         try:
             rows = EXPLAIN[self.kind](self) if self.kind in EXPLAIN else []
         except Exception:
             rows = []
         if rows is None:
             return None
-        return [(clip(source, MAX_TEXT), clip(expected, MAX_VALUE), clip(actual, MAX_VALUE))
-                for source, expected, actual in rows] or [(self.source, clip(self.expression, MAX_VALUE), "")]
+        return [(clip(source, MAX_TEXT), clip(expected, MAX_VALUE), clip(actual, MAX_VALUE), *rest)
+                for source, expected, actual, *rest in rows] or [(self.source, clip(self.expression, MAX_VALUE), "")]
 
 
 class _Look:
@@ -289,7 +289,7 @@ class _Look:
         self.scope = Scope(manager, f_locals, f_globals)
         self.guards = guards
         self.root = root
-        self.causes = []            # (ordinal, kind, source, expected, actual)
+        self.causes = []            # (ordinal, kind, source, expected, actual, aspect, dimension): see _cause
         self.tensors = {}           # id -> source, for NO_TENSOR_ALIASING
         self.relations = {}         # a relation's code -> its part of `causes`
         self.message = ""           # torch's, of the guard that failed first
@@ -309,13 +309,16 @@ class _Look:
                 self._step(step, values, ordinals)
         del self.causes[most:]
 
+    def _cause(self, ordinal, kind, source, expected, actual, aspect=None, dimension=-1):
+        self.causes.append((ordinal, kind, source, expected, actual, aspect or ASPECT.get(kind, ""), dimension))
+
     def _step(self, step, values, ordinals):
         state, value = self._value(step, values)
         values[step.serial] = state, value
         for guard in step.guards:
             ordinal = ordinals.next(_mark(guard))
             if state == "missing" and value:
-                self.causes.append((ordinal, guard[0], value.pop(), "present", "missing"))
+                self._cause(ordinal, guard[0], value.pop(), "present", "missing", "attribute")
             elif state == "is":
                 try:
                     senseless = self._guard(step, guard, value, ordinal)
@@ -361,7 +364,7 @@ class _Look:
         if kind == "NO_TENSOR_ALIASING":
             other = self.tensors.setdefault(id(value), source)
             if other != source:
-                self.causes.append((ordinal, kind, source, "its own tensor", "the same tensor as " + other))
+                self._cause(ordinal, kind, source, "its own tensor", "the same tensor as " + other)
             return False
         if kind == "MAPPING_KEYS_MATCH" and type(value) is not types.MappingProxyType:
             return True             # torch's check would crash
@@ -377,7 +380,7 @@ class _Look:
             pass
         rows = _GuardLook(self, guard, value).explain()
         for row in rows or ():
-            self.causes.append((ordinal, kind, *row))
+            self._cause(ordinal, kind, *row)
         if kind == "TENSOR_MATCH":
             torch = torch_here()
             return torch is None or not issubclass(type(value), torch.Tensor)
@@ -397,7 +400,7 @@ class _Look:
             rows = look.explain()
         start = len(self.causes)
         for row in rows or ():
-            self.causes.append((ordinal, kind, *row))
+            self._cause(ordinal, kind, *row)
         self.relations[parts] = start, len(self.causes)
 
     def alive(self, identity):
@@ -417,20 +420,18 @@ class _Look:
         manager, kind, source = step.manager, type(value), step.source
         wanted = manager.get_type_of_guarded_value() if hasattr(manager, "get_type_of_guarded_value") else None
         if issubclass(type(wanted), type) and kind is not wanted:
-            self.causes.append((ordinal, "DICT_LENGTH", "type(%s)" % source, type_name(wanted), type_name(kind)))
+            self._cause(ordinal, "DICT_LENGTH", "type(%s)" % source, type_name(wanted), type_name(kind), "type")
             return True
         if not issubclass(kind, dict) or self.message == "TYPE_MISMATCH(%s)" % source:
-            self.causes.append((ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind)))
+            self._cause(ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind), "type")
             return True
         head = "len(%s) != " % source
         if self.message.startswith(head):
-            self.causes.append((ordinal, "DICT_LENGTH", "len(%s)" % source, self.message[len(head):],
-                                "%d" % dict.__len__(value)))
+            self._cause(ordinal, "DICT_LENGTH", "len(%s)" % source, self.message[len(head):], "%d" % dict.__len__(value))
         else:
             least = max(manager.get_key_value_managers(), default=-1) + 1
             if dict.__len__(value) < least:
-                self.causes.append((ordinal, "DICT_LENGTH", "len(%s)" % source, "%d or more" % least,
-                                    "%d" % dict.__len__(value)))
+                self._cause(ordinal, "DICT_LENGTH", "len(%s)" % source, "%d or more" % least, "%d" % dict.__len__(value))
         return False
 
 
@@ -641,7 +642,7 @@ class Guards:
 
     def explain(self, f_locals, f_globals):
         """Every guard that does not hold now, the one that ended the check first: (ordinal, kind, source, expected,
-        actual, text). One guard may have several rows: each property of a tensor is one. Empty when all hold."""
+        actual, aspect, dimension, text). One guard may have several rows: each property of a tensor is one. Empty when all hold."""
         manager = self._manager()
         if manager is None:
             return []
@@ -672,7 +673,7 @@ class Guards:
         decided = [cause for cause in causes if cause[0] == first]
         if not decided:
             kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")
-            decided = [(first, kind, source, clip(expression, MAX_VALUE), "")]
+            decided = [(first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)]
         told = []
         for number, cause in enumerate(decided):
             if len(parts) > 1:      # a shape guard: the part that this row is about

@@ -3,6 +3,7 @@
 Runs in: the traced process, when _torch_guards has found a guard that does not hold.
 
     EXPLAIN["TENSOR_MATCH"](look)    [(source, expected, actual), ...], None when it holds after all
+    ASPECT["EQUALS_MATCH"]           "value": what the guards of a kind look at, as recompile_cause.aspect
 """
 import ast
 import json
@@ -13,7 +14,8 @@ import types
 from ._torch_values import (MAX_ITEMS, MAX_VALUE, SIMPLE, clip, describe, evaluate, name_of, parse, qualname,
                             torch_here, type_name)
 
-# Each of these: (guard's look) -> [(source, expected, actual), ...]. A look has: kind, source, expression, codes (the
+# Each of these: (guard's look) -> [(source, expected, actual), ...], with (..., aspect) or (..., aspect, dimension) where
+# that is not the kind's. A look has: kind, source, expression, codes (the
 # expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression alone.
 
 
@@ -137,7 +139,7 @@ def _tensor_match(look):
     wanted_type = (found.group("type") or "").strip()
     if not issubclass(kind, torch.Tensor) or wanted_type and wanted_type != qualname(kind):
         actual = qualname(kind) if issubclass(kind, torch.Tensor) else type_name(kind)
-        return [("type(%s)" % name, wanted_type or "Tensor", actual)]
+        return [("type(%s)" % name, wanted_type or "Tensor", actual, "type")]
     rows = []
     keys = (torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()) \
         - torch._C._dispatch_tls_local_exclude_set()
@@ -147,26 +149,26 @@ def _tensor_match(look):
     if index != "None" or value.device.index is not None:
         expected, actual = "%s:%s" % (device, index), "%s:%s" % (actual, value.device.index)
     if expected != actual:
-        rows.append((name + ".device", expected, actual))
+        rows.append((name + ".device", expected, actual, "device"))
     elif set(wanted) != set(seen):
         lost, new = [k for k in wanted if k not in seen], [k for k in seen if k not in wanted]
         rows.append(("torch._C._dispatch_keys(%s)" % name, ", ".join(lost + ["not " + k for k in new]),
-                     ", ".join(new + ["not " + k for k in lost])))
+                     ", ".join(new + ["not " + k for k in lost]), "dispatch_keys"))
     if found.group("dtype") != str(value.dtype):
-        rows.append((name + ".dtype", found.group("dtype"), str(value.dtype)))
+        rows.append((name + ".dtype", found.group("dtype"), str(value.dtype), "dtype"))
     if found.group("grad") != str(value.requires_grad):
-        rows.append((name + ".requires_grad", found.group("grad"), str(value.requires_grad)))
+        rows.append((name + ".requires_grad", found.group("grad"), str(value.requires_grad), "requires_grad"))
     sizes, strides = _numbers(found.group("size")), _numbers(found.group("stride"))
     if len(sizes) != value.dim():
-        rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim()))
+        rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim(), "ndim"))
         return rows
     actual = list(value.size())
     off = [i for i, n in enumerate(sizes) if n is not None and n != actual[i]]
-    rows += [("%s.size()[%d]" % (name, i), "%d" % sizes[i], str(actual[i])) for i in off]
+    rows += [("%s.size()[%d]" % (name, i), "%d" % sizes[i], str(actual[i]), "size", i) for i in off]
     if value.layout is torch.strided:
         steps = list(value.stride())
         if not (off and _dense(sizes, strides) is not False and _dense(actual, steps)):
-            rows += [("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]))
+            rows += [("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]), "stride", i)
                      for i, n in enumerate(strides) if n is not None and n != steps[i]]
     return rows
 
@@ -307,6 +309,9 @@ def _maximal_sources(tree):
     return list(dict.fromkeys(found))
 
 
+_OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
+
+
 def _expressions(look):
     """Guards that are expressions over the whole call: those that are broken, and the values that broke them."""
     rows, unknown = [], False
@@ -324,10 +329,12 @@ def _expressions(look):
         if isinstance(tree, ast.Compare) and isinstance(tree.ops[0], (ast.Is, ast.IsNot)):
             same = isinstance(tree.ops[0], ast.Is)
             words = ("the same object", "different objects")
-            rows.append((", ".join(sources), words[not same], words[same]))
+            rows.append((", ".join(sources), words[not same], words[same], "relation"))
             continue
         values = ["%s = %s" % (source, look.evaluated(source)) for source in sources[:MAX_ITEMS]]
-        rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values)))
+        found = _OF_SHAPE.search(sources[0]) if len(sources) == 1 else None
+        aspect = (found[1], int(found[2])) if found else ("relation",) if len(sources) > 1 else ()
+        rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values), *aspect))
     # When none of those on the whole call is broken, they fail because others do: a source leads nowhere.
     return rows if rows or unknown or not look.ambient else None
 
@@ -360,6 +367,17 @@ def _overlapping(look):
 def _constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
+
+# What guards of a kind look at, where a row does not say it itself.
+ASPECT = {
+    "EQUALS_MATCH": "value", "CONSTANT_MATCH": "value", "TRUE_MATCH": "value", "FALSE_MATCH": "value", "NONE_MATCH": "value",
+    "NOT_NONE": "value", "FLOAT_IS_NAN": "value", "COMPLEX_IS_NAN": "value", "RANGE_ITERATOR_MATCH": "value",
+    "TYPE_MATCH": "type", "FAKE_SCRIPT_TYPE_MATCH": "type", "ID_MATCH": "identity", "NO_TENSOR_ALIASING": "relation",
+    "LENGTH_CHECK": "length", "DICT_LENGTH": "length", "TUPLE_ITERATOR_LEN": "length", "DICT_CONTAINS": "keys",
+    "SET_CONTAINS": "keys", "MAPPING_KEYS_MATCH": "keys", "DICT_VERSION": "keys", "HASATTR": "attribute", "NO_HASATTR": "attribute",
+    "EXISTS": "attribute", "GLOBAL_STATE": "state", "DEFAULT_DEVICE": "state", "TORCH_FUNCTION_MODE_STACK": "state",
+    "DUAL_LEVEL_MATCH": "state", "OBJECT_ALIASING": "relation", "STORAGE_OVERLAPPING": "relation", "WEAKREF_ALIVE": "alive",
+}
 
 EXPLAIN = {
     "EQUALS_MATCH": _equals, "CONSTANT_MATCH": _equals,

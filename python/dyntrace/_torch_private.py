@@ -118,11 +118,11 @@ def _expression(kind, where, expression):
     return _shape(expression) if kind in _SHAPES else ""
 
 
-def cause(ordinal, kind, where, expected, actual, text):
+def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
     """Why a guard did not hold. Torch's own sentence has values of the call in it: what is told is told by the rest."""
     if whole():
-        return ordinal, kind, where, expected, actual, text
-    return ordinal, kind, source(where), _wanted(kind, expected), _said(kind, actual), ""
+        return ordinal, kind, where, expected, actual, aspect, dimension, text
+    return ordinal, kind, source(where), _wanted(kind, expected), _said(kind, actual), aspect, dimension, ""
 
 
 def _wanted(kind, text):

@@ -65,7 +65,7 @@ static const struct {
     {"compile", "*compile_id:M frame_id:F code_id:C thread_id:T label start_ns:t end_ns:t outcome cache_entry_id:E reason sticky"},
     {"compile_phase", "compile_id:M name start_ns:t end_ns:t label"},
     {"code_mark", "code_id:C at_ns:t action recursive_action region_id reason"},
-    {"recompile_cause", "compile_id:M cache_entry_id:E ordinal guard_id:G kind source expected actual text how"},
+    {"recompile_cause", "compile_id:M cache_entry_id:E ordinal guard_id:G kind source aspect dimension expected actual text how"},
     {"graph_break", "*graph_break_id:B compile_id:M code_id:C line offset reason user_stack resume_code_id:C"},
     {"graph", "*graph_id:R compile_id:M name node_count"},
     {"graph_node", "graph_id:R ordinal opcode name target args kwargs"},

@@ -57,11 +57,11 @@ enum {
 };
 
 static const char causes_sql[] =
-    "SELECT e.label AS older_entry, COALESCE(NULLIF(r.kind, ''), g.kind) AS kind, COALESCE(NULLIF(r.source, ''), g.source) AS source,"
+    "SELECT e.label AS older_entry, r.kind, r.source,"
     "       substr(r.expected, 1, 2000) AS expected, substr(r.actual, 1, 2000) AS actual,"
-    "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 2000) AS text, r.how "
+    "       substr(r.text, 1, 2000) AS text, r.how "
     "FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
-    "LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE r.compile_id = ?1 "
+    "WHERE r.compile_id = ?1 "
     "ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT ?2";
 
 static const char guards_sql[] =

@@ -297,12 +297,12 @@ static void causes_print(struct why *why, const struct compile *compile)
         told++;
         fputs(c->decided ? "         " : "         also ", out);
         if (values) {
-            char *about = cause_about(c), *aspect = cause_aspect(c);
+            char *about = cause_about(c), *part = cause_part(c);
             prose_text(out, about, WIDTH);
-            if (aspect)
-                putc(' ', out), prose_text(out, aspect, 40);
+            if (part)
+                putc(' ', out), prose_text(out, part, 40);
             free(about);
-            free(aspect);
+            free(part);
             fputs(" was ", out);
             prose_text(out, cause_seen(c), WIDTH);
             fputs("; ", out);

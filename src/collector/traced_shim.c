@@ -105,12 +105,15 @@ static void take_cause(struct traced *t, const struct fact *fact, struct fact *s
     struct traced_entry *entry = entry_at(t, fact->number[0]);
     uint32_t compile = compile_id(t, fact->id), bytes = fact->text_bytes[0], more = fact->text_bytes[1];
     int64_t guard = (int64_t)fact->number[1];
-    bool other = fact->number[2] == 1, again = fact->number[2] != 0;
+    uint32_t how = (uint32_t)fact->number[2];
 
     if (entry && compile)
-        recorder_cause(t->collector->recorder, note_id(t, shared), compile, entry->entry_id, other,
-                       guard >= 0 && guard < entry->guards ? entry->guard_id + (uint32_t)guard : 0, part_of(text, bytes, 0),
-                       part_of(text, bytes, 1), part_of(text, bytes, 2), part_of(text + bytes, more, 0), part_of(text + bytes, more, 1), again);
+        recorder_cause(t->collector->recorder, &(struct recorder_cause){
+            .note_id = note_id(t, shared), .compile_id = compile, .entry_id = entry->entry_id, .ordinal = how == 1,
+            .guard_id = guard >= 0 && guard < entry->guards ? entry->guard_id + (uint32_t)guard : 0,
+            .kind = part_of(text, bytes, 0), .source = part_of(text, bytes, 1), .aspect = part_of(text, bytes, 2),
+            .dimension = (int)(uint32_t)(fact->number[2] >> 32) - 1, .expected = part_of(text, bytes, 3),
+            .actual = part_of(text + bytes, more, 0), .words = part_of(text + bytes, more, 1), .again = how != 0});
 }
 
 static void take_graph(struct traced *t, const struct fact *fact, struct fact *shared)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/cause.h"
 #include "trace/torch_words.h"
 
 enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
@@ -146,192 +147,26 @@ static const struct outcome_case outcome_cases[] = {
 
 /* ---- what changed ---------------------------------------------------------- */
 
-/* Ends in ".NAME()[3]" or ".NAME[3]"; sets the number. */
-static bool ends_in_item(const char *source, const char *name, int *number)
-{
-    const char *dot = strrchr(source, '.'), *rest;
-    size_t length = strlen(name);
-    char *end;
-
-    if (!dot || strncmp(dot + 1, name, length))
-        return false;
-    rest = dot + 1 + length;
-    if (!strncmp(rest, "()", 2))
-        rest += 2;
-    if (*rest != '[')
-        return false;
-    *number = (int)strtol(rest + 1, &end, 10);
-    return end > rest + 1 && !strcmp(end, "]");
-}
-
-static bool ends_in(const char *source, const char *end)
-{
-    size_t length = strlen(source), part = strlen(end);
-
-    return length > part && !strcmp(source + length - part, end);
-}
-
-/* "... at index 3", "dimension 3", "dim 3", "size[3]": the number, or -1. */
-static int index_in(const char *text)
-{
-    static const char *const before[] = {"index ", "dimension ", "dim ", "size()[", "size[", "sizes[", "shape[",
-                                         "stride()[", "stride[", "strides["};
-
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
-        const char *at = strstr(text, before[i]);
-        if (at && isdigit((unsigned char)at[strlen(before[i])]))
-            return (int)strtol(at + strlen(before[i]), NULL, 10);
-    }
-    return -1;
-}
-
-/* The integers of the first (...) or [...] in TEXT. -1: there is none. */
-static int list_in(const char *text, long numbers[16])
-{
-    const char *at = strpbrk(text, "([");
-    char *end;
-    int count = 0;
-
-    for (at = at ? at + 1 : NULL; at; at = end) {
-        at += strspn(at, " ,");
-        if (*at == ')' || *at == ']')
-            return count;
-        long number = strtol(at, &end, 10);
-        if (end == at || count == 16)
-            return -1;
-        numbers[count++] = number;
-    }
-    return -1;
-}
-
-static bool is_number(const char *text)
-{
-    char *end;
-
-    if (!text || !*text || !strpbrk(text, "0123456789") || strstr(text, "0x"))
-        return false;
-    strtod(text, &end);
-    return end > text && !*end;
-}
-
 static bool has(const char *text, const char *word)
 {
     return text && strcasestr(text, word);
 }
 
-int remedy_aspect(const struct remedy_facts *facts)
+enum remedy_change remedy_change(const struct remedy_facts *facts)
 {
-    const char *expected = facts->expected ? facts->expected : "", *actual = facts->actual ? facts->actual : "";
-    size_t length = strspn(actual, "abcdefghijklmnopqrstuvwxyz_");
+    static const struct { const char *aspect; enum remedy_change change; } changes[] = {
+        {"size", CHANGE_SIZE}, {"stride", CHANGE_STRIDE}, {"ndim", CHANGE_RANK}, {"dtype", CHANGE_DTYPE}, {"device", CHANGE_DEVICE},
+        {"requires_grad", CHANGE_GRAD}, {"type", CHANGE_TYPE}, {"alive", CHANGE_DEAD}, {"value", CHANGE_NUMBER},
+    };
+    enum remedy_change change = CHANGE_ANY;
 
-    if (!facts->kind || fnmatch("*TENSOR*", facts->kind, FNM_CASEFOLD) || !length)
-        return 0;
-    if (actual[length] == '[')
-        length += strcspn(actual + length, "]") + 1;
-    if (length >= strlen(actual))
-        return 0;
-    if (!strncmp(actual + length, " = ", 3))
-        length += 3;
-    else if (actual[length] == ' ')
-        length++;
-    else
-        return 0;
-    return strncmp(expected, actual, length) || !actual[length] ? 0 : (int)length;
-}
-
-enum remedy_change remedy_change(const struct remedy_facts *facts, int *dimension)
-{
-    const char *kind = facts->kind ? facts->kind : "", *source = facts->source ? facts->source : "";
-    const char *expected = facts->expected ? facts->expected : "", *actual = facts->actual ? facts->actual : "";
-    const char *text = facts->text ? facts->text : "";
-    bool tensor = !fnmatch("*TENSOR*", kind, FNM_CASEFOLD);
-    long was[16], is[16];
-    int n, m;
-
-    *dimension = -1;
-
-    if (has(kind, "ALIASING")) /* speaks of two sources */
-        return CHANGE_ANY;
-    if (has(actual, "dead") || has(actual, "collected") || has(text, "has died") || has(text, "was collected"))
-        return CHANGE_DEAD;
-    if (!strncmp(source, "type(", 5))
-        return CHANGE_TYPE;
-    if (ends_in_item(source, "size", dimension) || ends_in_item(source, "shape", dimension))
-        return CHANGE_SIZE;
-    if (ends_in_item(source, "stride", dimension) || ends_in_item(source, "strides", dimension))
-        return CHANGE_STRIDE;
-    if (ends_in(source, ".dtype") || (tensor && has(text, "dtype mismatch")))
-        return CHANGE_DTYPE;
-    if (ends_in(source, ".device") || (tensor && (has(text, "device mismatch") || has(text, "device index mismatch"))))
-        return CHANGE_DEVICE;
-    if (ends_in(source, ".requires_grad") || (tensor && has(text, "requires_grad mismatch")))
-        return CHANGE_GRAD;
-    if (tensor) {
-        static const struct { const char *word; enum remedy_change change; } aspects[] = {
-            {"size", CHANGE_SIZE}, {"shape", CHANGE_SIZE}, {"stride", CHANGE_STRIDE}, {"no strides", CHANGE_STRIDE},
-            {"ndim", CHANGE_RANK}, {"dtype", CHANGE_DTYPE}, {"format", CHANGE_DTYPE}, {"device", CHANGE_DEVICE},
-            {"requires_grad", CHANGE_GRAD}, {"class", CHANGE_TYPE}, {"no buffer", CHANGE_TYPE},
-        };
-        for (size_t i = 0; i < sizeof aspects / sizeof *aspects; i++)
-            if (!strncmp(actual, aspects[i].word, strlen(aspects[i].word))) {
-                *dimension = index_in(actual);
-                return aspects[i].change;
-            }
-        if (ends_in(source, ".ndim") || ends_in(source, ".dim()") || has(text, "rank mismatch"))
-            return CHANGE_RANK;
-        n = list_in(expected, was);
-        m = list_in(actual, is);
-        if (n >= 0 && m >= 0 && n != m)
-            return CHANGE_RANK;
-        for (int i = 0; i < n && n == m; i++)
-            if (was[i] != is[i] && *dimension < 0)
-                *dimension = i;
-        if (*dimension < 0)
-            *dimension = index_in(text);
-        if (*dimension < 0)
-            *dimension = index_in(expected);
-        if (has(text, "stride mismatch") || has(expected, "stride"))
-            return CHANGE_STRIDE;
-        if (has(text, "size mismatch") || has(expected, "size") || has(expected, "shape"))
-            return CHANGE_SIZE;
-        if (has(expected, "dtype") || has(expected, "float") || has(expected, "int") || has(expected, "bool"))
-            return CHANGE_DTYPE;
-        if (has(expected, "device") || has(expected, "cuda") || has(expected, "cpu"))
-            return CHANGE_DEVICE;
-        if (has(expected, "requires_grad"))
-            return CHANGE_GRAD;
-        if (has(expected, "ndim") || has(expected, "rank") || has(expected, "dimensions"))
-            return CHANGE_RANK;
-        if (*dimension >= 0 || (is_number(expected) && is_number(actual)))
-            return CHANGE_SIZE;
-        if (has(expected, "class") || has(expected, "type"))
-            return CHANGE_TYPE;
-        return CHANGE_ANY;
-    }
-    if (!fnmatch("TYPE_MATCH", kind, FNM_CASEFOLD))
-        return CHANGE_TYPE;
-    if (fnmatch("ID_MATCH", kind, FNM_CASEFOLD) && fnmatch("*LENGTH*", kind, FNM_CASEFOLD) &&
-        fnmatch("*_LEN", kind, FNM_CASEFOLD) && fnmatch("*SHAPE*", kind, FNM_CASEFOLD) && is_number(expected) && is_number(actual))
-        return CHANGE_NUMBER;
-    return CHANGE_ANY;
+    for (size_t i = 0; facts->aspect && i < sizeof changes / sizeof *changes; i++)
+        if (!strcmp(facts->aspect, changes[i].aspect))
+            change = changes[i].change;
+    return change == CHANGE_NUMBER && !(cause_number(facts->expected) && cause_number(facts->actual)) ? CHANGE_ANY : change;
 }
 
 /* ---- sentences ------------------------------------------------------------- */
-
-/* The source without what the guard asks of it. */
-static int base_length(const char *source)
-{
-    static const char *const asked[] = {".size()", ".shape", ".stride()", ".strides", ".dtype", ".device",
-                                        ".requires_grad", ".ndim", ".dim()"};
-    const char *dot = strrchr(source, '.');
-
-    if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[strlen(source) - 1] == ')')
-        return (int)strlen(source); /* reads well as it is */
-    for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++)
-        if (!strncmp(dot, asked[i], strlen(asked[i])) && strspn(dot + strlen(asked[i]), "[]0123456789-") == strlen(dot + strlen(asked[i])))
-            return (int)(dot - source);
-    return (int)strlen(source);
-}
 
 /* TEXT without line ends, cut to WORD_BYTES and to whole runes. */
 static void put_word(FILE *out, const char *text, int length)
@@ -355,7 +190,7 @@ static void put_word(FILE *out, const char *text, int length)
 /* L['x'].a as the program writes it: x.a. */
 static void put_name(FILE *out, const char *source)
 {
-    int length = base_length(source);
+    int length = cause_base(source);
     const char *quote = strlen(source) > 4 && strchr("LG", source[0]) && !strncmp(source + 1, "['", 2) ? strstr(source + 3, "']") : NULL;
 
     if (quote && quote + 2 <= source + length) {
@@ -412,7 +247,7 @@ static void put_function(FILE *out, const char *qualname)
     free(function);
 }
 
-char *remedy_sentence(const char *text, const struct remedy_facts *facts, int dimension)
+char *remedy_sentence(const char *text, const struct remedy_facts *facts)
 {
     char *made = NULL;
     size_t room = 0;
@@ -452,13 +287,13 @@ char *remedy_sentence(const char *text, const struct remedy_facts *facts, int di
         else if (IS("apart"))
             fputs(value, out);
         else if (value)
-            put_word(out, value, IS("base") && facts->source && *facts->source ? base_length(value) : -1);
+            put_word(out, value, IS("base") && facts->source && *facts->source ? cause_base(value) : -1);
         else if (IS("what"))
             put_span(out, torch_reason_split(facts->text).what, "no reason was recorded");
         else if (IS("hint"))
             put_span(out, torch_reason_split(facts->text).hint, "none");
-        else if (IS("dim") && dimension >= 0)
-            fprintf(out, "%d", dimension);
+        else if (IS("dim") && facts->dimension >= 0)
+            fprintf(out, "%d", facts->dimension);
         else if (IS("dim"))
             fputs("N", out);
         else if (IS("count"))
@@ -488,25 +323,24 @@ bool remedy_like(const char *pattern, const char *text)
 }
 
 /* The sentence of a case without an effort of its own: what is told first is smallest. */
-static char *told(const char *name, const char *text, const struct remedy_facts *facts, int dimension, struct remedy_case *found)
+static char *told(const char *name, const char *text, const struct remedy_facts *facts, struct remedy_case *found)
 {
     if (found)
         *found = (struct remedy_case){name, 0};
-    return remedy_sentence(text, facts, dimension);
+    return remedy_sentence(text, facts);
 }
 
 char *remedy_for_cause(const struct remedy_facts *facts, struct remedy_case *found)
 {
     const struct cause_case *c = cause_cases;
-    int dimension;
-    enum remedy_change change = remedy_change(facts, &dimension);
+    enum remedy_change change = remedy_change(facts);
 
     if (facts->torch)
         return remedy_torch_cause(facts, found);
     while (!(remedy_like(c->kind, facts->kind) && (c->change == CHANGE_ANY || c->change == change) &&
              remedy_like(c->source, facts->source)))
         c++;
-    return told(c->name, c->text, facts, dimension, found);
+    return told(c->name, c->text, facts, found);
 }
 
 char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *found)
@@ -517,7 +351,7 @@ char *remedy_for_death(const struct remedy_facts *facts, struct remedy_case *fou
         return remedy_torch_death(facts, found);
     while (!remedy_like(c->text_like, facts->text))
         c++;
-    return told(c->name, c->text, facts, -1, found);
+    return told(c->name, c->text, facts, found);
 }
 
 char *remedy_for_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found)
@@ -527,7 +361,7 @@ char *remedy_for_outcome(enum outcome outcome, const struct remedy_facts *facts,
     for (size_t i = 0; i < sizeof outcome_cases / sizeof *outcome_cases; i++) {
         const struct outcome_case *c = &outcome_cases[i];
         if (c->outcome == outcome && (!c->needs_count || facts->needed > 0))
-            return told(c->name, c->text, facts, -1, found);
+            return told(c->name, c->text, facts, found);
     }
     return NULL;
 }

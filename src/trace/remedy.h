@@ -21,6 +21,8 @@ struct remedy_facts {
     const char *expected; /* what it wanted */
     const char *actual;   /* what it saw */
     const char *text;     /* all of it in words; a reason, a death's cause */
+    const char *aspect;   /* recompile_cause.aspect, and its dimension; -1: none */
+    int dimension;
     const char *values;   /* "16, 18, 20": over the recompiles */
     const char *function; /* of which it is told */
     const char *code;     /* what that is: "generator" */
@@ -36,19 +38,13 @@ struct remedy_case {
     int effort;       /* how much there is to change: 0 the call fails without, 1 a line or a switch, ... 4 it only puts off */
 };
 
-/* What about the input changed, as far as the guard's words tell. */
+/* What about the input changed. */
 enum remedy_change {
     CHANGE_ANY, CHANGE_SIZE, CHANGE_STRIDE, CHANGE_RANK, CHANGE_DTYPE, CHANGE_DEVICE, CHANGE_GRAD, CHANGE_TYPE,
     CHANGE_NUMBER, CHANGE_DEAD,
 };
 
-/* DIMENSION becomes which one of a size or stride, -1 when that is not told. */
-enum remedy_change remedy_change(const struct remedy_facts *facts, int *dimension);
-
-/* A TENSOR_MATCH says what differed: "size[0] = 16", "dtype float32". The length
- * of what comes before the value when both texts begin alike ("size[0] = ",
- * "dtype "), else 0. */
-int remedy_aspect(const struct remedy_facts *facts);
+enum remedy_change remedy_change(const struct remedy_facts *facts);
 
 /* Sentences, which the caller frees (NULL: no memory, or nothing to say). *FOUND is
  * the case; FOUND may be NULL. */
@@ -65,7 +61,7 @@ char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *f
 char *remedy_torch_outcome(enum outcome outcome, const struct remedy_facts *facts, struct remedy_case *found);
 
 /* A row's text with FACTS in place of the names in braces. The caller frees it. */
-char *remedy_sentence(const char *text, const struct remedy_facts *facts, int dimension);
+char *remedy_sentence(const char *text, const struct remedy_facts *facts);
 
 /* TEXT is like the shell pattern, whatever the letters' case. NULL is the empty text. */
 bool remedy_like(const char *pattern, const char *text);

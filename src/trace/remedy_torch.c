@@ -363,12 +363,12 @@ static bool in_version(const struct remedy_facts *facts, int since, int until)
     return facts->torch >= since && (!until || facts->torch <= until);
 }
 
-static char *told(const char *name, int effort, const char *text, const struct remedy_facts *facts, int dimension,
+static char *told(const char *name, int effort, const char *text, const struct remedy_facts *facts,
                   struct remedy_case *found)
 {
     if (found)
         *found = (struct remedy_case){name, effort};
-    return remedy_sentence(text, facts, dimension);
+    return remedy_sentence(text, facts);
 }
 
 static bool said(const struct remedy_facts *facts, const char *words)
@@ -379,8 +379,7 @@ static bool said(const struct remedy_facts *facts, const char *words)
 char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *found)
 {
     const struct cause_case *c = cause_cases;
-    int dimension;
-    enum remedy_change change = remedy_change(facts, &dimension);
+    enum remedy_change change = remedy_change(facts);
     char *function = NULL;
     int64_t line;
     bool rest = facts->function && torch_resume(facts->function, &function, &line);
@@ -395,7 +394,7 @@ char *remedy_torch_cause(const struct remedy_facts *facts, struct remedy_case *f
              (!c->said || (c->said == REST ? rest : c->said == SMALL ? small : c->said == NONE ? none :
                            c->said == FLAG ? flag : said(facts, c->said)))))
         c++;
-    return told(c->name, c->effort, c->text, facts, dimension, found);
+    return told(c->name, c->effort, c->text, facts, found);
 }
 
 char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *found)
@@ -410,7 +409,7 @@ char *remedy_torch_death(const struct remedy_facts *facts, struct remedy_case *f
         more.source = source = strndup(start + sizeof before - 1, (size_t)(end - start) - (sizeof before - 1));
     while (!is_like(c->text_like, facts->text))
         c++;
-    made = told(c->name, c->effort, c->text, &more, -1, found);
+    made = told(c->name, c->effort, c->text, &more, found);
     free(source);
     return made;
 }
@@ -422,7 +421,7 @@ char *remedy_torch_outcome(enum outcome outcome, const struct remedy_facts *fact
         if ((c->outcome == outcome || (c->outcome == OUTCOME_SKIP && outcome == OUTCOME_DECLINED)) &&
             (!c->needs_count || facts->needed > 0) && (!c->text_like || is_like(c->text_like, facts->text)) &&
             (!c->code || (facts->code && !strcmp(c->code, facts->code))) && in_version(facts, c->since, c->until))
-            return told(c->name, c->effort, c->text, facts, -1, found);
+            return told(c->name, c->effort, c->text, facts, found);
     }
     return NULL;
 }
@@ -445,7 +444,7 @@ char *remedy_for_break(const struct remedy_facts *facts, struct remedy_case *fou
     while (!(in_version(facts, c->since, c->until) && (strcmp(c->words, "Hint:") || parts.hint.text) &&
              (*c->words == '^' ? has_words(what, c->words + 1) : has_words(reason, c->words))))
         c++;
-    made = told(c->name, c->effort, c->text, &more, -1, found);
+    made = told(c->name, c->effort, c->text, &more, found);
     free(what);
     free(source);
     return made;

@@ -226,21 +226,14 @@ PyObject *values_hidden(PyTypeObject *type)
     return text;
 }
 
-PyObject *values_aspect(PyObject *text)
+PyObject *values_hidden_aspect(const char *aspect, int dimension)
 {
-    const char *words = PyUnicode_AsUTF8(text);
-    size_t length = words ? strspn(words, "abcdefghijklmnopqrstuvwxyz_") : 0;
-    PyObject *hidden = values_hidden(NULL), *aspect = NULL;
+    PyObject *hidden = values_hidden(NULL);
 
-    PyErr_Clear();
-    if (length && words[length] == '[')
-        length += strcspn(words + length, "]") + 1;
-    if (hidden && length && words[length] == ' ') {
-        aspect = PyUnicode_FromStringAndSize(words, (Py_ssize_t)length + (strncmp(words + length, " = ", 3) ? 1 : 3));
-        PyUnicode_AppendAndDel(&aspect, hidden);
-        hidden = NULL;
-    }
-    return aspect ? aspect : hidden;
+    if (hidden && aspect)
+        Py_SETREF(hidden, dimension < 0 ? PyUnicode_FromFormat("%s %U", aspect, hidden)
+                                        : PyUnicode_FromFormat("%s[%d] = %U", aspect, dimension, hidden));
+    return hidden;
 }
 
 /* ---- sources ---- */
@@ -255,29 +248,34 @@ static bool step_at(PyObject *path, Py_ssize_t at, int *letter, PyObject **key, 
     return read;
 }
 
-/* Do the steps of PATH up to AT end in a tensor's sizes or strides, or in one of them? */
-static bool is_shape(PyObject *path, Py_ssize_t at)
+/* What the steps of PATH up to AT end in: a tensor's sizes or strides, or in one of them, *DIMENSION. NULL: neither. */
+static const char *shape_at(PyObject *path, Py_ssize_t at, int *dimension)
 {
-    static const char *const shapes[] = {"size", "shape", "stride", "strides", "ndim", "dim"};
+    static const char *const shapes[][2] = {{"size", "size"},      {"shape", "size"}, {"stride", "stride"},
+                                            {"strides", "stride"}, {"ndim", "ndim"},  {"dim", "ndim"}};
     PyObject *key, *text;
     int letter;
 
-    if (step_at(path, at, &letter, &key, &text) && letter == '[')
+    *dimension = -1;
+    if (step_at(path, at, &letter, &key, &text) && letter == '[') {
+        if (PyLong_CheckExact(key) && _PyLong_NumBits(key) <= 6 && PyLong_AsLong(key) >= 0)
+            *dimension = (int)PyLong_AsLong(key);
         at--;
+    }
     if (step_at(path, at, &letter, &key, &text) && letter == '(')
         at--;
     if (at < 1 || !step_at(path, at, &letter, &key, &text) || letter != '.' || !PyUnicode_Check(key))
-        return false;
+        return NULL;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (!PyUnicode_CompareWithASCIIString(key, shapes[i]))
-            return true;
-    return false;
+        if (!PyUnicode_CompareWithASCIIString(key, shapes[i][0]))
+            return shapes[i][1];
+    return NULL;
 }
 
 static PyObject *source_of_path(PyObject *path)
 {
     PyObject *source = NULL, *key, *text;
-    int letter, root = 0;
+    int letter, root = 0, dimension;
 
     for (Py_ssize_t i = 0; step_at(path, i, &letter, &key, &text); i++) {
         bool name = PyUnicode_CheckExact(key) && PyUnicode_IsIdentifier(key) == 1;
@@ -290,7 +288,7 @@ static PyObject *source_of_path(PyObject *path)
             Py_SETREF(source, name ? PyUnicode_FromFormat("%U.%U", source, key) : PyUnicode_FromFormat("%U.<name>", source));
         } else if (i == 1 && name && strchr("LGB", root)) {
             Py_SETREF(source, PyUnicode_FromFormat("%U['%U']", source, key));
-        } else if (PyLong_CheckExact(key) && is_shape(path, i - 1) && _PyLong_NumBits(key) <= 6) {
+        } else if (PyLong_CheckExact(key) && shape_at(path, i - 1, &dimension) && _PyLong_NumBits(key) <= 6) {
             Py_SETREF(source, PyUnicode_FromFormat("%U[%S]", source, key));
         } else {
             PyObject *type = values_type(Py_TYPE(key));
@@ -315,9 +313,9 @@ PyObject *values_source(PyObject *paths)
     return all;
 }
 
-bool values_is_shape(PyObject *path)
+const char *values_shape(PyObject *path, int *dimension)
 {
-    return PyTuple_Check(path) && is_shape(path, PyTuple_GET_SIZE(path) - 1);
+    return PyTuple_Check(path) ? shape_at(path, PyTuple_GET_SIZE(path) - 1, dimension) : NULL;
 }
 
 /* ---- names ---- */

@@ -34,13 +34,13 @@ static inline enum session_values values_kept(void)
 
 /* For a value of TYPE (NULL: of no known type) that is not told: a new string. */
 PyObject *values_hidden(PyTypeObject *type);
-/* "size[0] = 16" without the 16, where only what it is about may be told. A new string. */
-PyObject *values_aspect(PyObject *text);
+/* The same where what of the value differed may be told: "size[0] = value not recorded". */
+PyObject *values_hidden_aspect(const char *aspect, int dimension);
 
 /* The sources of a guard, PATHS as guards.py has them, without keys: a new string. */
 PyObject *values_source(PyObject *paths);
-/* Is PATH one of a tensor's sizes or strides? */
-bool values_is_shape(PyObject *path);
+/* "size", "stride" or "ndim" where PATH is one of a tensor's or all of them, with *DIMENSION (-1: all); else NULL. */
+const char *values_shape(PyObject *path, int *dimension);
 
 /* The name of a function as its def has it, else the type of OBJECT: a new string. */
 PyObject *values_name(PyObject *object);

@@ -253,39 +253,45 @@ static char *bare(const char *text, size_t bytes)
 struct said {
     char *text;         /* owned: without what torch adds about the place */
     char *tensor;       /* owned: of "tensor 'x' ...", else NULL */
-    char *aspect;       /* owned: ".size()[0]", ".dtype"; NULL: of the whole */
+    char *narrow;       /* owned: ".size()[0]", ".dtype"; NULL: of the whole */
+    const char *aspect; /* recompile_cause.aspect; NULL: that of the guard's kind */
+    int dimension;      /* -1: none */
     char *expected, *actual; /* owned, NULL: not said */
 };
 
 /* "tensor 'x' size mismatch at index 0. expected 2, actual 3" */
 static void tensor_read(struct said *said)
 {
-    static const char *const words[][2] = {
-        {"size mismatch at index ", ".size()"}, {"stride mismatch at index ", ".stride()"}, {"dtype mismatch", ".dtype"},
-        {"rank mismatch", ".dim()"}, {"requires_grad mismatch", ".requires_grad"}, {"dispatch key set mismatch", NULL},
+    static const struct {
+        const char *mark, *narrow, *aspect;
+    } words[] = {
+        {"' size mismatch at index ", ".size()", "size"},
+        {"' stride mismatch at index ", ".stride()", "stride"},
+        {"' dtype mismatch", ".dtype", "dtype"},
+        {"' rank mismatch", ".dim()", "ndim"},
+        {"' requires_grad mismatch", ".requires_grad", "requires_grad"},
+        {"' dispatch key set mismatch", "", "dispatch_keys"},
     };
-    const char *name = said->text + sizeof "tensor '" - 1, *end = NULL, *rest, *expected, *actual;
+    const char *name = said->text + sizeof "tensor '" - 1, *end = NULL, *rest = NULL, *expected, *actual;
+    size_t found = 0;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        char *mark = NULL;
-        if (asprintf(&mark, "' %s", words[i][0]) < 0)
-            return;
-        rest = strstr(name, mark);
-        if (rest && (!end || rest < end)) {
-            end = rest;
-            rest += strlen(mark);
-            free(said->aspect);
-            said->aspect = NULL;
-            if (words[i][1] && mark[strlen(mark) - 1] != ' ')
-                said->aspect = strdup(words[i][1]);
-            else if (words[i][1] && asprintf(&said->aspect, "%s[%.*s]", words[i][1], (int)strspn(rest, "0123456789"), rest) < 0)
-                said->aspect = NULL;
+        const char *at = strstr(name, words[i].mark);
+        if (at && (!end || at < end)) {
+            end = at;
+            rest = at + strlen(words[i].mark);
+            found = i;
         }
-        free(mark);
     }
     if (!end)
         return;
     said->tensor = bare(name, (size_t)(end - name));
+    said->aspect = words[found].aspect;
+    if (isdigit((unsigned char)*rest) && rest[-1] == ' ')
+        said->dimension = atoi(rest);
+    if (said->dimension < 0 ? (said->narrow = strdup(words[found].narrow)) == NULL
+                            : asprintf(&said->narrow, "%s[%d]", words[found].narrow, said->dimension) < 0)
+        said->narrow = NULL;
     expected = strstr(end, "expected ");
     actual = expected ? strstr(expected, ", actual ") : NULL;
     if (actual) {
@@ -300,7 +306,7 @@ static bool said_read(const char *reason, struct said *said)
     const char *colon = strstr(reason, ": ");
     size_t length;
 
-    *said = (struct said){0};
+    *said = (struct said){.dimension = -1};
     if (!colon || strspn(reason, "!0123456789/") != (size_t)(colon - reason))
         return false;
     reason = colon + 2;
@@ -311,6 +317,8 @@ static bool said_read(const char *reason, struct said *said)
     said->text[code_length(said->text)] = 0;
     if (!strncmp(said->text, "tensor '", 8))
         tensor_read(said);
+    else if (strstr(said->text, " got deallocated"))
+        said->aspect = "alive";
     return true;
 }
 
@@ -318,7 +326,7 @@ static void said_free(struct said *said)
 {
     free(said->text);
     free(said->tensor);
-    free(said->aspect);
+    free(said->narrow);
     free(said->expected);
     free(said->actual);
 }
@@ -365,7 +373,7 @@ static bool guard_find(struct insert *guards, int64_t entry, struct said *said, 
             *kind = strdup(name);
             if (!strcmp(name, "EQUALS_MATCH") && !said->expected && strstr(said->text, " == "))
                 said->expected = strdup(strstr(said->text, " == ") + 4);
-            if (looked && asprintf(source, "%s%s", looked, said->aspect ? said->aspect : "") < 0)
+            if (looked && asprintf(source, "%s%s", looked, said->narrow ? said->narrow : "") < 0)
                 *source = NULL;
         }
         free(plain);
@@ -388,7 +396,12 @@ static bool all_causes(struct writer *writer)
     struct insert *guards = writer_insert(writer, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 ORDER BY ordinal");
     struct insert *cause = writer_insert(writer,
         "INSERT INTO recompile_cause SELECT ?1, ?2, (SELECT COUNT(*) FROM recompile_cause r WHERE r.compile_id = ?1 AND r.cache_entry_id IS ?2),"
-        " ?3, ?4, ?5, ?6, ?7, ?8, 're-checked'");
+        " ?3, ?4, ?5,"
+        " CASE WHEN ?9 IS NOT NULL THEN ?9 WHEN ?4 IN ('EQUALS_MATCH', 'CONSTANT_MATCH', 'NONE_MATCH', 'NOT_NONE', 'TRUE_MATCH', 'FALSE_MATCH')"
+        " THEN 'value' WHEN ?4 = 'TYPE_MATCH' THEN 'type' WHEN ?4 = 'ID_MATCH' THEN 'identity' WHEN ?4 GLOB '*LENGTH*' THEN 'length'"
+        " WHEN ?4 GLOB '*CONTAINS' THEN 'keys' WHEN ?4 GLOB '*HASATTR' THEN 'attribute' WHEN ?4 GLOB '*ALIASING' THEN 'relation'"
+        " WHEN ?4 IN ('GLOBAL_STATE', 'DEFAULT_DEVICE', 'TORCH_FUNCTION_MODE_STACK') THEN 'state' END,"
+        " ?10, ?6, ?7, ?8, 're-checked'");
     bool ok = reasons && entries && guards && cause;
 
     while (ok && insert_next(reasons)) {
@@ -414,6 +427,9 @@ static bool all_causes(struct writer *writer)
             }
             insert_text(cause, 6, said.expected);
             insert_text(cause, 7, said.actual);
+            insert_text(cause, 9, said.aspect);
+            if (said.dimension >= 0)
+                insert_integer(cause, 10, said.dimension);
         }
         insert_text(cause, 8, said.text ? said.text : reason);
         ok = insert_run(cause);

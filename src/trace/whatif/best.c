@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/cause.h"
 #include "trace/db.h"
 #include "replay.h"
 #include "lib/say.h"
@@ -16,32 +17,22 @@
 
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
 
-/* The sources that decided most recompiles by a size or a number, as they are typed; *COUNT of them. */
+/* The settings that make dynamic what decided most recompiles; *COUNT of them. */
 static bool candidates_of(struct db *db, char **made, int *count)
 {
-    struct query *query =
-        db_query(db, "SELECT r.source, r.expected FROM recompile_cause r WHERE r.kind IN ('TENSOR_MATCH', "
-                     "'EQUALS_MATCH', 'CONSTANT_MATCH',"
-                     " 'SHAPE_ENV') AND r.source LIKE 'L[%' GROUP BY r.source, CASE WHEN r.expected LIKE 'size[%' THEN"
-                     " substr(r.expected, 1, instr(r.expected, ']')) END ORDER BY COUNT(*) DESC, r.source LIMIT ?1");
+    struct query *query = db_query(db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.aspect IN ('size', 'value')"
+                                       " AND r.source LIKE 'L[%' GROUP BY r.source, r.aspect, r.dimension"
+                                       " ORDER BY COUNT(*) DESC, r.source LIMIT 100");
 
     *count = 0;
-    query_bind_integer(query, 1, CANDIDATES);
     while (query_step(query) && *count < CANDIDATES) {
-        char *source = strdup(query_text(query, 0, NULL)), *at;
-        const char *expected = query_text(query, 1, NULL);
-        char *text = NULL;
-        if (!source)
-            break;
-        if ((at = strstr(source, ".size()[")))
-            memmove(at, at + 7, strlen(at + 7) + 1); /* "L['x'][0]" */
-        else if (strstr(source, ".stride()") || strstr(source, ".size()"))
-            *source = 0;
-        if (*source &&
-            asprintf(&text, "dynamic=%s%.*s", source,
-                     !strncmp(expected, "size[", 5) ? (int)strcspn(expected + 4, "]") + 1 : 0, expected + 4) >= 0)
-            made[(*count)++] = text;
-        free(source);
+        struct cause cause = cause_read(query, 0);
+        char *setting = cause_setting(&cause);
+        if (setting && !strncmp(setting, "dynamic=", 8))
+            made[(*count)++] = setting;
+        else
+            free(setting);
+        cause_free(&cause);
     }
     return query_close(query);
 }

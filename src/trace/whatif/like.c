@@ -729,21 +729,6 @@ static bool classes_room(struct likeness *l, uint32_t count)
     return true;
 }
 
-/* What of a tensor is told to differ: SHAPED, and *DIMENSION of it. "L['x'].size()[0]"; ours "size[0] = 16". */
-static bool aspect_of(const char *source, const char *expected, int *dimension)
-{
-    const char *at = strstr(source, ".size()[")         ? strstr(source, ".size()[") + 7
-                     : strstr(source, ".stride()[")     ? strstr(source, ".stride()[") + 9
-                     : !strncmp(expected, "size[", 5)   ? expected + 4
-                     : !strncmp(expected, "stride[", 7) ? expected + 6
-                                                        : NULL;
-
-    *dimension = at ? atoi(at + 1) : -1;
-    if (strstr(source, ".stride()") || !strncmp(expected, "stride", 6))
-        *dimension = -1; /* it follows from the sizes of others */
-    return at || strstr(source, ".size()") || strstr(source, ".stride()");
-}
-
 static int by_made(const void *a, const void *b)
 {
     const struct cause *x = a, *y = b;
@@ -754,13 +739,14 @@ static int by_made(const void *a, const void *b)
 static bool load_causes(struct likeness *l)
 {
     struct query *query =
-        db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.expected FROM recompile_cause r"
+        db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.aspect, r.dimension FROM recompile_cause r"
                         " JOIN compile m ON m.compile_id = r.compile_id WHERE m.cache_entry_id IS NOT NULL");
     bool ok = true;
 
     while (ok && query_step(query)) {
         uint32_t made = replay_map_get(&l->r->entry_ids, query_integer(query, 0)),
                  older = replay_map_get(&l->r->entry_ids, query_integer(query, 1));
+        const char *aspect = query_text(query, 4, NULL);
         struct cause *c;
         if (made == REPLAY_NONE || older == REPLAY_NONE)
             continue;
@@ -780,8 +766,9 @@ static bool load_causes(struct likeness *l)
         ok = c->kind && c->source;
         if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(&l->facts, c->kind, c->source))
             l->varied[l->r->entries[made].code] = true;
-        if (ok)
-            c->shaped = aspect_of(c->source, query_text(query, 4, NULL), &c->dimension);
+        c->shaped = !strcmp(aspect, "size") || !strcmp(aspect, "stride");
+        /* A stride follows from the sizes of other dimensions. */
+        c->dimension = !strcmp(aspect, "size") && query_type(query, 5) == QUERY_INTEGER ? (int)query_integer(query, 5) : -1;
         pairs_add(&l->pairs, older, made, !strcmp(c->kind ? c->kind : "", "BACKEND_MATCH") ? SEEN_MISMATCH : FIRST_FAIL);
     }
     ok = query_close(query) && ok;

@@ -10,46 +10,9 @@
 #include "trace/torch_words.h"
 #include "trace/why/why.h"
 
-/* ---- what a cause is about -------------------------------------------------- */
-
 static const char *value_of(const char *text)
 {
     return text && *text ? text : NULL;
-}
-
-/* Where the value begins in what was wanted and seen: 10 for "size[0] = 16". */
-static int value_at(const struct cause *cause)
-{
-    struct remedy_facts facts = {.kind = cause->kind, .expected = cause->expected, .actual = cause->actual};
-
-    return remedy_aspect(&facts);
-}
-
-char *cause_aspect(const struct cause *cause)
-{
-    int length = value_at(cause);
-
-    while (length > 0 && strchr(" =", cause->actual[length - 1]))
-        length--;
-    return length ? strndup(cause->actual, (size_t)length) : NULL;
-}
-
-const char *cause_wanted(const struct cause *cause)
-{
-    return value_of(cause->expected) ? cause->expected + value_at(cause) : NULL;
-}
-
-const char *cause_seen(const struct cause *cause)
-{
-    const char *seen = value_of(cause->actual);
-    size_t length = cause->source ? strlen(cause->source) : 0;
-
-    if (seen)
-        seen += value_at(cause);
-    /* A guard that is an expression saw "L['x'].size()[0] = 8". */
-    if (seen && length && !strncmp(seen, cause->source, length) && !strncmp(seen + length, " = ", 3) && seen[length + 3])
-        seen += length + 3;
-    return seen;
 }
 
 /* An expression was wanted, not a value. */
@@ -59,31 +22,15 @@ static bool wanted_expression(const struct cause *cause)
            cause->expected && (!cause->source || strstr(cause->expected, cause->source) || strchr(cause->expected, '['));
 }
 
-char *cause_about(const struct cause *cause)
-{
-    struct span flags = {0};
-
-    if (cause->kind && !strcmp(cause->kind, "GLOBAL_STATE") && (!cause->source || !strcmp(cause->source, "global state")))
-        flags = torch_flags(cause->text);
-    if (flags.bytes)
-        return strndup(flags.text, flags.bytes);
-    return strdup(value_of(cause->source) ? cause->source : cause->kind ? cause->kind : "?");
-}
-
 /* ---- histories ------------------------------------------------------------- */
 
 /* CAUSE is about what HISTORY is about. */
 static bool history_holds(const struct history *history, const struct cause *cause)
 {
-    char *aspect;
-    bool same;
+    const struct cause *other = history->cause;
 
-    if (!prose_same(cause->source, history->source) || !prose_same(cause->kind, history->kind))
-        return false;
-    aspect = cause_aspect(cause);
-    same = prose_same(aspect, history->aspect);
-    free(aspect);
-    return same;
+    return prose_same(cause->source, other->source) && prose_same(cause->kind, other->kind) &&
+           prose_same(cause->aspect, other->aspect) && cause->dimension == other->dimension;
 }
 
 /* What SOURCE was before the first recompile, then at each of them, told once
@@ -175,7 +122,7 @@ static void histories_make(struct why *why)
         if (!h) {
             if (why->histories.count >= 200 || !(h = ADD(why, histories)))
                 continue;
-            *h = (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .aspect = cause_aspect(c)};
+            *h = (struct history){.kind = c->kind, .source = c->source, .cause = c, .code_id = compile->code_id, .aspect = cause_part(c)};
         }
         for (size_t j = 0; j < counted.count; j++)
             seen = seen || counted.items[j] == (size_t)(h - why->histories.items);
@@ -339,10 +286,12 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.expected = h->cause->expected;
         facts.actual = h->cause->actual;
         facts.text = h->cause->text;
+        facts.aspect = h->cause->aspect;
+        facts.dimension = h->cause->dimension;
         facts.values = h->values;
         facts.count = h->recompiles + h->refused;
         text = remedy_for_cause(&facts, &which);
-        remedy_add(why, which, text, why_settings_cause(why, h));
+        remedy_add(why, which, text, cause_setting(h->cause));
         if (why->remedies.count && text == why->remedies.items[why->remedies.count - 1].text)
             why->remedies.items[why->remedies.count - 1].cause = h->cause;
         free(about);
@@ -403,7 +352,7 @@ static void add_for_guards(struct why *why, const struct remedy_facts *base)
         "in it, or compile a larger function around it. Once all kinds of input have been seen, "
         "torch.compiler.set_stance(skip_guard_eval_unsafe=True) checks only what tells the entries apart." :
         "Guards take {values} of the calls of {function}: make fewer and cheaper guards, or compile a larger function around it.",
-        &facts, -1), NULL);
+        &facts), NULL);
 }
 
 /* Stable, because what comes first weighs more. */

@@ -18,10 +18,8 @@
 #include "trace/why/why.h"
 
 /* What comes of either search: of which compile it is, then m, the compile around it, its code c, and a cause r. */
-#define FOUND "SELECT of.compile_id, m.compile_id, c.qualname, m.label, substr(COALESCE(NULLIF(r.kind, ''), g.kind), 1, 200),\n" \
-              "       substr(COALESCE(NULLIF(r.source, ''), g.source), 1, 400), substr(r.expected, 1, 400), substr(r.actual, 1, 400)\n"
-#define CAUSES "JOIN recompile_cause r ON r.compile_id = m.compile_id LEFT JOIN guard g ON g.guard_id = r.guard_id\n" \
-               "LEFT JOIN code c ON c.code_id = m.code_id\n"
+#define FOUND "SELECT of.compile_id, m.compile_id, c.qualname, m.label, " CAUSE_COLUMNS "\n"
+#define CAUSES "JOIN recompile_cause r ON r.compile_id = m.compile_id LEFT JOIN code c ON c.code_id = m.code_id\n"
 #define FIRST "COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000"
 #define RECOMPILES "SELECT * FROM compile WHERE code_id IN ($codes) AND compile_id IN (SELECT compile_id FROM recompile_cause)\n" \
                    "    ORDER BY compile_id LIMIT 500"
@@ -42,18 +40,6 @@ static const char by_origin[] =
     "AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.code_id = m.code_id AND l.thread_id = m.thread_id\n"
     "                AND l.start_ns > m.end_ns AND l.start_ns < of.start_ns)\n"
     "ORDER BY of.compile_id, " FIRST;
-
-/* The cause in the current row; the caller frees what it holds. */
-static struct cause cause_read(struct query *query)
-{
-    return (struct cause){.kind = prose_column(query, 4), .source = prose_column(query, 5), .expected = prose_column(query, 6),
-                          .actual = prose_column(query, 7)};
-}
-
-static void cause_free(struct cause *cause)
-{
-    free(cause->kind), free(cause->source), free(cause->expected), free(cause->actual);
-}
 
 /* One of COMPILE's causes is the same source, or the same change of a value. */
 static bool is_same_change(const struct why *why, const struct compile *compile, const struct cause *other)
@@ -77,16 +63,16 @@ static void follow(struct why *why, struct query *query)
         struct cause cause;
         if (!compile || compile->parent.compile_id)
             continue;
-        cause = cause_read(query);
+        cause = cause_read(query, 4);
         if (is_same_change(why, compile, &cause)) {
-            char *about = cause_about(&cause), *aspect = cause_aspect(&cause), *source = NULL;
+            char *about = cause_about(&cause), *part = cause_part(&cause), *source = NULL;
             const char *wanted = cause_wanted(&cause), *seen = cause_seen(&cause);
-            if (asprintf(&source, "%s%s%s", about ? about : "?", aspect ? " " : "", aspect ? aspect : "") < 0)
+            if (asprintf(&source, "%s%s%s", about ? about : "?", part ? " " : "", part ? part : "") < 0)
                 source = NULL;
             compile->parent = (struct parent){
                 .compile_id = query_integer(query, 1), .function = prose_column(query, 2), .label = prose_column(query, 3),
                 .source = source, .wanted = wanted ? strdup(wanted) : NULL, .seen = seen ? strdup(seen) : NULL};
-            free(about), free(aspect);
+            free(about), free(part);
         }
         cause_free(&cause);
     }

@@ -17,31 +17,6 @@
 
 enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LIMIT_MOST = 100000 };
 
-/* The source that a size is of: L['x'] of L['x'].size()[0]. Its length. */
-static int whole_source(const char *source)
-{
-    const char *asked = strstr(source, ".size()[");
-
-    return asked && asked > source ? (int)(asked - source) : (int)strlen(source);
-}
-
-char *why_settings_cause(const struct why *why, const struct history *history)
-{
-    const struct cause *cause = history->cause;
-    const struct remedy_facts facts = {.kind = cause->kind, .source = cause->source, .expected = cause->expected,
-                                       .actual = cause->actual, .text = cause->text, .torch = why->torch.version};
-    int dimension = -1;
-    char *made = NULL;
-
-    if (remedy_change(&facts, &dimension) == CHANGE_SIZE && dimension >= 0 && cause->source && !strpbrk(cause->source, ", ")) {
-        if (asprintf(&made, "dynamic=%.*s[%d]", whole_source(cause->source), cause->source, dimension) < 0)
-            return NULL;
-    } else if (cause->guard_id > 0 && asprintf(&made, "drop_guard=%" PRId64, cause->guard_id) < 0) {
-        return NULL;
-    }
-    return made;
-}
-
 char *why_settings_limit(const struct why *why, const struct remedy_facts *facts)
 {
     bool accumulated = facts->text && strstr(facts->text, "accumulated");

@@ -206,29 +206,19 @@ static bool entry_told(struct why *why, const struct compile *compile, int64_t e
 static void gather_causes(struct why *why)
 {
     struct query *query = why_ask(why, "why each recompile was needed; the guard that decided comes first",
-        "SELECT r.compile_id, r.cache_entry_id, e.label, COALESCE(NULLIF(r.kind, ''), g.kind), COALESCE(NULLIF(r.source, ''), g.source),\n"
-        "       substr(r.expected, 1, 400), substr(r.actual, 1, 400),\n"
-        "       substr(COALESCE(NULLIF(r.text, ''), g.expression), 1, 400), COALESCE(r.how, 'observed') = 'observed',\n"
-        "       COALESCE(r.ordinal, 0), COALESCE(r.guard_id, 0)\n"
+        "SELECT " CAUSE_COLUMNS ",\n"
+        "       e.label, COALESCE(r.how, 'observed') = 'observed', COALESCE(r.ordinal, 0)\n"
         "FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id\n"
         "LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id\n"
-        "LEFT JOIN guard g ON g.guard_id = r.guard_id\n"
         "WHERE m.code_id IN ($codes)\n"
         "ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000");
     struct compile *compile = NULL;
     struct cause *c;
 
     while (query_step(query) && (c = ADD(why, causes))) {
-        c->compile_id = query_integer(query, 0);
-        c->entry_id = query_integer(query, 1);
-        c->entry = prose_column(query, 2);
-        c->kind = prose_column(query, 3);
-        c->source = prose_column(query, 4);
-        c->expected = prose_column(query, 5);
-        c->actual = prose_column(query, 6);
-        c->text = prose_column(query, 7);
-        c->observed = query_integer(query, 8);
-        c->guard_id = query_integer(query, 10);
+        *c = cause_read(query, 0);
+        c->entry = prose_column(query, CAUSE_READ);
+        c->observed = query_integer(query, CAUSE_READ + 1);
         if (!c->entry && c->entry_id && asprintf(&c->entry, "entry %" PRId64, c->entry_id) < 0)
             c->entry = NULL;
         if (!compile || compile->compile_id != c->compile_id) {
@@ -238,7 +228,7 @@ static void gather_causes(struct why *why)
         }
         if (!compile)
             continue;
-        c->decided = query_integer(query, 9) == 0 && !entry_told(why, compile, c->entry_id);
+        c->decided = query_integer(query, CAUSE_READ + 2) == 0 && !entry_told(why, compile, c->entry_id);
         compile->causes++;
         compile->recompile = true;
     }
@@ -580,10 +570,8 @@ void why_free(struct why *why)
         free(c->label), free(c->outcome), free(c->reason), free(c->inputs);
         free(c->parent.function), free(c->parent.label), free(c->parent.source), free(c->parent.wanted), free(c->parent.seen);
     }
-    for (size_t i = 0; i < why->causes.count; i++) {
-        struct cause *c = &why->causes.items[i];
-        free(c->entry), free(c->kind), free(c->source), free(c->expected), free(c->actual), free(c->text);
-    }
+    for (size_t i = 0; i < why->causes.count; i++)
+        cause_free(&why->causes.items[i]);
     for (size_t i = 0; i < why->histories.count; i++)
         free(why->histories.items[i].values), free(why->histories.items[i].json), free(why->histories.items[i].aspect);
     for (size_t i = 0; i < why->guards.count; i++) {

@@ -19,6 +19,7 @@
 
 #include "trace/find_code.h"
 #include "lib/progress.h"
+#include "trace/cause.h"
 #include "trace/remedy.h"
 
 enum {
@@ -57,13 +58,6 @@ struct compile {
     char *label, *outcome, *reason, *inputs; /* owned */
     bool ended, recompile;                   /* recompile: an older compile of the same code object is known */
     size_t first_cause, causes;
-};
-
-struct cause {
-    int64_t compile_id, entry_id, guard_id;                 /* guard_id 0: not known */
-    char *entry, *kind, *source, *expected, *actual, *text; /* owned */
-    bool observed; /* seen when it happened, not asked again afterwards */
-    bool decided;  /* the first thing found wanting in that entry; others would have failed as well */
 };
 
 struct history { /* what a source that decided recompiles was */
@@ -229,16 +223,6 @@ bool compile_made(const struct compile *compile);
 /* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
-/* What of the source a cause is about, "size[0]", owned by the caller; NULL where
- * it is about all of it. Then what was wanted and what was seen of that, without
- * it: "16" of "size[0] = 16". Borrowed; NULL where it is not known. */
-char *cause_aspect(const struct cause *cause);
-const char *cause_wanted(const struct cause *cause);
-const char *cause_seen(const struct cause *cause);
-
-/* What a cause is about: its source, else its kind. Torch's global flags are named. The caller frees it. */
-char *cause_about(const struct cause *cause);
-
 /* ---- between the parts that gather ----------------------------------------- */
 
 /* The next free item, zeroed; NULL when out of memory (and `failed` is set). */
@@ -259,8 +243,7 @@ void why_gather_parents(struct why *why); /* of recompiles, and callers that for
 void why_gather_cost(struct why *why);    /* of guards */
 void why_follow(struct why *why);         /* histories and remedies */
 
-/* The settings of a what-if that stand for a remedy, which the caller frees; NULL: none fits. */
-char *why_settings_cause(const struct why *why, const struct history *history);
+/* The setting of a what-if that raises the limit enough, which the caller frees; NULL: none does. */
 char *why_settings_limit(const struct why *why, const struct remedy_facts *facts);
 
 /* What would come of the remedies that have settings. */

@@ -539,40 +539,56 @@ void decision_ask(struct decision *d, const struct code_state *state)
     }
 }
 
-static void cause_fact(const struct decision *d, const struct decision_check *check, int64_t ordinal, bool again,
-                       const char *kind, PyObject *source, PyObject *expected, PyObject *actual, const char *words)
+/* Why an entry did not fit. Objects are borrowed and may be NULL, as ASPECT. */
+struct cause {
+    int64_t ordinal;    /* of the guard, -1: none */
+    bool again;         /* not the guard that decided: it would have failed as well */
+    const char *kind;   /* "": the guard's own, which the collector knows, as the source */
+    PyObject *source, *expected, *actual;
+    const char *aspect; /* recompile_cause.aspect */
+    int dimension;      /* recompile_cause.dimension, -1: none */
+    const char *words;
+};
+
+static void cause_fact(const struct decision *d, const struct decision_check *check, const struct cause *cause)
 {
+    uint64_t how = cause->again ? 1 : d->observed ? 2 : 0;
+
     struct text one = {.used = 0}, two = {.used = 0};
 
-    text_string(&one, kind);
+    text_string(&one, cause->kind);
     text_end(&one);
-    text_unicode(&one, source, 512); /* "": the guard's own, which the collector knows */
+    text_unicode(&one, cause->source, 512);
     text_end(&one);
-    text_unicode(&one, expected, 512);
-    text_unicode(&two, actual, 512);
+    text_string(&one, cause->aspect ? cause->aspect : "");
+    text_end(&one);
+    text_unicode(&one, cause->expected, 512);
+    text_unicode(&two, cause->actual, 512);
     text_end(&two);
-    text_string(&two, words);
-    tracer_fact(FACT_CAUSE, d->compile - 1, (uint64_t[3]){check->entry, (uint64_t)ordinal, again ? 1 : d->observed ? 2 : 0}, one.bytes, one.used,
-                two.bytes, two.used);
+    text_string(&two, cause->words);
+    tracer_fact(FACT_CAUSE, d->compile - 1,
+                (uint64_t[3]){check->entry, (uint64_t)cause->ordinal, how | (uint64_t)(uint32_t)(cause->dimension + 1) << 32},
+                one.bytes, one.used, two.bytes, two.used);
 }
 
-/* A cause as torch's bridge tells it: (ordinal, kind, source, expected, actual, text). Returns whether it is of the
+/* A cause as torch's bridge tells it: (ordinal, kind, source, expected, actual, aspect,
+ * dimension, text). Returns whether it is of the
  * guard that decided. */
 static bool torch_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
 {
-    PyObject *kind, *source, *expected, *actual, *words;
-    const char *kind_text, *text;
+    struct cause c;
+    PyObject *words;
     long ordinal;
-    bool decided;
 
-    if (!PyArg_ParseTuple(one, "lUUUUU", &ordinal, &kind, &source, &expected, &actual, &words) ||
-        !(kind_text = PyUnicode_AsUTF8(kind)) || !(text = PyUnicode_AsUTF8(words))) {
+    if (!PyArg_ParseTuple(one, "lsUUUsiU", &ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect, &c.dimension, &words) ||
+        !(c.words = PyUnicode_AsUTF8(words))) {
         PyErr_Clear();
         return false;
     }
-    decided = check->failed == UINT32_MAX ? first : ordinal == (long)check->failed;
-    cause_fact(d, check, ordinal, !decided, kind_text, source, expected, actual, text);
-    return decided;
+    c.again = check->failed == UINT32_MAX ? !first : ordinal != (long)check->failed;
+    c.ordinal = ordinal;
+    cause_fact(d, check, &c);
+    return !c.again;
 }
 
 static void causes_of(const struct decision *d, uint32_t i)
@@ -582,7 +598,8 @@ static void causes_of(const struct decision *d, uint32_t i)
     bool first_told = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH) {
-        cause_fact(d, check, -1, false, "BACKEND_MATCH", NULL, NULL, NULL, "the entry was compiled for another backend");
+        cause_fact(d, check, &(struct cause){.ordinal = -1, .kind = "BACKEND_MATCH", .aspect = "backend", .dimension = -1,
+                                             .words = "the entry was compiled for another backend"});
         return;
     }
     if (check->result != CHECK_FAIL)
@@ -593,18 +610,21 @@ static void causes_of(const struct decision *d, uint32_t i)
             first_told |= torch_cause(d, check, one, k == 0);
             continue;
         }
-        long ordinal = PyTuple_Check(one) && PyTuple_GET_SIZE(one) == 3 ? PyLong_AsLong(PyTuple_GET_ITEM(one, 0)) : -1;
-        if (ordinal < 0)
+        struct cause c = {.kind = "", .words = ""};
+        if (!PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)) {
+            PyErr_Clear();
             continue;
-        bool again = (uint32_t)ordinal != check->failed;
-        first_told |= !again;
-        cause_fact(d, check, ordinal, again, "", NULL, PyTuple_GET_ITEM(one, 1), PyTuple_GET_ITEM(one, 2), "");
+        }
+        c.again = (uint32_t)c.ordinal != check->failed;
+        first_told |= !c.again;
+        cause_fact(d, check, &c);
     }
     if (!first_told)
-        cause_fact(d, check, check->failed != UINT32_MAX ? (int64_t)check->failed : check->object->torch ? -1 : 0, false, "", NULL, NULL,
-                   NULL, d->observed ? "which guard did not hold was not seen"
-                         : check->object->tree || check->object->torch ? "it did not hold when it was checked"
-                                                                       : "the guard returned False");
+        cause_fact(d, check, &(struct cause){
+            .ordinal = check->failed != UINT32_MAX ? (int64_t)check->failed : check->object->torch ? -1 : 0, .kind = "", .dimension = -1,
+            .words = d->observed                                   ? "which guard did not hold was not seen"
+                     : check->object->tree || check->object->torch ? "it did not hold when it was checked"
+                                                                   : "the guard returned False"});
 }
 
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)

@@ -228,8 +228,15 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     leaf->expression = express(leaf, leaf->source, leaf->expected);
     leaf->bare_source = values_source(paths);
     leaf->shape = true;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths); i++)
-        leaf->shape &= values_is_shape(PyTuple_GET_ITEM(paths, i));
+    leaf->dimension = -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths); i++) {
+        leaf->aspect = values_shape(PyTuple_GET_ITEM(paths, i), &leaf->dimension);
+        leaf->shape &= leaf->aspect != NULL;
+    }
+    if (!leaf->aspect || !leaf->kind->aspect || strcmp(leaf->kind->aspect, "value") != 0) {
+        leaf->aspect = leaf->kind->aspect;
+        leaf->dimension = -1;
+    }
     if (!leaf->expression || !leaf->bare_source)
         return -1;
     if (leaf->kind->relation)
@@ -521,7 +528,12 @@ static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 
 static PyObject *tree_explain(PyObject *self, PyObject *locals)
 {
-    return is_locals(locals) ? guard_tree_explain(self, locals) : NULL;
+    PyObject *found = is_locals(locals) ? guard_tree_explain(self, locals) : NULL, *one;
+
+    for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(found); i++)
+        if (!(one = PyTuple_GetSlice(PyList_GET_ITEM(found, i), 0, 3)) || PyList_SetItem(found, i, one))
+            Py_CLEAR(found);
+    return found;
 }
 
 static PyObject *tree_guards(PyObject *self, PyObject *ignored)

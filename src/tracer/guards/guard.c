@@ -180,14 +180,14 @@ struct explanation {
     struct guard_tree *tree;
     const struct guard_values *values;
     enum session_values keep;
-    PyObject *list;             /* of (ordinal, expected, actual) */
+    PyObject *list;             /* of (ordinal, expected, actual, aspect or None, dimension or -1) */
     PyObject **kept;            /* owned or NULL */
 };
 
-/* ACTUAL is stolen, NULL with an exception; EXPECTED too, NULL: the leaf's. */
-static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyObject *expected, PyObject *actual)
+/* ACTUAL is stolen, NULL with an exception; WORDS' own text too (WORDS NULL: nothing but the leaf's). */
+static int add_failure(struct explanation *x, const struct guard_leaf *leaf, const struct guard_words *words, PyObject *actual)
 {
-    PyObject *item;
+    PyObject *item, *expected = words ? words->expected : NULL;
     int status;
 
     if (!actual) {
@@ -203,7 +203,8 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyO
     if (!expected)
         expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_wants(leaf, x->keep)
                                                  : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
-    item = actual && expected ? Py_BuildValue("(IOO)", leaf->ordinal, expected, actual) : NULL;
+    item = actual && expected ? Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
+                                              words ? words->dimension : leaf->dimension) : NULL;
     status = item ? PyList_Append(x->list, item) : -1;
     Py_XDECREF(item);
     Py_XDECREF(expected);
@@ -214,20 +215,21 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, PyO
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
     const bool tells = guard_leaf_tells(leaf, values, x->keep);
-    PyObject *expected = NULL, *actual = NULL;
+    struct guard_words words = {NULL, leaf->aspect, leaf->dimension};
+    PyObject *actual = NULL;
     int result = leaf->kind->check(leaf, values);
 
     if (result == 1)
         return 0;
     if (result == 0 && (tells || leaf->kind->tells == TELLS_TENSOR))
-        actual = leaf->kind->actual(leaf, values, &expected);
+        actual = leaf->kind->actual(leaf, values, &words);
     else if (result == 0)
         actual = values_hidden(leaf->kind->relation ? NULL : Py_TYPE(values[0]));
     if (actual && !tells && leaf->kind->tells == TELLS_TENSOR) { /* what differs, but not how */
-        Py_SETREF(actual, values_aspect(actual));
-        Py_XSETREF(expected, Py_XNewRef(actual));
+        Py_SETREF(actual, values_hidden_aspect(words.aspect, words.dimension));
+        Py_XSETREF(words.expected, Py_XNewRef(actual));
     }
-    return add_failure(x, leaf, expected, actual);
+    return add_failure(x, leaf, &words, actual);
 }
 
 /* Why a node could not be read, as a new string. */

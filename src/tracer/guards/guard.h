@@ -34,8 +34,8 @@ uint32_t guard_tree_count(PyObject *tree);
  * may be in them, see tracer/values.h. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 
-/* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual)
- * tuples of an int and two strings in a new list. Has no effect on the tree. */
+/* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual, aspect or None, dimension or -1) in a
+ * new list. Has no effect on the tree. */
 PyObject *guard_tree_explain(PyObject *tree, PyObject *locals);
 /* The same where G[...] is that of a frame, if VALUES has one. */
 PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values, enum session_values keep);

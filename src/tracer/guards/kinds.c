@@ -10,21 +10,21 @@
 
 /* ---- texts ---- */
 
-static PyObject *actual_repr(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_repr(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)expected;
+    (void)leaf, (void)words;
     return values_repr(values[0]);
 }
 
-static PyObject *actual_object(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_object(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)expected;
+    (void)leaf, (void)words;
     return values_object(values[0]);
 }
 
-static PyObject *actual_type(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_type(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)expected;
+    (void)leaf, (void)words;
     return values_type(Py_TYPE(values[0]));
 }
 
@@ -52,13 +52,13 @@ static int check_type(const struct guard_leaf *leaf, PyObject *const *values)
     return guard_is(&leaf->is[0], (PyObject *)Py_TYPE(values[0]));
 }
 
-static PyObject *actual_named_type(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_named_type(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *text = values_type(Py_TYPE(values[0]));
 
     if (text && leaf->expected && PyUnicode_Compare(text, leaf->expected) == 0) { /* made twice: a class in a function */
         Py_DECREF(text);
-        *expected = Py_NewRef(leaf->is[0].text);
+        words->expected = Py_NewRef(leaf->is[0].text);
         return values_object((PyObject *)Py_TYPE(values[0]));
     }
     return text;
@@ -165,9 +165,9 @@ static int check_closure(const struct guard_leaf *leaf, PyObject *const *values)
     return PyFunction_Check(values[0]) && guard_is(&leaf->is[0], PyFunction_GET_CODE(values[0]));
 }
 
-static PyObject *actual_closure(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_closure(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)expected;
+    (void)leaf, (void)words;
     return values_object(PyFunction_Check(values[0]) ? PyFunction_GET_CODE(values[0]) : values[0]);
 }
 
@@ -195,11 +195,11 @@ static int check_weakref(const struct guard_leaf *leaf, PyObject *const *values)
     return value != Py_None;
 }
 
-static PyObject *actual_weakref(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_weakref(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     (void)leaf, (void)values;
-    *expected = PyUnicode_FromString("alive");
-    return *expected ? PyUnicode_FromString("dead") : NULL;
+    words->expected = PyUnicode_FromString("alive");
+    return words->expected ? PyUnicode_FromString("dead") : NULL;
 }
 
 static int check_none(const struct guard_leaf *leaf, PyObject *const *values)
@@ -303,7 +303,7 @@ static int check_equals(const struct guard_leaf *leaf, PyObject *const *values)
     return same(leaf->constant, values[0]);
 }
 
-static PyObject *actual_equals(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_equals(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *text = values_repr(values[0]), *types[2];
 
@@ -312,7 +312,7 @@ static PyObject *actual_equals(const struct guard_leaf *leaf, PyObject *const *v
     types[0] = values_type(Py_TYPE(leaf->constant));
     types[1] = values_type(Py_TYPE(values[0]));
     if (types[0] && types[1]) {
-        *expected = PyUnicode_FromFormat("%U (%U)", leaf->expected, types[0]);
+        words->expected = PyUnicode_FromFormat("%U (%U)", leaf->expected, types[0]);
         Py_SETREF(text, PyUnicode_FromFormat("%U (%U)", text, types[1]));
     }
     Py_XDECREF(types[0]);
@@ -352,24 +352,24 @@ static int check_no_attribute(const struct guard_leaf *leaf, PyObject *const *va
     return found < 0 ? -1 : !found;
 }
 
-static PyObject *actual_has_attribute(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_has_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
     if (type) {
-        *expected = PyUnicode_FromFormat("an attribute %U", leaf->expected);
+        words->expected = PyUnicode_FromFormat("an attribute %U", leaf->expected);
         text = PyUnicode_FromFormat("%U without it", type);
     }
     Py_XDECREF(type);
     return text;
 }
 
-static PyObject *actual_no_attribute(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_no_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
     if (type) {
-        *expected = PyUnicode_FromFormat("no attribute %U", leaf->expected);
+        words->expected = PyUnicode_FromFormat("no attribute %U", leaf->expected);
         text = PyUnicode_FromFormat("%U with it", type);
     }
     Py_XDECREF(type);
@@ -413,12 +413,12 @@ static int check_sequence_length(const struct guard_leaf *leaf, PyObject *const 
     return length < 0 ? -1 : length == leaf->number;
 }
 
-static PyObject *actual_length(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_length(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     Py_ssize_t length = PyObject_Size(values[0]);
     PyObject *type, *text;
 
-    (void)leaf, (void)expected;
+    (void)leaf, (void)words;
     if (length >= 0) {
         if (leaf->number != length)
             return PyUnicode_FromFormat("%zd", length);
@@ -459,12 +459,12 @@ static int check_keys(const struct guard_leaf *leaf, PyObject *const *values)
     return found;
 }
 
-static PyObject *actual_keys(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_keys(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *keys, *tuple, *text;
 
     if (!PyDict_Check(values[0]))
-        return actual_type(leaf, values, expected);
+        return actual_type(leaf, values, words);
     keys = PyDict_Keys(values[0]);
     tuple = keys ? PyList_AsTuple(keys) : NULL;
     text = tuple ? values_repr(tuple) : NULL;
@@ -499,13 +499,13 @@ static int check_not_contains(const struct guard_leaf *leaf, PyObject *const *va
     return found < 0 ? -1 : !found;
 }
 
-static PyObject *actual_contains(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_contains(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     bool wanted = leaf->kind->check == check_contains;
 
     if (!PyDict_Check(values[0]))
-        return actual_type(leaf, values, expected);
-    *expected = PyUnicode_FromFormat(wanted ? "key %U" : "no key %U", leaf->expected);
+        return actual_type(leaf, values, words);
+    words->expected = PyUnicode_FromFormat(wanted ? "key %U" : "no key %U", leaf->expected);
     return PyUnicode_FromFormat(wanted ? "no such key among %zd" : "there, one of %zd", PyDict_GET_SIZE(values[0]));
 }
 
@@ -543,11 +543,11 @@ static int check_shape_equal(const struct guard_leaf *leaf, PyObject *const *val
 }
 
 /* The several values of a relation. */
-static PyObject *actual_all(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_all(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     PyObject *tuple = PyTuple_New(leaf->slot_count), *text;
 
-    (void)expected;
+    (void)words;
     for (uint32_t i = 0; tuple && i < leaf->slot_count; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
     text = tuple ? values_repr(tuple) : NULL;
@@ -637,9 +637,9 @@ static int check_no_aliasing(const struct guard_leaf *leaf, PyObject *const *val
     return result;
 }
 
-static PyObject *actual_no_aliasing(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_no_aliasing(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    *expected = PyUnicode_FromFormat("%u different objects", leaf->slot_count);
+    words->expected = PyUnicode_FromFormat("%u different objects", leaf->slot_count);
     for (uint32_t i = 1; i < leaf->slot_count; i++)
         for (uint32_t j = 0; j < i; j++)
             if (values[i] == values[j])
@@ -675,10 +675,10 @@ static int check_lambda(const struct guard_leaf *leaf, PyObject *const *values)
     return result ? passed : -1;
 }
 
-static PyObject *actual_lambda(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+static PyObject *actual_lambda(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     (void)leaf, (void)values;
-    *expected = PyUnicode_FromString("True");
+    words->expected = PyUnicode_FromString("True");
     return PyUnicode_FromString("False");
 }
 
@@ -701,36 +701,36 @@ PREPARE(False, "False")
 
 /* ---- the table ---- */
 
-/* name, words, relation, stays, tells, prepare, check, actual */
+/* name, words, aspect, relation, stays, tells, prepare, check, actual */
 static const struct guard_kind kinds[] = {
-    {"TYPE_MATCH", "type(%s) is %e", false, false, TELLS_TYPE, prepare_type, check_type, actual_named_type},
-    {"ID_MATCH", "%s is %e", false, false, TELLS_VALUE, prepare_identity, check_identity, actual_object},
-    {"EQUALS_MATCH", "%s == %e", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
-    {"NONE_MATCH", "%s is None", false, false, TELLS_KIND, prepare_None, check_none, actual_repr},
-    {"NOT_NONE", "%s is %e", false, false, TELLS_KIND, prepare_not_None, check_not_none, actual_repr},
-    {"TRUE_MATCH", "%s is True", false, false, TELLS_KIND, prepare_True, check_true, actual_repr},
-    {"FALSE_MATCH", "%s is False", false, false, TELLS_KIND, prepare_False, check_false, actual_repr},
-    {"HASATTR", "hasattr(%s, %e)", false, true, TELLS_VALUE, prepare_attribute, check_has_attribute, actual_has_attribute},
-    {"NO_HASATTR", "not hasattr(%s, %e)", false, true, TELLS_VALUE, prepare_attribute, check_no_attribute, actual_no_attribute},
-    {"DICT_LENGTH", "len(%s) == %e", false, false, TELLS_TYPE, prepare_number, check_dict_length, actual_length},
-    {"LIST_LENGTH", "len(%s) == %e", false, false, TELLS_TYPE, prepare_number, check_list_length, actual_length},
-    {"TUPLE_LENGTH", "len(%s) == %e", false, false, TELLS_TYPE, prepare_number, check_tuple_length, actual_length},
-    {"SEQUENCE_LENGTH", "len(%s) == %e", false, true, TELLS_SIZE, prepare_number, check_sequence_length, actual_length},
-    {"DICT_KEYS", "%s.keys() == set(%e)", false, false, TELLS_VALUE, prepare_keys, check_keys, actual_keys},
-    {"DICT_CONTAINS", "%e in %s", false, false, TELLS_VALUE, prepare_key, check_contains, actual_contains},
-    {"DICT_NOT_CONTAINS", "%e not in %s", false, false, TELLS_VALUE, prepare_key, check_not_contains, actual_contains},
-    {"FUNCTION_MATCH", "%s is %e", false, false, TELLS_VALUE, prepare_function, check_function, actual_object},
-    {"CLOSURE_MATCH", "%s.__code__ is %e", false, false, TELLS_VALUE, prepare_closure, check_closure, actual_closure},
-    {"BUILTIN_MATCH", "%s is %e", false, false, TELLS_VALUE, prepare_builtin, check_builtin, actual_object},
-    {"MODULE_MATCH", "%s is %e", false, false, TELLS_VALUE, prepare_module, check_identity, actual_object},
-    {"WEAKREF_ALIVE", "%s is alive", false, false, TELLS_NOTHING, prepare_weakref, check_weakref, actual_weakref},
-    {"GLOBAL_STATE", "%s == %e", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
-    {"TENSOR_MATCH", "%s is %e", false, false, TELLS_TENSOR, tensor_prepare, tensor_check, tensor_actual},
-    {"SHAPE_BOUND", "%s is %e", false, true, TELLS_SIZE, prepare_bound, check_bound, actual_repr},
-    {"SHAPE_DIVISIBLE", "%s is %e", false, true, TELLS_SIZE, prepare_divisible, check_divisible, actual_repr},
-    {"SHAPE_EQUAL", "%s are equal", true, true, TELLS_SIZE, prepare_nothing, check_shape_equal, actual_all},
-    {"NO_ALIASING", "%s are different objects", true, false, TELLS_NOTHING, prepare_nothing, check_no_aliasing, actual_no_aliasing},
-    {"LAMBDA", "%e", true, true, TELLS_VALUE, prepare_lambda, check_lambda, actual_lambda},
+    {"TYPE_MATCH", "type(%s) is %e", "type", false, false, TELLS_TYPE, prepare_type, check_type, actual_named_type},
+    {"ID_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_identity, check_identity, actual_object},
+    {"EQUALS_MATCH", "%s == %e", "value", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
+    {"NONE_MATCH", "%s is None", "value", false, false, TELLS_KIND, prepare_None, check_none, actual_repr},
+    {"NOT_NONE", "%s is %e", "value", false, false, TELLS_KIND, prepare_not_None, check_not_none, actual_repr},
+    {"TRUE_MATCH", "%s is True", "value", false, false, TELLS_KIND, prepare_True, check_true, actual_repr},
+    {"FALSE_MATCH", "%s is False", "value", false, false, TELLS_KIND, prepare_False, check_false, actual_repr},
+    {"HASATTR", "hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_has_attribute, actual_has_attribute},
+    {"NO_HASATTR", "not hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_no_attribute, actual_no_attribute},
+    {"DICT_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_dict_length, actual_length},
+    {"LIST_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_list_length, actual_length},
+    {"TUPLE_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_tuple_length, actual_length},
+    {"SEQUENCE_LENGTH", "len(%s) == %e", "length", false, true, TELLS_SIZE, prepare_number, check_sequence_length, actual_length},
+    {"DICT_KEYS", "%s.keys() == set(%e)", "keys", false, false, TELLS_VALUE, prepare_keys, check_keys, actual_keys},
+    {"DICT_CONTAINS", "%e in %s", "keys", false, false, TELLS_VALUE, prepare_key, check_contains, actual_contains},
+    {"DICT_NOT_CONTAINS", "%e not in %s", "keys", false, false, TELLS_VALUE, prepare_key, check_not_contains, actual_contains},
+    {"FUNCTION_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_function, check_function, actual_object},
+    {"CLOSURE_MATCH", "%s.__code__ is %e", "identity", false, false, TELLS_VALUE, prepare_closure, check_closure, actual_closure},
+    {"BUILTIN_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_builtin, check_builtin, actual_object},
+    {"MODULE_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_module, check_identity, actual_object},
+    {"WEAKREF_ALIVE", "%s is alive", "alive", false, false, TELLS_NOTHING, prepare_weakref, check_weakref, actual_weakref},
+    {"GLOBAL_STATE", "%s == %e", "state", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
+    {"TENSOR_MATCH", "%s is %e", NULL, false, false, TELLS_TENSOR, tensor_prepare, tensor_check, tensor_actual},
+    {"SHAPE_BOUND", "%s is %e", "value", false, true, TELLS_SIZE, prepare_bound, check_bound, actual_repr},
+    {"SHAPE_DIVISIBLE", "%s is %e", "value", false, true, TELLS_SIZE, prepare_divisible, check_divisible, actual_repr},
+    {"SHAPE_EQUAL", "%s are equal", "relation", true, true, TELLS_SIZE, prepare_nothing, check_shape_equal, actual_all},
+    {"NO_ALIASING", "%s are different objects", "relation", true, false, TELLS_NOTHING, prepare_nothing, check_no_aliasing, actual_no_aliasing},
+    {"LAMBDA", "%e", NULL, true, true, TELLS_VALUE, prepare_lambda, check_lambda, actual_lambda},
 };
 
 const struct guard_kind *guard_kind_find(const char *name)

@@ -37,8 +37,9 @@ struct guard_tensor {
 
 /* The first thing that is not as expected. */
 struct difference {
-    const char *what;           /* a property; NULL: none */
+    const char *what;           /* a property, as recompile_cause.aspect; NULL: none */
     int dimension;              /* of a size or stride; -1 otherwise */
+    const char *gone;           /* the property is not there at all, in words; or NULL */
     Py_ssize_t wanted, got;     /* numbers, if both objects are NULL */
     PyObject *wanted_object, *got_object; /* owned */
 };
@@ -76,14 +77,21 @@ static int names_ready(void)
 static int differ(struct difference *out, const char *what, PyObject *wanted, PyObject *got)
 {
     if (out)
-        *out = (struct difference){what, -1, 0, 0, Py_XNewRef(wanted), Py_XNewRef(got)};
+        *out = (struct difference){.what = what, .dimension = -1, .wanted_object = Py_XNewRef(wanted), .got_object = Py_XNewRef(got)};
     return 0;
 }
 
 static int differ_number(struct difference *out, const char *what, int dimension, Py_ssize_t wanted, Py_ssize_t got)
 {
     if (out)
-        *out = (struct difference){what, dimension, wanted, got, NULL, NULL};
+        *out = (struct difference){.what = what, .dimension = dimension, .wanted = wanted, .got = got};
+    return 0;
+}
+
+static int differ_gone(struct difference *out, const char *what, const char *gone)
+{
+    if (out)
+        *out = (struct difference){.what = what, .dimension = -1, .gone = gone};
     return 0;
 }
 
@@ -129,13 +137,13 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct 
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
         PyErr_Clear(); /* a released memoryview, a closed mmap */
-        return differ(out, "buffer", NULL, NULL);
+        return differ_gone(out, "type", "no buffer");
     }
     if (view.itemsize != t->itemsize || strcmp(view.format ? view.format : "B", t->format) != 0) {
         result = 0;
         if (out) {
             PyObject *wanted = PyUnicode_FromString(t->format), *got = PyUnicode_FromString(view.format ? view.format : "B");
-            differ(out, "format", wanted, got);
+            differ(out, "dtype", wanted, got);
             Py_XDECREF(wanted);
             Py_XDECREF(got);
         }
@@ -239,7 +247,7 @@ static int compare_keys(const struct guard_tensor *t, PyObject *value, struct di
     got = keys_now(t, value);
     same = got ? PyObject_RichCompareBool(t->keys, got, Py_EQ) : -1;
     if (same == 0)
-        differ(out, "dispatch key", t->keys, got);
+        differ(out, "dispatch_keys", t->keys, got);
     Py_XDECREF(got);
     return same;
 }
@@ -259,7 +267,7 @@ static int compare_attributes(const struct guard_tensor *t, PyObject *value, str
         return 1;
     strides = strides_of(value);
     if (!strides)
-        return PyErr_Occurred() ? -1 : differ(out, "strides", NULL, NULL);
+        return PyErr_Occurred() ? -1 : differ_gone(out, "stride", "no strides");
     return compare_tuple(t, strides, t->strides, "stride", out);
 }
 
@@ -270,7 +278,7 @@ static int compare(const struct guard_leaf *leaf, PyObject *value, struct differ
     const struct guard_tensor *t = leaf->tensor;
 
     if (!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))
-        return differ(out, "class", NULL, NULL);
+        return differ_gone(out, "type", NULL);
     if (likely(t->way == TENSOR_NUMPY))
         return compare_numpy(t, value, out);
     return t->way == TENSOR_BUFFER ? compare_buffer(t, value, out) : compare_attributes(t, value, out);
@@ -302,7 +310,7 @@ static PyObject *object_text(const struct difference *d, PyObject *object)
     return text;
 }
 
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected)
+PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     struct difference d = {0};
     PyObject *text = NULL, *type;
@@ -312,21 +320,21 @@ PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, 
         return NULL;
     if (!d.what)
         return PyUnicode_FromString("the same by now");
-    if (strcmp(d.what, "class") == 0) {
-        *expected = Py_NewRef(leaf->is[0].text);
+    words->aspect = d.what;
+    words->dimension = d.dimension;
+    if (d.gone) {
+        text = PyUnicode_FromString(d.gone);
+    } else if (strcmp(d.what, "type") == 0) {
+        words->expected = Py_NewRef(leaf->is[0].text);
         type = values_type(Py_TYPE(values[0]));
         text = type ? PyUnicode_FromFormat("class %U", type) : NULL;
         Py_XDECREF(type);
-        return text;
-    }
-    if (d.wanted_object || d.got_object) {
-        *expected = object_text(&d, d.wanted_object);
-        text = *expected ? object_text(&d, d.got_object) : NULL;
-    } else if (strcmp(d.what, "buffer") == 0 || strcmp(d.what, "strides") == 0) {
-        text = PyUnicode_FromFormat("no %s", d.what);
+    } else if (d.wanted_object || d.got_object) {
+        words->expected = object_text(&d, d.wanted_object);
+        text = words->expected ? object_text(&d, d.got_object) : NULL;
     } else {
-        *expected = number_text(&d, d.wanted);
-        text = *expected ? number_text(&d, d.got) : NULL;
+        words->expected = number_text(&d, d.wanted);
+        text = words->expected ? number_text(&d, d.got) : NULL;
     }
     Py_XDECREF(d.wanted_object);
     Py_XDECREF(d.got_object);

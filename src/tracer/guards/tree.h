@@ -82,6 +82,13 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
     return *identity->at == value && (value != Py_None || !identity->ref);
 }
 
+/* What a guard that does not hold says beside what it saw. */
+struct guard_words {
+    PyObject *expected;  /* a new reference: more exact than the leaf's; or NULL */
+    const char *aspect;  /* recompile_cause.aspect, or NULL */
+    int dimension;       /* recompile_cause.dimension, or -1 */
+};
+
 struct guard_leaf {
     const struct guard_kind *kind;
     PyObject *constant;             /* owned: what to compare with or call, or NULL */
@@ -95,12 +102,15 @@ struct guard_leaf {
     PyObject *source, *expression, *expected; /* owned texts */
     PyObject *bare_source;          /* owned text: the source without keys */
     bool shape;                     /* its sources are sizes or strides */
+    const char *aspect;             /* what of its source it looks at, as recompile_cause.aspect; NULL: see the kind */
+    int dimension;                  /* of a size or stride; -1: none */
 };
 
 /* A kind of guard: one row of the table in tracer/guards/kinds.c. */
 struct guard_kind {
     const char *name;
     const char *words;              /* the expression; %s is the source, %e what is expected */
+    const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
     bool relation;                  /* of several sources, or to be asked last */
     bool stays;
     /* What its texts tell, for a trace that is to be without values (tracer/values.h): a value; what the kind's name
@@ -111,9 +121,9 @@ struct guard_kind {
     int (*prepare)(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
     /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
     int (*check)(const struct guard_leaf *leaf, PyObject *const *values);
-    /* It does not hold: what is there instead? A new string. May put a more exact
-     * word, a new reference, in *EXPECTED. NULL, with an exception that is no Exception. */
-    PyObject *(*actual)(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected);
+    /* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an
+     * exception that is no Exception. */
+    PyObject *(*actual)(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
 };
 
 const struct guard_kind *guard_kind_find(const char *name);
@@ -129,7 +139,7 @@ int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject 
 /* tracer/guards/tensor.c */
 int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
 int tensor_check(const struct guard_leaf *leaf, PyObject *const *values);
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, PyObject **expected);
+PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 

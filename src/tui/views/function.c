@@ -196,9 +196,9 @@ static void recompiles_put(struct function *f)
 {
     struct doc *doc = f->doc;
     struct query *query = ask(f,
-        "SELECT m.compile_id, m.label, m.start_ns, m.end_ns - m.start_ns, COALESCE(r.source, g.source, r.kind, g.kind), r.expected, r.actual,"
-        " COALESCE(r.text, g.expression), e.label, m.outcome FROM compile m JOIN recompile_cause r ON r.compile_id = m.compile_id AND COALESCE(r.ordinal, 0) = 0"
-        " LEFT JOIN guard g ON g.guard_id = r.guard_id LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
+        "SELECT m.compile_id, m.label, m.start_ns, m.end_ns - m.start_ns, COALESCE(r.source, r.kind), r.expected, r.actual,"
+        " r.text, e.label, m.outcome FROM compile m JOIN recompile_cause r ON r.compile_id = m.compile_id AND COALESCE(r.ordinal, 0) = 0"
+        " LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
         "WHERE m.code_id IN $codes ORDER BY m.start_ns, r.rowid LIMIT 61");
     int64_t last = -1;
     int count = 0;

@@ -138,10 +138,10 @@ static void calls_put(struct doc *doc, struct db *db)
 static void again_put(struct doc *doc, struct db *db)
 {
     struct query *query = db_query(db,
-        "SELECT MIN(r.rowid), c.qualname, COALESCE(r.source, g.source, r.kind, g.kind), COUNT(DISTINCT r.compile_id), replace(group_concat(DISTINCT r.actual), ',', ', '),"
-        " MIN(r.expected), COALESCE(r.text, g.expression), MIN(r.compile_id), c.filename, c.first_line "
+        "SELECT MIN(r.rowid), c.qualname, COALESCE(r.source, r.kind), COUNT(DISTINCT r.compile_id), replace(group_concat(DISTINCT r.actual), ',', ', '),"
+        " MIN(r.expected), r.text, MIN(r.compile_id), c.filename, c.first_line "
         "FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id"
-        " LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE COALESCE(r.ordinal, 0) = 0"
+        " WHERE COALESCE(r.ordinal, 0) = 0"
         " GROUP BY c.filename, c.qualname, c.first_line, 3 ORDER BY 4 DESC, MIN(r.rowid) LIMIT 8");
 
     while (query_step(query)) {
@@ -158,7 +158,7 @@ static void again_put(struct doc *doc, struct db *db)
         } else {
             char where[1200];
             int64_t id = query_integer(query, 0);
-            snprintf(where, sizeof where, "source IS (SELECT COALESCE(r.source, g.source) FROM recompile_cause r LEFT JOIN guard g ON g.guard_id = r.guard_id"
+            snprintf(where, sizeof where, "source IS (SELECT r.source FROM recompile_cause r"
                      " WHERE r.rowid = %" PRId64 ") AND code_id IN (SELECT same.code_id FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id"
                      " JOIN code one ON one.code_id = m.code_id JOIN code same ON same.filename IS one.filename AND same.qualname IS one.qualname"
                      " AND same.first_line IS one.first_line WHERE r.rowid = %" PRId64 ")", id, id);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/cause.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/remedy.h"
@@ -16,12 +17,12 @@
 
 /* One row of each compile and guard: several older entries may have failed by the same. */
 #define DECIDED \
-    "decided AS MATERIALIZED (SELECT r.rowid AS id, r.compile_id, COALESCE(r.kind, g.kind) AS kind, COALESCE(r.source, g.source) AS source," \
-    " r.expected, r.actual, COALESCE(r.text, g.expression) AS text, m.code_id, m.start_ns, m.end_ns - m.start_ns AS ns," \
+    "decided AS MATERIALIZED (SELECT r.rowid AS id, r.compile_id, r.kind, r.source," \
+    " r.expected, r.actual, r.text, m.code_id, m.start_ns, m.end_ns - m.start_ns AS ns," \
     " c.filename, c.qualname, c.first_line," \
     " row_number() OVER (PARTITION BY r.compile_id, r.kind, r.source ORDER BY r.rowid) AS nth " \
     "FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id" \
-    " LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE COALESCE(r.ordinal, 0) = 0)"
+    " WHERE COALESCE(r.ordinal, 0) = 0)"
 
 static const char recompiles_sql[] =
     "WITH " DECIDED ","
@@ -39,8 +40,8 @@ static const char recompiles_sql[] =
 
 /* The causes that are in the same row of that as cause %lld. */
 #define SAME_CAUSE \
-    "kind IS (SELECT COALESCE(r.kind, g.kind) FROM recompile_cause r LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE r.rowid = %lld)" \
-    " AND source IS (SELECT COALESCE(r.source, g.source) FROM recompile_cause r LEFT JOIN guard g ON g.guard_id = r.guard_id WHERE r.rowid = %lld)" \
+    "kind IS (SELECT r.kind FROM recompile_cause r WHERE r.rowid = %lld)" \
+    " AND source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = %lld)" \
     " AND code_id IN (SELECT same.code_id FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id" \
     " JOIN code one ON one.code_id = m.code_id JOIN code same ON same.filename IS one.filename AND same.qualname IS one.qualname" \
     " AND same.first_line IS one.first_line WHERE r.rowid = %lld)"
@@ -92,11 +93,11 @@ const struct view_ops view_recompiles = {
 
 static const char causes_sql[] =
     "SELECT r.rowid AS id, m.start_ns AS at, c.qualname AS function, m.label AS compile, COALESCE(e.label, '#' || r.cache_entry_id) AS \"older entry\","
-    " COALESCE(r.source, g.source) AS source, r.expected AS expected, r.actual AS actual, COALESCE(r.kind, g.kind) AS kind,"
-    " m.end_ns - m.start_ns AS compiling, r.ordinal AS ordinal, r.how AS how, COALESCE(r.text, g.expression) AS text, r.compile_id AS compile_id,"
+    " r.source, r.expected AS expected, r.actual AS actual, r.kind,"
+    " m.end_ns - m.start_ns AS compiling, r.ordinal AS ordinal, r.how AS how, r.text, r.compile_id AS compile_id,"
     " r.cache_entry_id AS cache_entry_id, m.code_id AS code_id, c.filename || ':' || c.first_line AS \"where\" "
     "FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id"
-    " LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id "
+    " LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
     "ORDER BY m.start_ns, r.cache_entry_id, r.ordinal";
 
 static const struct list_column causes_columns[] = {
@@ -189,13 +190,13 @@ const struct view_ops view_compiles = {
 /* ---- one compile ----------------------------------------------------------- */
 
 /* What would have helped against a cause: the words that `dyntrace why` has. */
-static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const char *kind, const char *source, const char *expected,
-                       const char *actual, const char *text)
+static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const struct cause *cause)
 {
     struct query *query = db_query(db, "SELECT c.qualname, c.kind, p.torch_version FROM code c LEFT JOIN process p ON p.process_id = c.process_id"
                                        " WHERE c.code_id = ?1");
     char *values = NULL, *function = NULL, *code = NULL, *remedy;
-    struct remedy_facts facts = {.kind = kind, .source = source, .expected = expected, .actual = actual, .text = text, .count = 1};
+    struct remedy_facts facts = {.kind = cause->kind, .source = cause->source, .expected = cause->expected, .actual = cause->actual,
+                                 .text = cause->text, .aspect = cause->aspect, .dimension = cause->dimension, .count = 1};
 
     query_bind_integer(query, 1, code_id);
     if (query_step(query)) {
@@ -204,7 +205,7 @@ static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const ch
         facts.torch = torch_version(query_text(query, 2, NULL));
     }
     query_close(query);
-    if (expected && actual && asprintf(&values, "%.100s, %.100s", expected, actual) < 0)
+    if (cause->expected && cause->actual && asprintf(&values, "%.100s, %.100s", cause_wanted(cause), cause_seen(cause)) < 0)
         values = NULL;
     facts.values = values;
     if ((remedy = remedy_for_cause(&facts, NULL))) {
@@ -222,37 +223,37 @@ static void remedy_put(struct doc *doc, struct db *db, int64_t code_id, const ch
 static void causes_put(struct doc *doc, struct db *db, int64_t code_id)
 {
     struct query *query = db_query(db,
-        "SELECT COALESCE(e.label, '#' || r.cache_entry_id), COALESCE(r.kind, g.kind), COALESCE(r.source, g.source), r.expected, r.actual,"
-        " COALESCE(r.text, g.expression), r.how, r.cache_entry_id, COALESCE(r.ordinal, 0) "
-        "FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id "
-        "WHERE r.compile_id = ?1 ORDER BY r.cache_entry_id, r.ordinal, r.rowid LIMIT 200");
+        "SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.how, COALESCE(r.ordinal, 0), " CAUSE_COLUMNS
+        " FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id"
+        " WHERE r.compile_id = ?1 ORDER BY r.cache_entry_id, r.ordinal, r.rowid LIMIT 200");
     bool any = false;
 
     query_bind_integer(query, 1, doc->target.id);
     while (query_step(query)) {
-        char *kind = prose_column(query, 1), *source = prose_column(query, 2), *expected = prose_column(query, 3), *actual = prose_column(query, 4),
-             *text = prose_column(query, 5);
+        struct cause c = cause_read(query, 3);
+        const char *about = c.source ? c.source : c.kind;
+        bool also = query_integer(query, 2);
         if (!any) {
             doc_part(doc, "Why no older entry fitted");
             doc->start = doc->count;
         }
-        if (query_integer(query, 8))
-            doc_line(doc, "    " MARK "dand " MARK "n%s" MARK "d would have failed too: wanted %s, was %s", doc_safe(doc, source ? source : kind, 120),
-                     doc_safe(doc, expected, 80), doc_safe(doc, actual, 80));
-        else if (expected && actual)
-            doc_line(doc, "  " MARK "b%s" MARK "n was " MARK "r%s" MARK "n; entry %s wanted " MARK "b%s" MARK "n", doc_safe(doc, source ? source : kind, 160),
-                     doc_safe(doc, actual, 160), doc_column(doc, query, 0, 40), doc_safe(doc, expected, 160));
+        if (also)
+            doc_line(doc, "    " MARK "dand " MARK "n%s" MARK "d would have failed too: wanted %s, was %s", doc_safe(doc, about, 120),
+                     doc_safe(doc, c.expected, 80), doc_safe(doc, c.actual, 80));
+        else if (c.expected && c.actual)
+            doc_line(doc, "  " MARK "b%s" MARK "n was " MARK "r%s" MARK "n; entry %s wanted " MARK "b%s" MARK "n", doc_safe(doc, about, 160),
+                     doc_safe(doc, c.actual, 160), doc_column(doc, query, 0, 40), doc_safe(doc, c.expected, 160));
         else
-            doc_line(doc, "  entry %s did not fit: " MARK "b%s" MARK "n", doc_column(doc, query, 0, 40), doc_safe(doc, text ? text : source, 300));
-        doc_leads(doc, VIEW_ENTRY, query_integer(query, 7), NULL, NULL);
-        if (!query_integer(query, 8)) {
-            doc_line(doc, "    " MARK "d%s, %s: %s", doc_safe(doc, kind, 60), doc_column(doc, query, 6, 30), doc_safe(doc, text, 400));
-            doc_leads(doc, VIEW_ENTRY, query_integer(query, 7), NULL, NULL);
+            doc_line(doc, "  entry %s did not fit: " MARK "b%s" MARK "n", doc_column(doc, query, 0, 40), doc_safe(doc, c.text ? c.text : c.source, 300));
+        doc_leads(doc, VIEW_ENTRY, c.entry_id, NULL, NULL);
+        if (!also) {
+            doc_line(doc, "    " MARK "d%s, %s: %s", doc_safe(doc, c.kind, 60), doc_column(doc, query, 1, 30), doc_safe(doc, c.text, 400));
+            doc_leads(doc, VIEW_ENTRY, c.entry_id, NULL, NULL);
             if (!any)
-                remedy_put(doc, db, code_id, kind, source, expected, actual, text);
+                remedy_put(doc, db, code_id, &c);
         }
         any = true;
-        free(kind), free(source), free(expected), free(actual), free(text);
+        cause_free(&c);
     }
     query_close(query);
 }

@@ -6,34 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/cause.h"
 #include "trace/db.h"
-#include "trace/prose.h"
 #include "replay.h"
 #include "trace/whatif/print.h"
 #include "tui/text.h"
 
-/* The change that a recompile calls for: its source made dynamic where a size or a number changed. The caller frees it;
- * NULL: none comes to mind. */
+/* The setting that spares a recompile. The caller frees it; NULL: none does. */
 static char *knob_for(struct db *db, int64_t compile_id)
 {
-    struct query *query = db_query(db,
-        "SELECT COALESCE(r.source, g.source), r.expected, COALESCE(r.kind, g.kind) FROM recompile_cause r LEFT JOIN guard g ON g.guard_id = r.guard_id"
-        " WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0 ORDER BY r.rowid LIMIT 1");
+    struct query *query = db_query(db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0"
+                                       " ORDER BY r.rowid LIMIT 1");
     char *made = NULL;
 
     query_bind_integer(query, 1, compile_id);
-    if (query_step(query) && query_type(query, 0) != QUERY_NULL) {
-        char *source = prose_column(query, 0), *at = source ? strstr(source, ".size()[") : NULL;
-        const char *expected = query_text(query, 1, NULL), *kind = query_text(query, 2, NULL);
-        if (at)
-            memmove(at, at + 7, strlen(at + 7) + 1); /* "L['x'][0]" */
-        if (source && (at || !strncmp(expected, "size[", 5) || !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH")) && !strncmp(source, "L[", 2)) {
-            if (asprintf(&made, "dynamic=%s%.*s", source, !strncmp(expected, "size[", 5) ? (int)strcspn(expected + 4, "]") + 1 : 0, expected + 4) < 0)
-                made = NULL;
-        } else if (asprintf(&made, "drop_guard=%s", kind) < 0) {
-            made = NULL;
-        }
-        free(source);
+    if (query_step(query)) {
+        struct cause cause = cause_read(query, 0);
+        made = cause_setting(&cause);
+        cause_free(&cause);
     }
     query_close(query);
     return made;
