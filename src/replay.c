@@ -3,88 +3,12 @@
  * Runs in: the viewer. */
 #include "replay.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "trace/remedy.h"
-#include "trace/replay/load.h"
+#include "trace/replay/cache_order.h"
 
 enum {
     MARK_EVERY = 256, /* lookups of a cache between two checkpoints, at least */
     FORKS_MAX = 64,   /* generations of processes that hand a cache on */
 };
-
-/* ---- row id -> index ------------------------------------------------------- */
-
-static size_t slot_of(const struct replay_map *map, int64_t key)
-{
-    size_t at = replay_hash((uint64_t)key) & (map->room - 1);
-
-    while (map->values[at] != REPLAY_NONE && map->keys[at] != key)
-        at = (at + 1) & (map->room - 1);
-    return at;
-}
-
-uint32_t replay_map_get(const struct replay_map *map, int64_t key)
-{
-    if (!map->gaps)
-        return (uint64_t)key - (uint64_t)map->first < map->count ? (uint32_t)((uint64_t)key - (uint64_t)map->first)
-                                                                 : REPLAY_NONE;
-    return map->values[slot_of(map, key)];
-}
-
-static bool map_room(struct replay_map *map)
-{
-    struct replay_map more = {.room = map->room ? map->room * 2 : 64, .first = map->first, .gaps = map->gaps};
-
-    if (map->count * 2 < map->room)
-        return true;
-    more.keys = malloc(more.room * sizeof *more.keys);
-    more.values = malloc(more.room * sizeof *more.values);
-    if (!more.keys || !more.values) {
-        free(more.keys);
-        free(more.values);
-        return false;
-    }
-    memset(more.values, 0xff, more.room * sizeof *more.values);
-    for (size_t i = 0; i < map->room; i++)
-        if (map->values[i] != REPLAY_NONE) {
-            size_t at = slot_of(&more, map->keys[i]);
-            more.keys[at] = map->keys[i];
-            more.values[at] = map->values[i];
-        }
-    more.count = map->count;
-    free(map->keys);
-    free(map->values);
-    *map = more;
-    return true;
-}
-
-/* The first of two with one key stays. */
-bool replay_map_put(struct replay_map *map, int64_t key, uint32_t value)
-{
-    size_t at;
-
-    if (!map_room(map))
-        return false;
-    at = slot_of(map, key);
-    if (map->values[at] == REPLAY_NONE) {
-        if (!map->count)
-            map->first = key;
-        map->gaps = map->gaps || value != map->count || (uint64_t)key - (uint64_t)map->first != value;
-        map->keys[at] = key;
-        map->values[at] = value;
-        map->count++;
-    }
-    return true;
-}
-
-void replay_map_free(struct replay_map *map)
-{
-    free(map->keys);
-    free(map->values);
-    *map = (struct replay_map){0};
-}
 
 int replay_by_birth(const void *a, const void *b, void *context)
 {
@@ -109,69 +33,76 @@ int replay_by_moment(const void *a, const void *b)
 
 /* ---- finding a place ------------------------------------------------------- */
 
+bool *replay_codes(const struct replay *r, const char *ids)
+{
+    bool *codes = calloc(r->codes.count + 1, sizeof *codes);
+    char *end;
+
+    for (const char *at = ids; codes && at && *at; at = end + strspn(end, ", ")) {
+        uint32_t code = replay_index(&r->code_ids, strtoll(at, &end, 10));
+        if (end == at)
+            break;
+        if (code != REPLAY_NONE)
+            codes[code] = true;
+    }
+    return codes;
+}
+
 uint32_t replay_lookup_at(const struct replay *r, int64_t lookup_id)
 {
-    size_t low = 0, high = r->lookup_count;
+    const struct replay_lookup *found = list_find(&r->lookups, id, lookup_id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->lookups[middle].id < lookup_id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->lookup_count && r->lookups[low].id == lookup_id ? (uint32_t)low : REPLAY_NONE;
+    return found ? (uint32_t)(found - r->lookups.at) : REPLAY_NONE;
 }
 
 size_t replay_seek(const struct replay *r, int64_t at_ns)
 {
-    size_t low = 0, high = r->event_count;
+    return sorted_count(r->events.count, i, r->events.at[i].at_ns < at_ns);
+}
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->events[middle].at_ns < at_ns)
-            low = middle + 1;
-        else
-            high = middle;
+struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
+{
+    struct replay_subject s = {.code = REPLAY_NONE, .thread = REPLAY_NONE, .process = REPLAY_NONE, .entry = REPLAY_NONE};
+    uint32_t compile = kind == REPLAY_COMPILE ? index : REPLAY_NONE;
+
+    if (kind == REPLAY_LOOKUP) {
+        const struct replay_lookup *l = &r->lookups.at[index];
+        const struct replay_cache *cache = &r->caches.at[l->cache];
+        return (struct replay_subject){l->id, l->start_ns, cache->code, l->thread, cache->process, l->entry};
     }
-    return low;
+    if (kind == REPLAY_DEATH) {
+        const struct replay_entry *e = &r->entries.at[index];
+        return (struct replay_subject){e->id, e->died_ns, e->code, REPLAY_NONE, e->process, index};
+    }
+    if (kind == REPLAY_BREAK)
+        compile = r->breaks.at[index].compile;
+    if (compile != REPLAY_NONE) {
+        const struct replay_compile *c = &r->compiles.at[compile];
+        s = (struct replay_subject){c->id, c->start_ns, c->code, c->thread, REPLAY_NONE, c->entry};
+        if (c->thread != REPLAY_NONE)
+            s.process = r->threads.at[c->thread].process;
+    }
+    if (kind == REPLAY_BREAK)
+        s.id = r->breaks.at[index].id, s.entry = REPLAY_NONE;
+    return s;
 }
 
 size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
-    int64_t at_ns = kind == REPLAY_LOOKUP                     ? r->lookups[index].start_ns
-                    : kind == REPLAY_COMPILE                  ? r->compiles[index].start_ns
-                    : kind == REPLAY_DEATH                    ? r->entries[index].died_ns
-                    : r->breaks[index].compile == REPLAY_NONE ? 0
-                                                              : r->compiles[r->breaks[index].compile].start_ns;
-    struct replay_event wanted = {at_ns, index, kind};
-    size_t low = 0, high = r->event_count;
+    struct replay_event wanted = {replay_about(r, kind, index).at_ns, index, kind};
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (replay_by_moment(&r->events[middle], &wanted) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sorted_count(r->events.count, i, replay_by_moment(&r->events.at[i], &wanted) < 0);
 }
-
-/* ---- the state of a cache -------------------------------------------------- */
 
 uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, uint32_t entry)
 {
-    uint32_t low = 0, high = cache->entry_count;
+    size_t place =
+        sorted_count(cache->entry_count, i, replay_by_birth(&cache->entries[i], &entry, r->entries.at) < 0);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (replay_by_birth(&cache->entries[middle], &entry, r->entries) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < cache->entry_count && cache->entries[low] == entry ? low : cache->entry_count;
+    return place < cache->entry_count && cache->entries[place] == entry ? (uint32_t)place : cache->entry_count;
 }
+
+/* ---- the state of a cache -------------------------------------------------- */
 
 /* A checkpoint of a cache: for each entry its hits so far, and the rank of the last of them + 1. They are made
  * when a state of that cache is first wanted, as many lookups apart as keep them smaller than the lookups are. */
@@ -180,9 +111,17 @@ static uint32_t mark_every(const struct replay_cache *cache)
     return MARK_EVERY > cache->entry_count ? MARK_EVERY : cache->entry_count;
 }
 
+/* The place of the entry that lookup number RANK of CACHE hit; entry_count: it hit none. */
+static uint32_t place_hit(const struct replay *r, const struct replay_cache *cache, uint32_t rank)
+{
+    const struct replay_lookup *l = &r->lookups.at[cache->lookups[rank]];
+
+    return l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE ? replay_place(r, cache, l->entry) : cache->entry_count;
+}
+
 static bool marks_make(const struct replay *r, uint32_t index)
 {
-    const struct replay_cache *cache = &r->caches[index];
+    const struct replay_cache *cache = &r->caches.at[index];
     uint32_t every = mark_every(cache), width = cache->entry_count * 2;
     uint32_t *now, *marks;
     size_t count = cache->count / every + 1;
@@ -191,74 +130,38 @@ static bool marks_make(const struct replay *r, uint32_t index)
         return true;
     marks = malloc((count * width + 1) * sizeof *marks);
     now = calloc(width + 1, sizeof *now);
-    if (!marks || !now) {
-        free(marks);
-        free(now);
-        return false;
-    }
-    for (uint32_t i = 0; i <= cache->count; i++) {
-        const struct replay_lookup *l = i < cache->count ? &r->lookups[cache->lookups[i]] : NULL;
+    for (uint32_t i = 0; marks && now && i <= cache->count; i++) {
+        uint32_t place = i < cache->count ? place_hit(r, cache, i) : cache->entry_count;
         if (i % every == 0)
             memcpy(marks + (size_t)(i / every) * width, now, width * sizeof *now);
-        if (l && l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE) {
-            uint32_t place = replay_place(r, cache, l->entry);
-            if (place < cache->entry_count) {
-                now[place * 2]++;
-                now[place * 2 + 1] = i + 1;
-            }
+        if (place < cache->entry_count) {
+            now[place * 2]++;
+            now[place * 2 + 1] = i + 1;
         }
+    }
+    if (!now) {
+        free(marks);
+        marks = NULL;
     }
     free(now);
     r->marks[index] = marks;
-    return true;
+    return marks;
 }
 
-static int by_turn(const void *a, const void *b)
-{
-    const struct replay_slot *x = a, *y = b;
-
-    if (x->dead != y->dead)
-        return x->dead ? 1 : -1;
-    if (x->touched != y->touched)
-        return x->touched > y->touched ? -1 : 1;
-    return (x->entry < y->entry) - (x->entry > y->entry);
-}
-
-static bool state_add(struct replay_state *state, uint32_t entry)
-{
-    if (state->count == state->room) {
-        size_t room = state->room ? state->room * 2 : 16;
-        struct replay_slot *more = realloc(state->slots, room * sizeof *more);
-        if (!more)
-            return false;
-        state->slots = more;
-        state->room = room;
-    }
-    state->slots[state->count++] = (struct replay_slot){.entry = entry, .last_hit_ns = -1};
-    return true;
-}
-
-/* Cache INDEX before its lookup number RANK, at AT_NS: into SLOTS, one for each of the first COUNT entries by birth. */
+/* Cache INDEX before its lookup number RANK: into SLOTS, one for each of the first COUNT entries by birth. */
 static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, struct replay_slot *slots, uint32_t count,
                        int depth)
 {
-    const struct replay_cache *cache = &r->caches[index];
-    uint32_t every = mark_every(cache), width = cache->entry_count * 2, from = rank / every * every;
+    const struct replay_cache *cache = &r->caches.at[index];
+    uint32_t every = mark_every(cache);
     const uint32_t *mark;
 
     if (cache->parent != REPLAY_NONE && depth < FORKS_MAX) { /* as it was at the fork */
-        const struct replay_cache *parent = &r->caches[cache->parent];
-        int64_t fork_ns = r->processes[cache->process].start_ns;
+        const struct replay_cache *parent = &r->caches.at[cache->parent];
+        int64_t fork_ns = r->processes.at[cache->process].start_ns;
         struct replay_slot *theirs = calloc(parent->entry_count + 1, sizeof *theirs);
-        uint32_t low = 0, high = parent->count;
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (r->lookups[parent->lookups[middle]].start_ns < fork_ns)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (!theirs || !state_fill(r, cache->parent, low, theirs, parent->entry_count, depth + 1)) {
+        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
+        if (!theirs || !state_fill(r, cache->parent, (uint32_t)before, theirs, parent->entry_count, depth + 1)) {
             free(theirs);
             return false;
         }
@@ -273,81 +176,93 @@ static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, st
     }
     if (!marks_make(r, index))
         return false;
-    mark = r->marks[index] + (size_t)(rank / every) * width;
+    mark = r->marks[index] + (size_t)(rank / every) * cache->entry_count * 2;
     for (uint32_t i = 0; i < count; i++) {
         slots[i].hits += mark[i * 2];
         if (mark[i * 2 + 1])
-            slots[i].last_hit_ns = r->lookups[cache->lookups[mark[i * 2 + 1] - 1]].start_ns;
+            slots[i].last_hit_ns = r->lookups.at[cache->lookups[mark[i * 2 + 1] - 1]].start_ns;
     }
-    for (uint32_t i = from; i < rank; i++) {
-        const struct replay_lookup *l = &r->lookups[cache->lookups[i]];
-        uint32_t place;
-        if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
-            continue;
-        place = replay_place(r, cache, l->entry);
+    for (uint32_t i = rank / every * every; i < rank; i++) {
+        uint32_t place = place_hit(r, cache, i);
         if (place < count) {
             slots[place].hits++;
-            slots[place].last_hit_ns = l->start_ns;
+            slots[place].last_hit_ns = r->lookups.at[cache->lookups[i]].start_ns;
         }
     }
     return true;
 }
 
+/* When a slot was last touched: by its birth, a hit that moved it, its death. */
+static int64_t touched(const struct replay_entry *e, const struct replay_slot *slot)
+{
+    return slot->dead ? e->died_ns : slot->last_hit_ns > e->born_ns && !e->pinned ? slot->last_hit_ns : e->born_ns;
+}
+
+static int by_touch(const void *a, const void *b, void *entries)
+{
+    const struct replay_slot *s = a, *t = b;
+    int64_t x = touched((struct replay_entry *)entries + s->entry, s),
+            y = touched((struct replay_entry *)entries + t->entry, t);
+
+    return x != y ? (x > y) - (x < y) : replay_by_birth(&s->entry, &t->entry, entries);
+}
+
+/* STATE's slots, by birth, into the order in which they are tried: the cache did with each what touched it last. */
+static bool state_order(const struct replay *r, const struct replay_cache *cache, struct replay_state *state)
+{
+    bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion, ok = true;
+    struct cache_order order = {.policy = insertion ? ORDER_FIFO : ORDER_MRU};
+    struct replay_slot *sorted = malloc((state->count + 1) * sizeof *sorted);
+    size_t at = 0;
+
+    if (!sorted)
+        return false;
+    if (!insertion)
+        qsort_r(state->at, state->count, sizeof *state->at, by_touch, r->entries.at);
+    for (size_t i = 0; i < state->count && ok; i++)
+        if (!state->at[i].dead)
+            ok = cache_order_born(&order, (struct cached){.id = (uint32_t)i}, r->entries.at[state->at[i].entry].pinned);
+    for (; ok && at < order.count; at++)
+        sorted[at] = state->at[order.at[at].id];
+    for (size_t i = 0; ok && i < state->count; i++)
+        if (state->at[i].dead)
+            sorted[at++] = state->at[i];
+    if (ok)
+        memcpy(state->at, sorted, at * sizeof *sorted);
+    free(sorted);
+    cache_order_free(&order);
+    return ok;
+}
+
 static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t at_ns, bool included,
                        struct replay_state *state)
 {
-    const struct replay_cache *cache = &r->caches[index];
-    bool insertion = cache->process != REPLAY_NONE && r->processes[cache->process].insertion;
+    const struct replay_cache *cache = &r->caches.at[index];
+    int64_t end_ns = at_ns + included; /* births and deaths before that have happened */
 
     state->count = 0;
-    for (uint32_t i = 0; i < cache->entry_count; i++) {
-        int64_t born = r->entries[cache->entries[i]].born_ns;
-        if (born > at_ns || (born == at_ns && !included))
-            break;
-        if (!state_add(state, cache->entries[i]))
+    for (uint32_t i = 0; i < cache->entry_count && r->entries.at[cache->entries[i]].born_ns < end_ns; i++) {
+        struct replay_slot *slot = list_add(state);
+        if (!slot)
             return false;
+        *slot = (struct replay_slot){
+            .entry = cache->entries[i], .dead = r->entries.at[cache->entries[i]].died_ns < end_ns, .last_hit_ns = -1};
     }
-    if (!state_fill(r, index, rank, state->slots, (uint32_t)state->count, 0))
-        return false;
-    for (size_t i = 0; i < state->count; i++) {
-        struct replay_slot *slot = &state->slots[i];
-        const struct replay_entry *e = &r->entries[slot->entry];
-        slot->dead = e->died_ns < at_ns || (e->died_ns == at_ns && included);
-        slot->touched = slot->dead                       ? -e->died_ns /* the last one to die is the last */
-                        : e->pinned                      ? REPLAY_NEVER - e->born_ns /* in front, the oldest first */
-                        : insertion                      ? -e->born_ns
-                        : slot->last_hit_ns > e->born_ns ? slot->last_hit_ns
-                                                         : e->born_ns;
-    }
-    if (state->count)
-        qsort(state->slots, state->count, sizeof *state->slots, by_turn);
-    return true;
+    return !state->count ||
+           (state_fill(r, index, rank, state->at, (uint32_t)state->count, 0) && state_order(r, cache, state));
 }
 
 bool replay_state_at(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
-    const struct replay_lookup *l = &r->lookups[lookup];
+    const struct replay_lookup *l = &r->lookups.at[lookup];
 
     return state_make(r, l->cache, r->ranks[lookup], l->start_ns, false, state);
 }
 
 bool replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, struct replay_state *state)
 {
-    const struct replay_cache *c = &r->caches[cache];
-    uint32_t low = 0, high = c->count;
+    const struct replay_cache *c = &r->caches.at[cache];
+    size_t rank = sorted_count(c->count, i, r->lookups.at[c->lookups[i]].start_ns <= at_ns);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (r->lookups[c->lookups[middle]].start_ns <= at_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return state_make(r, cache, low, at_ns, true, state);
-}
-
-void replay_state_free(struct replay_state *state)
-{
-    free(state->slots);
-    *state = (struct replay_state){0};
+    return state_make(r, cache, (uint32_t)rank, at_ns, true, state);
 }

@@ -3,9 +3,9 @@
  * Runs in: the viewer.
  *
  *     struct replay *r = replay_open(db, REPLAY_CHECKS);
- *     for (size_t at = 0; at < r->event_count; at++)       either way, from anywhere
- *         if (r->events[at].kind == REPLAY_LOOKUP)
- *             replay_state(r, r->events[at].index, &state);
+ *     for (size_t at = 0; at < r->events.count; at++)      either way, from anywhere
+ *         if (r->events.at[at].kind == REPLAY_LOOKUP)
+ *             replay_state_at(r, r->events.at[at].index, &state);
  *     replay_free(r);
  *
  * What is replayed are recorded decisions, not the program: a lookup is found,
@@ -17,10 +17,9 @@
  *     caches    a process's entries for a code object, its lookups by time
  *     events    lookups, compiles, breaks and deaths by time
  *
- * The order of a cache's entries follows from when each was last touched: it is
- * put in front when it is born and at each hit. So the state at a lookup is found
- * by walking back over its cache's lookups up to a checkpoint, whichever way one
- * came from. A forked process begins with the cache of its parent as it stood. */
+ * The order of a cache's entries follows from when each was last touched: at its birth or by a hit. So the state at a
+ * lookup is found by walking back over its cache's lookups up to a checkpoint, whichever way one came from. A forked
+ * process begins with the cache of its parent as it stood. */
 #ifndef DYNTRACE_REPLAY_H
 #define DYNTRACE_REPLAY_H
 
@@ -28,23 +27,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/list.h"
 #include "vocabulary.h"
 
 struct db;
 
-#define REPLAY_NONE UINT32_MAX /* no such thing, or the trace does not know it */
+#define REPLAY_NONE UINT32_MAX /* no such thing, or the trace does not have it */
 #define REPLAY_NEVER INT64_MAX
 
 enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, REPLAY_KINDS };
 
-/* Outcomes are numbers of enum outcome (vocabulary.h), or this. */
+/* Outcomes are numbers of enum outcome, or this; outcome_word() has "?" for it. */
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
-
-enum { CHECK_UNKNOWN = CHECK_RESULTS }; /* a word that is no result's */
 
 struct replay_check {
     uint32_t entry : 28;    /* index, or REPLAY_CHECK_NONE */
-    uint32_t result : 3;    /* enum check_result */
+    uint32_t result : 3;    /* enum check_result; CHECK_RESULTS: a word that is none */
     uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
 };
 enum { REPLAY_CHECK_NONE = (1 << 28) - 1 };
@@ -55,118 +53,160 @@ struct replay_lookup {
     uint32_t entry;         /* hit: the one that fitted, compiled: the one made; or REPLAY_NONE */
     uint32_t checks;        /* the first of its checks */
     uint16_t check_count;
-    uint16_t checked;       /* entries_checked as recorded */
+    uint16_t checked; /* entries_checked as recorded */
     uint8_t outcome;
-    bool observed;          /* which entries were tried is not known */
-    bool named;             /* it names an entry, which the trace may lack */
-    bool misplaced;         /* its checks' positions are not 0, 1, 2 ... */
+    bool observed;  /* which entries were tried is not known */
+    bool named;     /* it names an entry, which the trace may lack */
+    bool misplaced; /* its checks' positions are not 0, 1, 2 ... */
 };
 
 struct replay_entry {
     int64_t id, born_ns, died_ns, region; /* died_ns REPLAY_NEVER: alive; region -1: the common one */
     int64_t compile_id, guards;
-    uint32_t code;          /* index */
-    uint32_t process;       /* in which it was made */
-    bool pinned;            /* loaded, not compiled: tried before all others and never moved */
-    bool shared;            /* forked processes have it too: its death may be another's */
-    bool reset;             /* its death took it out of the list */
-    bool insertion;         /* see replay_process */
+    uint32_t code;    /* index */
+    uint32_t process; /* in which it was made */
+    bool pinned;      /* precompiled: loaded, not compiled here */
+    bool shared;      /* forked processes have it too: its death may be another's */
+    bool reset;       /* its death took it out of the list */
 };
 
-struct replay_code { int64_t id, marked_ns; }; /* marked_ns: since when it is not compiled again, or REPLAY_NEVER */
+struct replay_code {
+    int64_t id, marked_ns; /* marked_ns: since when it is not compiled again, or REPLAY_NEVER */
+};
 
-struct replay_thread { int64_t id; uint32_t process; };
+struct replay_thread {
+    int64_t id;
+    uint32_t process;
+};
 
 struct replay_process {
-    int64_t id, start_ns, lost_ns; /* lost_ns: since when events are missing, or REPLAY_NEVER */
+    int64_t id, start_ns, lost_ns;       /* lost_ns: since when events are missing, or REPLAY_NEVER */
     int64_t first_fork_ns, last_fork_ns; /* of its children; REPLAY_NEVER and 0: none */
     uint32_t parent;
     bool torch;
-    bool floats_later;      /* 2.6, or one up to 2.12: with dynamic=True, too, 2.6 takes a float for a constant at first */
-    bool insertion;         /* verify found: its entries stay where they were put, as torch can be told */
+    bool floats_later; /* up to torch 2.12: even with dynamic=True a float is a constant in the first compile */
+    bool insertion;    /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
 };
 
-struct replay_cache { /* of a code object, in a process */
+struct replay_cache {              /* of a code object, in a process */
     uint32_t code, process, parent; /* parent: the cache of the process that forked, or REPLAY_NONE */
-    uint32_t *lookups;      /* borrowed: indices by time */
+    uint32_t *lookups;              /* borrowed: indices by time */
     uint32_t count;
-    uint32_t *entries;      /* borrowed: indices by birth; also those of the parent's that were there at the fork */
+    uint32_t *entries, *deaths; /* borrowed: indices by birth, by death; also the parent's that were there at the fork */
     uint32_t entry_count;
 };
 
-struct replay_compile { int64_t id, start_ns, end_ns; uint32_t code, thread, entry; uint8_t recompile; };
-struct replay_break { int64_t id; uint32_t compile; };
-struct replay_event { int64_t at_ns; uint32_t index; uint32_t kind; };
+struct replay_compile {
+    int64_t id, start_ns, end_ns;
+    uint32_t code, thread, entry;
+    bool recompile;
+};
 
-/* Row id -> index. While the n-th key put in is FIRST + n, with value n, no table is asked. */
-struct replay_map { int64_t *keys; uint32_t *values; size_t room, count; int64_t first; bool gaps; };
+struct replay_break {
+    int64_t id;
+    uint32_t compile;
+};
+
+struct replay_event {
+    int64_t at_ns;
+    uint32_t index, kind;
+};
 
 struct replay {
     struct db *db; /* borrowed */
-    struct replay_lookup *lookups;
-    struct replay_check *checks;
+    LIST(struct replay_lookup) lookups;
+    LIST(struct replay_check) checks;
+    LIST(struct replay_entry) entries;
+    LIST(struct replay_code) codes;
+    LIST(struct replay_thread) threads;
+    LIST(struct replay_process) processes;
+    LIST(struct replay_cache) caches;
+    LIST(struct replay_compile) compiles;
+    LIST(struct replay_break) breaks;
+    LIST(struct replay_event) events;
     uint32_t *order, *ranks; /* lookups by time; the place of each in its cache */
-    struct replay_entry *entries;
-    struct replay_code *codes;
-    struct replay_thread *threads;
-    struct replay_process *processes;
-    struct replay_cache *caches;
-    struct replay_compile *compiles;
-    struct replay_break *breaks;
-    struct replay_event *events;
-    uint32_t *cache_lookups, *cache_entries;
-    size_t lookup_count, check_count, entry_count, code_count, thread_count, process_count, cache_count, compile_count,
-        break_count, event_count;
-    int64_t orphans;         /* checks of lookups that are not there */
-    int64_t first_ns, last_ns;
-    bool whole;              /* checks were loaded */
-    struct replay_map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids;
-    uint32_t **marks;        /* by cache: see replay.c */
+    uint32_t *cache_lookups, *cache_entries, *cache_deaths;
+    int64_t orphans; /* checks of lookups that are not there */
+    int64_t last_ns;
+    bool whole; /* checks were loaded */
+    struct map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids; /* row id -> index */
+    uint32_t **marks; /* by cache: see replay.c */
     /* With REPLAY_TIMES, else NULL: */
-    int64_t *signatures;     /* by lookup: row id, or -1 */
-    int64_t *failed;         /* by check: the guard that failed, or -1 */
-    struct replay_times { int64_t ns[2], count[2]; } *times; /* by entry: of checks that failed, that passed */
+    int64_t *signatures; /* by lookup: row id, or -1 */
+    int64_t *failed;     /* by check: the guard that failed, or -1 */
+    struct replay_times {
+        int64_t ns[2], count[2];
+    } *times; /* by entry: of checks that failed, that passed */
 };
 
 enum {
-    REPLAY_CHECKS = 1,       /* load what each lookup tried */
-    REPLAY_TIMES = 2,        /* and how long that took, which guards failed, and what the inputs of misses were like */
+    REPLAY_CHECKS = 1, /* load what each lookup tried */
+    REPLAY_TIMES = 2,  /* and how long that took, which guards failed, and what the inputs of misses were like */
 };
 
-/* All of DB's decisions. NULL: it was said why not. replay_free ends it. */
+/* All of DB's decisions (trace/replay/load.c). NULL: it was said why not. replay_free ends it. */
 struct replay *replay_open(struct db *db, int flags);
 void replay_free(struct replay *replay);
+
+/* The index that MAP, one of a replay's, has for row id ID, or REPLAY_NONE. */
+static inline uint32_t replay_index(const struct map *map, int64_t id)
+{
+    const int64_t *index = map_get(map, id);
+
+    return index ? (uint32_t)*index : REPLAY_NONE;
+}
+
+/* The cache of CODE in PROCESS, both indices: its key in cache_ids. */
+static inline int64_t replay_cache_key(uint32_t code, uint32_t process)
+{
+    return (int64_t)((uint64_t)code << 32 | process);
+}
+
+/* The codes of the function that IDS lists, as found_code's does, marked in a new array by index, which the caller
+ * frees; NULL: no memory. */
+bool *replay_codes(const struct replay *replay, const char *ids);
 
 /* The index of the lookup with this row id, or REPLAY_NONE. */
 uint32_t replay_lookup_at(const struct replay *replay, int64_t lookup_id);
 
+/* Is the process of CACHE a torch program's? */
+static inline bool replay_torch(const struct replay *replay, uint32_t cache)
+{
+    uint32_t process = replay->caches.at[cache].process;
+
+    return process != REPLAY_NONE && replay->processes.at[process].torch;
+}
+
+/* In qsort_r and qsort: indices of ENTRIES by birth, events by time. */
+int replay_by_birth(const void *a, const void *b, void *entries);
+int replay_by_moment(const void *a, const void *b);
+
 /* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none of them. */
 uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache, uint32_t entry);
 
-static inline uint64_t replay_hash(uint64_t key)
-{
-    key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u; /* keys are often two small numbers, in both halves */
-    return key >> 32 ^ key;
-}
-
-uint32_t replay_map_get(const struct replay_map *map, int64_t key);
-
-/* The first event at AT_NS or later; event_count when there is none. */
+/* The first event at AT_NS or later; events.count when there is none. */
 size_t replay_seek(const struct replay *replay, int64_t at_ns);
 /* The event that is KIND's INDEX. */
 size_t replay_event_of(const struct replay *replay, enum replay_kind kind, uint32_t index);
 
-/* A cache as it stood just before a moment. Living entries come first, as they would be tried, if regions are left
- * aside; dead ones last. */
+/* What an event is about: row id, code, thread, start. */
+struct replay_subject {
+    int64_t id, at_ns;
+    uint32_t code, thread, process; /* indices, or REPLAY_NONE */
+    uint32_t entry;                 /* that it ran, made, or that died; index, or REPLAY_NONE */
+};
+struct replay_subject replay_about(const struct replay *replay, enum replay_kind kind, uint32_t index);
+
+/* A cache as it stood just before a moment. Living entries come first, as a lookup of the common region tries them;
+ * dead ones last. */
 struct replay_slot {
     uint32_t entry;
     bool dead;
-    uint32_t hits;           /* so far */
-    int64_t last_hit_ns;     /* or -1 */
-    int64_t touched;         /* order: greater is tried earlier */
+    uint32_t hits;       /* so far */
+    int64_t last_hit_ns; /* or -1 */
 };
 struct replay_state {
-    struct replay_slot *slots; /* owned; replay_state_free, or used again */
+    struct replay_slot *at; /* owned: list_free, or used again */
     size_t count, room;
 };
 
@@ -174,38 +214,34 @@ struct replay_state {
 bool replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
 /* Cache CACHE as it stood at AT_NS, after all that had happened by then. */
 bool replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
-void replay_state_free(struct replay_state *state);
 
 /* ---- trace/replay/verify.c ------------------------------------------------------- */
 
 enum replay_fault {
     FAULT_NONE, FAULT_OUTCOME, FAULT_NO_ENTRY, FAULT_OTHER_CODE, FAULT_UNBORN, FAULT_DEAD, FAULT_TWICE, FAULT_REGION,
     FAULT_ORDER, FAULT_UNTRIED, FAULT_PASSED, FAULT_NO_PASS, FAULT_OTHER_PASSED, FAULT_AFTER_END, FAULT_NO_ERROR,
-    FAULT_ERROR, FAULT_COUNT,
-    FAULT_GUARD, FAULT_POSITION, FAULT_RESULT, FAULT_NOT_NEW, FAULT_KINDS,
+    FAULT_ERROR, FAULT_COUNT, FAULT_GUARD, FAULT_POSITION, FAULT_RESULT, FAULT_NOT_NEW, FAULT_KINDS,
 };
 
 struct replay_finding {
-    uint32_t lookup, entry, wanted; /* indices; entry: of which it is told; wanted: that was to be tried there */
+    uint32_t lookup, entry, wanted; /* indices; entry: that the finding is about; wanted: that was to be tried there */
     enum replay_fault fault;
 };
 
 struct replay_verdict {
-    struct replay_finding *findings; /* owned: those that do not follow, by time */
-    size_t count, room;
-    int64_t lookups;     /* all */
-    int64_t whole;       /* re-decided from everything that DESIGN 7 asks */
-    int64_t observed;    /* in part: which entries were tried is not known */
-    int64_t before;      /* in part: ran an entry from before the recording */
-    int64_t unsure;      /* did not follow, but lookups on other threads, a fork or a loss can be why */
-    int64_t orphans;     /* checks without a lookup */
-    int64_t insertion;   /* processes whose entries stay where they were put */
+    LIST(struct replay_finding) findings; /* owned: those that do not follow, by time */
+    int64_t lookups;                      /* all */
+    int64_t whole;                        /* decided again from all that the rules depend on */
+    int64_t observed;                     /* in part: which entries were tried is not known */
+    int64_t before;                       /* in part: ran an entry from before the recording */
+    int64_t unsure;                       /* did not follow, but other threads' lookups, a fork or a loss can be why */
+    int64_t orphans;                      /* checks without a lookup */
+    int64_t insertion;                    /* processes in which hits move no entry */
     int64_t misses, by_mark, by_limit, by_false; /* limit and run_only: explained by a mark, a limit, neither */
 };
 
-/* Re-decide every lookup. False: no memory. The caller ends it with replay_verdict_free. */
+/* Decide every lookup again. False: no memory. The caller frees the findings (list_free). */
 bool replay_verify(struct replay *replay, struct replay_verdict *verdict);
-void replay_verdict_free(struct replay_verdict *verdict);
 const char *replay_fault_words(enum replay_fault fault);
 
 #endif

@@ -20,6 +20,7 @@
 #include "trace/prose.h"
 #include "replay.h"
 #include "cmd/replay/step.h"
+#include "trace/replay/page.h"
 #include "trace/whatif/print.h"
 #include "lib/say.h"
 #include "lib/table.h"
@@ -33,48 +34,7 @@ struct session {
     bool verify, json;
     struct replay_whatif whatif;
     struct replay_script script;
-    double speed;
 };
-
-/* ---- names ----------------------------------------------------------------- */
-
-/* "0/1", else the row's id. The caller frees it. */
-static char *entry_name(struct session *s, uint32_t entry)
-{
-    struct query *query;
-    char *name = NULL;
-
-    if (entry == REPLAY_NONE)
-        return NULL;
-    query = db_query(s->db, "SELECT label FROM cache_entry WHERE cache_entry_id = ?1");
-    query_bind_integer(query, 1, s->replay->entries[entry].id);
-    if (query_step(query))
-        name = prose_column(query, 0);
-    query_close(query);
-    if ((!name || !*name) && (free(name), asprintf(&name, "#%" PRId64, s->replay->entries[entry].id)) < 0)
-        name = NULL;
-    return name;
-}
-
-/* "f (app/f.py:3)". The caller frees it. */
-static char *code_name(struct session *s, uint32_t code)
-{
-    struct query *query = db_query(s->db, "SELECT qualname, filename, first_line FROM code WHERE code_id = ?1");
-    char *made = NULL;
-
-    query_bind_integer(query, 1, s->replay->codes[code].id);
-    if (query_step(query)) {
-        char *file = prose_column(query, 1);
-        if (asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL), prose_path(file ? file : "?"),
-                     query_integer(query, 2)) < 0)
-            made = NULL;
-        free(file);
-    } else if (asprintf(&made, "code %" PRId64, s->replay->codes[code].id) < 0) {
-        made = NULL;
-    }
-    query_close(query);
-    return made;
-}
 
 /* ---- --verify -------------------------------------------------------------- */
 
@@ -83,11 +43,11 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-static void finding_print(struct session *s, const struct replay_finding *f, FILE *out)
+static void finding_print(const struct replay *r, const struct replay_finding *f, FILE *out)
 {
-    const struct replay_lookup *l = &s->replay->lookups[f->lookup];
-    char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
-         *code = code_name(s, s->replay->caches[l->cache].code);
+    const struct replay_lookup *l = &r->lookups.at[f->lookup];
+    char *entry = replay_entry_name(r, f->entry), *wanted = replay_entry_name(r, f->wanted),
+         *code = replay_code_name(r, r->caches.at[l->cache].code);
     char at[TABLE_HUMAN];
 
     fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
@@ -108,64 +68,61 @@ static void finding_print(struct session *s, const struct replay_finding *f, FIL
     free(code);
 }
 
-static void verdict_print(struct session *s, const struct replay_verdict *v, FILE *out)
+static void verdict_print(const struct replay *r, const struct replay_verdict *v, FILE *out)
 {
+    const struct {
+        int64_t count;
+        const char *words;
+    } parts[] = {
+        {v->observed, "in part: seen from outside of torch's evaluator, so only the entry that ran is known"},
+        {v->before, "in part: ran code that was compiled before the recording began"},
+        {v->unsure, "in part: the order of their entries depends on how lookups on several threads or processes\n"
+                    "            overlapped, or on events that were lost"},
+        {(int64_t)v->findings.count, "do not follow"},
+    };
+    size_t count = v->findings.count;
+
     if (!v->lookups)
         fputs("No lookups are recorded: there is nothing to verify.\n", out);
-    else if (!v->count && !v->orphans)
+    else if (!count && !v->orphans)
         fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups,
                 plural(v->lookups));
-    if (v->count) {
-        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", v->count,
-                v->lookups,
-                v->count == 1       ? "It is"
-                : v->count > LISTED ? "The first"
-                                    : "They are");
-        for (size_t i = 0; i < v->count && i < LISTED; i++)
-            finding_print(s, &v->findings[i], out);
-        if (v->count > LISTED)
-            fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, v->count);
-    }
+    if (count)
+        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", count,
+                v->lookups, count == 1 ? "It is" : count > LISTED ? "The first" : "They are");
+    for (size_t i = 0; i < count && i < LISTED; i++)
+        finding_print(r, &v->findings.at[i], out);
+    if (count > LISTED)
+        fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, count);
     if (v->orphans)
         fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans,
                 v->orphans == 1 ? " is" : "s are");
     if (v->lookups)
         fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n",
                 v->whole);
-    if (v->observed)
-        fprintf(out,
-                "%10" PRId64 "  in part: seen from outside of torch's evaluator, so only the entry that ran is known\n",
-                v->observed);
-    if (v->before)
-        fprintf(out, "%10" PRId64 "  in part: ran code that was compiled before the recording began\n", v->before);
-    if (v->unsure)
-        fprintf(out,
-                "%10" PRId64
-                "  in part: the order of their entries depends on how lookups on several threads or processes\n"
-                "            overlapped, or on events that were lost\n",
-                v->unsure);
-    if (v->count)
-        fprintf(out, "%10zu  do not follow\n", v->count);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].count)
+            fprintf(out, "%10" PRId64 "  %s\n", parts[i].count, parts[i].words);
     if (v->misses)
         fprintf(out,
-                "\n%" PRId64 " call%s found no entry and nobody was asked to compile: %" PRId64
+                "\n%" PRId64 " call%s found no entry and did not compile: %" PRId64
                 " after the code was marked so, %" PRId64 " at a limit of\nentries, %" PRId64
                 " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
                 v->misses, plural(v->misses), v->by_mark, v->by_limit, v->by_false);
     if (v->insertion)
         fprintf(out,
                 "\nIn %" PRId64
-                " process%s torch was told to leave entries where they were put: a hit did not move them.\n",
+                " process%s torch was set to leave entries where they were put: a hit did not move them.\n",
                 v->insertion, v->insertion == 1 ? "" : "es");
 }
 
-static void verdict_json(struct session *s, const struct replay_verdict *v, FILE *out)
+static void verdict_json(const struct replay *r, const struct replay_verdict *v, FILE *out)
 {
     struct json json = {.out = out};
 
     json_object(&json, NULL);
     json_integer(&json, "lookups", v->lookups);
-    json_integer(&json, "do_not_follow", (int64_t)v->count);
+    json_integer(&json, "do_not_follow", (int64_t)v->findings.count);
     json_integer(&json, "orphan_checks", v->orphans);
     json_integer(&json, "whole", v->whole);
     json_integer(&json, "in_part_observed", v->observed);
@@ -180,11 +137,11 @@ static void verdict_json(struct session *s, const struct replay_verdict *v, FILE
     json_end(&json);
     json_list(&json, "findings");
     json_lines(&json);
-    for (size_t i = 0; i < v->count && i < LISTED_JSON; i++) {
-        const struct replay_finding *f = &v->findings[i];
-        const struct replay_lookup *l = &s->replay->lookups[f->lookup];
-        char *entry = entry_name(s, f->entry), *wanted = entry_name(s, f->wanted),
-             *code = code_name(s, s->replay->caches[l->cache].code);
+    for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
+        const struct replay_finding *f = &v->findings.at[i];
+        const struct replay_lookup *l = &r->lookups.at[f->lookup];
+        char *entry = replay_entry_name(r, f->entry), *wanted = replay_entry_name(r, f->wanted),
+             *code = replay_code_name(r, r->caches.at[l->cache].code);
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
@@ -212,18 +169,15 @@ static int verify(struct session *s)
         say_error("out of memory");
         return 2;
     }
-    if (s->json)
-        verdict_json(s, &verdict, stdout);
-    else
-        verdict_print(s, &verdict, stdout);
-    status = verdict.count || verdict.orphans ? 1 : 0;
-    replay_verdict_free(&verdict);
+    (s->json ? verdict_json : verdict_print)(s->replay, &verdict, stdout);
+    status = verdict.findings.count || verdict.orphans ? 1 : 0;
+    list_free(&verdict.findings);
     return status;
 }
 
 /* ---- the command ----------------------------------------------------------- */
 
-static struct session asked = {.speed = 1};
+static struct session asked;
 
 /* `--commands LIST`, or a command as an option: `--goto PLACE`. */
 static const char *command_read(const struct option *option, const char *value)
@@ -250,15 +204,6 @@ static const char *whatif_read(const struct option *option, const char *value)
     return NULL;
 }
 
-static const char *speed_read(const struct option *option, const char *value)
-{
-    char *end;
-
-    (void)option;
-    asked.speed = strtod(value, &end);
-    return *end || end == value || !(asked.speed > 0 && asked.speed < 1e9) ? "not a number above 0" : NULL;
-}
-
 static const struct option options[] = {
     {"commands", .value = "LIST", .read = command_read,
      .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an option as well; they are done in "
@@ -271,8 +216,6 @@ static const struct option options[] = {
      .help = "stop when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies"},
     {"continue", .read = command_read, .help = "on to the next stop, or the end"},
     {"back", .read = command_read, .help = "back to the stop before, or the beginning"},
-    {"play", .read = command_read, .help = "print one event after the other, in recorded time"},
-    {"speed", .value = "N", .read = speed_read, .help = "how fast `play` goes: 1, the default, as it was recorded, 10 ten times as fast"},
     {"here", .read = command_read, .help = "print this place"},
     {"cache", .read = command_read, .help = "all entries of the cache, as they stood"},
     {"guards", .value = "LABEL", .read = command_read, .help = "the guards of the entry with that label"},
@@ -341,7 +284,7 @@ static int replay_main(int count, char **operands)
         goto out;
     status = s->verify         ? verify(s)
              : s->whatif.count ? replay_whatif(s->db, s->replay, &s->whatif)
-                              : replay_step(s->db, s->replay, &s->script, s->speed, stdout);
+                              : replay_step(s->db, s->replay, &s->script, stdout);
     if (db_damaged(s->db))
         status = 2;
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "trace/db.h"
-#include "trace/remedy.h"
 #include "replay.h"
 #include "schema.h"
 
@@ -109,14 +108,14 @@ static void make_trace(const char *path)
 
 static void same_state(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
-    const struct model *m = &seen[r->lookups[lookup].id];
+    const struct model *m = &seen[r->lookups.at[lookup].id];
 
     EXPECT(replay_state_at(r, lookup, state));
     EXPECT((int)state->count == m->count);
     for (int i = 0; i < m->count && i < (int)state->count; i++) {
-        EXPECT(r->entries[state->slots[i].entry].id == m->order[i]);
-        EXPECT((int)state->slots[i].hits == m->hits[i]);
-        EXPECT(state->slots[i].dead == (i >= m->count - m->dead));
+        EXPECT(r->entries.at[state->at[i].entry].id == m->order[i]);
+        EXPECT((int)state->at[i].hits == m->hits[i]);
+        EXPECT(state->at[i].dead == (i >= m->count - m->dead));
     }
 }
 
@@ -131,25 +130,25 @@ static void test_states(const char *path)
         failures++;
         return;
     }
-    EXPECT(r->lookup_count == CALLS);
+    EXPECT(r->lookups.count == CALLS);
     for (uint32_t i = 0; i < CALLS; i++) /* forwards */
         same_state(r, i, &state);
     for (uint32_t i = CALLS; i-- > 0;) /* backwards */
         same_state(r, i, &state);
     for (int i = 0; i < CALLS; i++) /* anywhere */
         same_state(r, (uint32_t)(rand() % CALLS), &state);
-    for (size_t i = 0; i < r->event_count; i++) {
-        EXPECT(replay_event_of(r, r->events[i].kind, r->events[i].index) == i);
-        EXPECT(replay_seek(r, r->events[i].at_ns) <= i);
-        EXPECT(!i || r->events[i - 1].at_ns <= r->events[i].at_ns);
+    for (size_t i = 0; i < r->events.count; i++) {
+        EXPECT(replay_event_of(r, r->events.at[i].kind, r->events.at[i].index) == i);
+        EXPECT(replay_seek(r, r->events.at[i].at_ns) <= i);
+        EXPECT(!i || r->events.at[i - 1].at_ns <= r->events.at[i].at_ns);
     }
     EXPECT(replay_lookup_at(r, 1) == 0 && replay_lookup_at(r, CALLS) == CALLS - 1);
     EXPECT(replay_lookup_at(r, 0) == REPLAY_NONE && replay_lookup_at(r, CALLS + 1) == REPLAY_NONE);
-    EXPECT(replay_seek(r, 0) == 0 && replay_seek(r, INT64_MAX) == r->event_count);
+    EXPECT(replay_seek(r, 0) == 0 && replay_seek(r, INT64_MAX) == r->events.count);
     EXPECT(replay_verify(r, &verdict));
-    EXPECT(verdict.count == 0 && verdict.whole == CALLS && verdict.orphans == 0);
-    replay_verdict_free(&verdict);
-    replay_state_free(&state);
+    EXPECT(verdict.findings.count == 0 && verdict.whole == CALLS && verdict.orphans == 0);
+    list_free(&verdict.findings);
+    list_free(&state);
     replay_free(r);
     db_close(db);
 }

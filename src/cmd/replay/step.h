@@ -1,4 +1,4 @@
-/* cmd/replay/step.h -- a trace's decisions one by one, told by commands.
+/* cmd/replay/step.h -- a trace's decisions one by one, by commands.
  *
  * Runs in: the viewer. */
 #ifndef DYNTRACE_REPLAY_STEP_H
@@ -19,8 +19,8 @@ struct replay_script {
     int count;
 };
 
-/* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. SPEED is that of `play`. The exit
- * status: 2 when a command of a script could not be done. */
-int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, double speed, FILE *out);
+/* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status: 2 when a command
+ * of a script could not be done. */
+int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, FILE *out);
 
 #endif

@@ -5,14 +5,10 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/db.h"
 #include "trace/find_code.h"
 #include "lib/say.h"
-#include "trace/why/why.h"
 
 const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
                                               "hit",    "miss",    "event",     "frame"};
@@ -27,80 +23,62 @@ enum { FRAMES_NEAR = 256 }; /* ids, between which no bisection is needed */
 
 /* ---- finding the next event ------------------------------------------------ */
 
-uint32_t cursor_code(const struct replay *r, const struct replay_event *e)
-{
-    return e->kind == REPLAY_LOOKUP                     ? r->caches[r->lookups[e->index].cache].code
-           : e->kind == REPLAY_COMPILE                  ? r->compiles[e->index].code
-           : e->kind == REPLAY_DEATH                    ? r->entries[e->index].code
-           : r->breaks[e->index].compile == REPLAY_NONE ? REPLAY_NONE
-                                                        : r->compiles[r->breaks[e->index].compile].code;
-}
-
-uint32_t cursor_thread(const struct replay *r, const struct replay_event *e)
-{
-    return e->kind == REPLAY_LOOKUP    ? r->lookups[e->index].thread
-           : e->kind == REPLAY_COMPILE ? r->compiles[e->index].thread
-           : e->kind == REPLAY_DEATH || r->breaks[e->index].compile == REPLAY_NONE
-               ? REPLAY_NONE
-               : r->compiles[r->breaks[e->index].compile].thread;
-}
-
-static bool is_miss(const struct replay_lookup *l)
-{
-    return l->outcome != OUTCOME_HIT;
-}
-
 static bool event_is(const struct replay *r, const struct replay_event *e, enum cursor_what what)
 {
-    switch (what) {
-    case NEXT_LOOKUP:
-        return e->kind == REPLAY_LOOKUP;
-    case NEXT_COMPILE:
-        return e->kind == REPLAY_COMPILE;
-    case NEXT_RECOMPILE:
-        return e->kind == REPLAY_COMPILE && r->compiles[e->index].recompile;
-    case NEXT_BREAK:
-        return e->kind == REPLAY_BREAK;
-    case NEXT_DEATH:
-        return e->kind == REPLAY_DEATH;
-    case NEXT_HIT:
-        return e->kind == REPLAY_LOOKUP && !is_miss(&r->lookups[e->index]);
-    case NEXT_MISS:
-        return e->kind == REPLAY_LOOKUP && is_miss(&r->lookups[e->index]);
-    default:
+    static const enum replay_kind kinds[] = {
+        [NEXT_LOOKUP] = REPLAY_LOOKUP, [NEXT_HIT] = REPLAY_LOOKUP,       [NEXT_MISS] = REPLAY_LOOKUP,
+        [NEXT_BREAK] = REPLAY_BREAK,   [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
+        [NEXT_DEATH] = REPLAY_DEATH};
+
+    if (what >= NEXT_EVENT)
         return true;
-    }
+    if (e->kind != kinds[what])
+        return false;
+    if (what == NEXT_HIT || what == NEXT_MISS)
+        return (r->lookups.at[e->index].outcome == OUTCOME_HIT) == (what == NEXT_HIT);
+    return what != NEXT_RECOMPILE || r->compiles.at[e->index].recompile;
+}
+
+/* Does INDEX, which may be REPLAY_NONE, pass the filter MARKED? NULL: all do. */
+static bool passes_one(const bool *marked, uint32_t index)
+{
+    return !marked || (index != REPLAY_NONE && marked[index]);
 }
 
 static bool passes(const struct cursor *c, const struct replay_event *e)
 {
-    uint32_t code, thread;
+    struct replay_subject s;
+    uint8_t outcome;
 
-    if (c->codes && ((code = cursor_code(c->r, e)) == REPLAY_NONE || !c->codes[code]))
+    if (c->codes || c->threads) {
+        s = replay_about(c->r, e->kind, e->index);
+        if (!passes_one(c->codes, s.code) || !passes_one(c->threads, s.thread))
+            return false;
+    }
+    if (!c->by_outcome && !c->lookups)
+        return true;
+    if (e->kind != REPLAY_LOOKUP)
         return false;
-    if (c->threads && ((thread = cursor_thread(c->r, e)) == REPLAY_NONE || !c->threads[thread]))
-        return false;
-    if ((c->by_outcome || c->lookups) && e->kind != REPLAY_LOOKUP)
-        return false;
-    if (c->by_outcome &&
-        !c->outcomes[c->r->lookups[e->index].outcome < OUTCOMES ? c->r->lookups[e->index].outcome : OUTCOMES])
-        return false;
-    return !c->lookups || c->lookups[e->index];
+    outcome = c->r->lookups.at[e->index].outcome;
+    return (!c->by_outcome || c->outcomes[outcome < OUTCOMES ? outcome : OUTCOMES]) &&
+           passes_one(c->lookups, e->index);
 }
 
-/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. event_count: there is none. */
+/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. events.count: there is none. */
 static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what, int direction)
 {
+    const struct replay_event *events = c->r->events.at;
+
     if (direction > 0) {
-        for (at += !gap; at < c->r->event_count; at++)
-            if (event_is(c->r, &c->r->events[at], what) && passes(c, &c->r->events[at]))
+        for (at += !gap; at < c->r->events.count; at++)
+            if (event_is(c->r, &events[at], what) && passes(c, &events[at]))
                 return at;
     } else {
         while (at-- > 0)
-            if (event_is(c->r, &c->r->events[at], what) && passes(c, &c->r->events[at]))
+            if (event_is(c->r, &events[at], what) && passes(c, &events[at]))
                 return at;
     }
-    return c->r->event_count;
+    return c->r->events.count;
 }
 
 /* ---- moving ---------------------------------------------------------------- */
@@ -117,16 +95,20 @@ void cursor_end(struct cursor *c)
     cursor_stops_off(c);
 }
 
-void cursor_to_event(struct cursor *c, size_t event)
+/* To the place of EVENT; events.count: there is none. */
+static enum cursor_result to_event(struct cursor *c, size_t event)
 {
-    uint32_t thread = event < c->r->event_count ? cursor_thread(c->r, &c->r->events[event]) : REPLAY_NONE;
+    uint32_t thread;
 
+    if (event >= c->r->events.count)
+        return CURSOR_NONE;
     c->at = event;
-    c->gap = event >= c->r->event_count;
+    c->gap = false;
     c->frame_id = 0;
-    c->frame_ns = c->r->last_ns;
+    thread = cursor_subject(c).thread;
     if (thread != REPLAY_NONE)
-        c->frame_thread = c->r->threads[thread].id;
+        c->frame_thread = c->r->threads.at[thread].id;
+    return CURSOR_THERE;
 }
 
 void cursor_to_time(struct cursor *c, int64_t at_ns)
@@ -139,14 +121,17 @@ void cursor_to_time(struct cursor *c, int64_t at_ns)
 
 const struct replay_event *cursor_event(const struct cursor *c)
 {
-    return c->at < c->r->event_count && !c->gap && !c->frame_id ? &c->r->events[c->at] : NULL;
+    return c->at < c->r->events.count && !c->gap ? &c->r->events.at[c->at] : NULL;
+}
+
+struct replay_subject cursor_subject(const struct cursor *c)
+{
+    return replay_about(c->r, c->r->events.at[c->at].kind, c->r->events.at[c->at].index);
 }
 
 int64_t cursor_ns(const struct cursor *c)
 {
-    if (c->gap)
-        return c->frame_ns;
-    return c->at < c->r->event_count ? c->r->events[c->at].at_ns : c->r->last_ns;
+    return c->gap ? c->frame_ns : c->r->events.at[c->at].at_ns;
 }
 
 int64_t cursor_frame(const struct cursor *c)
@@ -161,20 +146,24 @@ int64_t cursor_frame(const struct cursor *c)
         return 0;
     query = db_query(c->db, e->kind == REPLAY_LOOKUP ? "SELECT frame_id FROM lookup WHERE lookup_id = ?1"
                                                      : "SELECT frame_id FROM compile WHERE compile_id = ?1");
-    query_bind_integer(query, 1, e->kind == REPLAY_LOOKUP ? c->r->lookups[e->index].id : c->r->compiles[e->index].id);
+    query_bind_integer(query, 1, cursor_subject(c).id);
     if (query_step(query))
         id = query_integer(query, 0);
     query_close(query);
     return id;
 }
 
-static void to_frame(struct cursor *c, struct query *row)
+/* To the frame that is the first row of QUERY, which this ends. */
+static enum cursor_result to_frame(struct cursor *c, struct query *query)
 {
-    c->frame_id = query_integer(row, 0);
-    c->frame_ns = query_integer(row, 1);
-    c->frame_thread = query_integer(row, 2);
-    c->at = replay_seek(c->r, c->frame_ns);
-    c->gap = true;
+    bool found = query_step(query);
+
+    if (found) {
+        cursor_to_time(c, query_integer(query, 1));
+        c->frame_id = query_integer(query, 0);
+        c->frame_thread = query_integer(query, 2);
+    }
+    return !query_close(query) ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
 }
 
 /* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow time. */
@@ -185,7 +174,7 @@ static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
     struct query *query = db_query(c->db, "SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2"
                                           " AND thread_id = ?3 ORDER BY frame_id LIMIT 1");
 
-    while (low < high && (uint64_t)high - (uint64_t)low > FRAMES_NEAR) {
+    while (low < high && (uint64_t)high - (uint64_t)low > FRAMES_NEAR && !query_failed(query)) {
         int64_t middle = low + (int64_t)(((uint64_t)high - (uint64_t)low) / 2);
         query_reset(query);
         query_bind_integer(query, 1, middle);
@@ -195,8 +184,6 @@ static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
             low = query_integer(query, 0) + 1;
         else
             high = middle;
-        if (query_failed(query))
-            break;
     }
     query_close(query);
     return low;
@@ -205,120 +192,84 @@ static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    int64_t from = cursor_frame(c);
+    int64_t from = cursor_frame(c), limit_ns = direction > 0 ? INT64_MIN : INT64_MAX; /* of a frame: ids say it all */
     struct query *query;
-    bool found;
 
-    if (from)
-        query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1"
-                                                " AND thread_id = ?2 ORDER BY frame_id LIMIT 1"
-                                              : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
-                                                " AND thread_id = ?2 ORDER BY frame_id DESC LIMIT 1");
-    else
-        query = db_query(c->db, direction > 0
-                                    ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1"
-                                      " AND thread_id = ?2 AND start_ns >= ?3 ORDER BY frame_id LIMIT 1"
-                                    : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
-                                      " AND thread_id = ?2 AND start_ns < ?3 ORDER BY frame_id DESC LIMIT 1");
-    query_bind_integer(query, 2, c->frame_thread);
-    if (from) {
-        query_bind_integer(query, 1, from);
-    } else {
-        int64_t near = frame_near(c, c->frame_thread, cursor_ns(c));
-        if (direction < 0 && near < INT64_MAX - 2 * FRAMES_NEAR)
-            near += 2 * FRAMES_NEAR;
-        query_bind_integer(query, 1, near);
-        query_bind_integer(query, 3, cursor_ns(c));
+    if (!from) {
+        limit_ns = cursor_ns(c);
+        from = frame_near(c, c->frame_thread, limit_ns);
+        if (direction > 0 && from > INT64_MIN)
+            from--;
+        if (direction < 0 && from < INT64_MAX - 2 * FRAMES_NEAR)
+            from += 2 * FRAMES_NEAR;
     }
-    found = query_step(query);
-    if (found)
-        to_frame(c, query);
-    return !query_close(query) ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
+    query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1"
+                                            " AND thread_id = ?2 AND start_ns >= ?3 ORDER BY frame_id LIMIT 1"
+                                          : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
+                                            " AND thread_id = ?2 AND start_ns < ?3 ORDER BY frame_id DESC LIMIT 1");
+    query_bind_integer(query, 1, from);
+    query_bind_integer(query, 2, c->frame_thread);
+    query_bind_integer(query, 3, limit_ns);
+    return to_frame(c, query);
 }
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
 {
-    size_t found;
-
-    if (what == NEXT_FRAME)
-        return frame_step(c, direction);
-    found = find(c, c->at, c->gap, what, direction);
-    if (found == c->r->event_count)
-        return CURSOR_NONE;
-    cursor_to_event(c, found);
-    return CURSOR_THERE;
+    return what == NEXT_FRAME ? frame_step(c, direction) : to_event(c, find(c, c->at, c->gap, what, direction));
 }
 
 enum cursor_result cursor_far(struct cursor *c, enum cursor_what what, bool last)
 {
-    size_t found = find(c, last ? c->r->event_count : 0, true, what, last ? -1 : 1);
-
-    if (found == c->r->event_count)
-        return CURSOR_NONE;
-    cursor_to_event(c, found);
-    return CURSOR_THERE;
-}
-
-/* The place of WHAT with row id ID; event_count when there is none. */
-static size_t place_of(const struct replay *r, enum cursor_what what, int64_t id)
-{
-    uint32_t index = REPLAY_NONE;
-
-    switch (what) {
-    case NEXT_EVENT:
-        return id > 0 && (uint64_t)id <= r->event_count ? (size_t)id - 1 : r->event_count;
-    case NEXT_LOOKUP:
-    case NEXT_HIT:
-    case NEXT_MISS:
-        index = replay_lookup_at(r, id);
-        return index == REPLAY_NONE ? r->event_count : replay_event_of(r, REPLAY_LOOKUP, index);
-    case NEXT_BREAK:
-        for (index = 0; index < r->break_count && r->breaks[index].id != id;)
-            index++;
-        return index == r->break_count ? r->event_count : replay_event_of(r, REPLAY_BREAK, index);
-    case NEXT_DEATH:
-        index = replay_map_get(&r->entry_ids, id);
-        return index == REPLAY_NONE || r->entries[index].died_ns == REPLAY_NEVER
-                   ? r->event_count
-                   : replay_event_of(r, REPLAY_DEATH, index);
-    default:
-        index = replay_map_get(&r->compile_ids, id);
-        return index == REPLAY_NONE ? r->event_count : replay_event_of(r, REPLAY_COMPILE, index);
-    }
+    return to_event(c, find(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
 }
 
 enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id)
 {
-    size_t at;
+    const struct replay *r = c->r;
+    const struct replay_break *b;
+    enum replay_kind kind = REPLAY_COMPILE;
+    uint32_t index;
 
-    if (what == NEXT_FRAME) {
+    switch (what) {
+    case NEXT_FRAME: {
         struct query *query = db_query(c->db, "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id = ?1");
-        bool found;
         query_bind_integer(query, 1, id);
-        found = query_step(query);
-        if (found)
-            to_frame(c, query);
-        return !query_close(query) ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
+        return to_frame(c, query);
     }
-    at = place_of(c->r, what, id);
-    if (at == c->r->event_count)
-        return CURSOR_NONE;
-    cursor_to_event(c, at);
-    return CURSOR_THERE;
+    case NEXT_EVENT:
+        return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1 : r->events.count);
+    case NEXT_LOOKUP:
+    case NEXT_HIT:
+    case NEXT_MISS:
+        kind = REPLAY_LOOKUP;
+        index = replay_lookup_at(r, id);
+        break;
+    case NEXT_BREAK:
+        kind = REPLAY_BREAK;
+        b = list_find(&r->breaks, id, id);
+        index = b ? (uint32_t)(b - r->breaks.at) : REPLAY_NONE;
+        break;
+    case NEXT_DEATH:
+        kind = REPLAY_DEATH;
+        index = replay_index(&r->entry_ids, id);
+        if (index != REPLAY_NONE && r->entries.at[index].died_ns == REPLAY_NEVER)
+            index = REPLAY_NONE;
+        break;
+    default:
+        index = replay_index(&r->compile_ids, id);
+    }
+    return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kind, index));
 }
 
 /* ---- words ----------------------------------------------------------------- */
 
 char *cursor_word(char **text)
 {
-    char *at = *text + strspn(*text, " \t"), *end;
+    char *at = *text + strspn(*text, " \t"), *end = at + strcspn(at, " \t");
 
-    if (!*at)
-        return NULL;
-    end = at + strcspn(at, " \t");
     *text = end + (*end != 0);
     *end = 0;
-    return at;
+    return *at ? at : NULL;
 }
 
 char *cursor_words(char *text)
@@ -333,30 +284,31 @@ char *cursor_words(char *text)
 
 bool cursor_what(const char *word, enum cursor_what *what)
 {
-    size_t length = strlen(word);
-
-    for (int i = 0; i < NEXT_KINDS; i++)
-        if (length && (!strcmp(cursor_whats[i], word) || (!strncmp(cursor_whats[i], word, strlen(cursor_whats[i])) &&
-                                                          (!strcmp(word + strlen(cursor_whats[i]), "s") ||
-                                                           !strcmp(word + strlen(cursor_whats[i]), "es"))))) {
+    for (int i = 0; i < NEXT_KINDS; i++) {
+        size_t bytes = strlen(cursor_whats[i]);
+        if (strncmp(cursor_whats[i], word, bytes))
+            continue;
+        if (!word[bytes] || !strcmp(word + bytes, "s") || !strcmp(word + bytes, "es")) {
             *what = (enum cursor_what)i;
             return true;
         }
+    }
     return false;
 }
 
-/* "1.5s", "20ms", "3us", "7ns": nanoseconds, or -1. */
-static int64_t time_from(const char *word)
+/* "1.5s", "20ms", "3us", "7ns": nanoseconds; "50%" of ALL; or -1. */
+static int64_t time_from(const char *word, int64_t all)
 {
-    static const struct {
+    const struct {
         const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+        double ns, most;
+    } units[] = {{"ns", 1, 9e18},  {"us", 1e3, 9e15},  {"ms", 1e6, 9e12},
+                 {"s", 1e9, 9e9}, {"min", 60e9, 1e8}, {"%", (double)all / 100, 100}};
     char *end;
     double value = strtod(word, &end);
 
     for (size_t i = 0; end != word && i < sizeof units / sizeof *units; i++)
-        if (!strcmp(end, units[i].unit) && value >= 0 && value * units[i].ns < 9e18)
+        if (!strcmp(end, units[i].unit) && value >= 0 && value <= units[i].most)
             return (int64_t)(value * units[i].ns);
     return -1;
 }
@@ -366,8 +318,7 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
     char *text = strdup(place), *rest = text, *word = text ? cursor_word(&rest) : NULL,
          *more = word ? cursor_word(&rest) : NULL, *end;
     enum cursor_result result = CURSOR_ERROR;
-    double percent;
-    int64_t ns;
+    int64_t number;
 
     *what = NEXT_EVENT;
     if (!word) {
@@ -379,24 +330,18 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
             result = cursor_far(c, *what, !strcmp(word, "last"));
     } else if (more && cursor_what(word, what)) {
         errno = 0;
-        ns = strtoll(more, &end, 10);
+        number = strtoll(more, &end, 10);
         if (*end || end == more || errno)
             say(more, "not a number");
-        else if ((result = cursor_to(c, *what, ns)) == CURSOR_NONE) {
+        else if ((result = cursor_to(c, *what, number)) == CURSOR_NONE) {
             say(more, "the trace has none with that number");
             result = CURSOR_ERROR;
         }
+    } else if (more || (number = time_from(word, c->r->last_ns)) < 0) {
+        say(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
     } else {
-        percent = strtod(word, &end);
-        ns = end != word && !strcmp(end, "%") && percent >= 0 && percent <= 100
-                 ? (int64_t)((double)c->r->last_ns * percent / 100)
-                 : time_from(word);
-        if (ns < 0 || more) {
-            say(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
-        } else {
-            cursor_to_time(c, ns);
-            result = CURSOR_THERE;
-        }
+        cursor_to_time(c, number);
+        result = CURSOR_THERE;
     }
     free(text);
     return result;
@@ -408,44 +353,35 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 static bool *codes_named(struct cursor *c, const char *name)
 {
     struct found_code found;
-    bool *codes = NULL;
+    bool *codes;
 
     if (find_code(c->db, name, &found, c->out, false) != FIND_ONE)
         return NULL;
-    codes = calloc(c->r->code_count + 1, sizeof *codes);
-    for (char *at = found.ids; codes && at && *at; at += strspn(at, ", ")) {
-        uint32_t code = replay_map_get(&c->r->code_ids, strtoll(at, &at, 10));
-        if (code != REPLAY_NONE)
-            codes[code] = true;
-    }
+    codes = replay_codes(c->r, found.ids);
     found_code_free(&found);
     return codes;
 }
 
-/* Marks in a new array of COUNT what MAP gives for the ids of a query's rows; without a MAP they are lookups. TEXT is
- * its ?1. */
-static bool *ids_marked(struct cursor *c, const char *sql, const char *text, const struct replay_map *map, size_t count)
+/* Marks in a new array of COUNT the index that MAP has for the ids of a query's rows; without a MAP they are lookups.
+ * TEXT is its ?1. NULL: it was said why not. */
+static bool *ids_marked(struct cursor *c, const char *sql, const char *text, const struct map *map, size_t count)
 {
     struct query *query = db_query(c->db, sql);
     bool *marked = query ? calloc(count + 1, sizeof *marked) : NULL, any = false;
 
     query_bind_text(query, 1, text);
     while (marked && query_step(query)) {
-        uint32_t at =
-            map ? replay_map_get(map, query_integer(query, 0)) : replay_lookup_at(c->r, query_integer(query, 0));
+        int64_t id = query_integer(query, 0);
+        uint32_t at = map ? replay_index(map, id) : replay_lookup_at(c->r, id);
         if (at != REPLAY_NONE)
             any = marked[at] = true;
     }
-    if (!query_close(query)) {
-        free(marked);
-        return NULL;
-    }
-    if (!any) {
+    if (query_close(query) && any)
+        return marked;
+    if (marked && !any && !db_damaged(c->db))
         say(text, "nothing recorded is like that");
-        free(marked);
-        return NULL;
-    }
-    return marked;
+    free(marked);
+    return NULL;
 }
 
 void cursor_filter_off(struct cursor *c)
@@ -457,10 +393,9 @@ void cursor_filter_off(struct cursor *c)
     c->codes = c->threads = c->lookups = NULL;
     c->filtered = NULL;
     c->by_outcome = false;
-    memset(c->outcomes, 0, sizeof c->outcomes);
 }
 
-static bool outcomes_of(struct cursor *c, char *list)
+static bool filter_outcomes(struct cursor *c, char *list)
 {
     bool chosen[OUTCOMES + 1] = {false};
 
@@ -468,11 +403,9 @@ static bool outcomes_of(struct cursor *c, char *list)
         int i = 0;
         while (i < OUTCOMES && strcmp(name, outcome_word(i)))
             i++;
-        if (i == OUTCOMES) {
-            say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error "
-                      "or callback_error");
-            return false;
-        }
+        if (i == OUTCOMES)
+            return say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, "
+                             "guard_error or callback_error");
         chosen[i] = true;
     }
     memcpy(c->outcomes, chosen, sizeof chosen);
@@ -480,54 +413,63 @@ static bool outcomes_of(struct cursor *c, char *list)
     return true;
 }
 
+/* KIND, "function", "thread", ..., like TEXT: marks take the place of those that the filter has. */
+static bool filter_marks(struct cursor *c, const char *kind, const char *text)
+{
+    const struct {
+        const char *name, *sql; /* ?1: TEXT; with %s TEXT is SQL and takes its place */
+        bool **marks;
+        const struct map *map;
+        size_t count;
+    } filters[] = {
+        {"function", NULL, &c->codes, NULL, 0},
+        {"file", "SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1", &c->codes,
+         &c->r->code_ids, c->r->codes.count},
+        {"thread", "SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1", &c->threads,
+         &c->r->thread_ids, c->r->threads.count},
+        {"process",
+         "SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id"
+         " WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER)",
+         &c->threads, &c->r->thread_ids, c->r->threads.count},
+        {"where", "SELECT lookup_id FROM call_ledger WHERE (%s\n) AND ?1 IS NOT NULL", &c->lookups, NULL,
+         c->r->lookups.count},
+    };
+    size_t i = 0;
+    char *sql = NULL;
+    bool *marked;
+
+    while (i < sizeof filters / sizeof *filters && strcmp(kind, filters[i].name))
+        i++;
+    if (i == sizeof filters / sizeof *filters)
+        return say(kind, "no such filter: function, file, thread, process, outcome, where; or off");
+    if (!filters[i].sql)
+        marked = codes_named(c, text);
+    else if (!strcmp(kind, "where"))
+        marked = asprintf(&sql, filters[i].sql, text) < 0 ? NULL : ids_marked(c, sql, text, NULL, filters[i].count);
+    else
+        marked = ids_marked(c, filters[i].sql, text, filters[i].map, filters[i].count);
+    free(sql);
+    if (marked) {
+        free(*filters[i].marks);
+        *filters[i].marks = marked;
+    }
+    return marked;
+}
+
 bool cursor_filter(struct cursor *c, const char *by)
 {
-    char *text = strdup(by), *rest = text, *kind = text ? cursor_word(&rest) : NULL, *sql = NULL, *more = NULL;
-    bool **place = NULL, *marked = NULL, ok = false;
+    char *text = strdup(by), *rest = text, *kind = text ? cursor_word(&rest) : NULL, *all = NULL;
+    bool ok = false;
 
-    if (!kind)
-        goto out;
-    rest = cursor_words(rest);
-    if (!*rest) {
+    if (kind && !*(rest = cursor_words(rest)))
         say(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
-    } else if (!strcmp(kind, "function")) {
-        place = &c->codes;
-        marked = codes_named(c, rest);
-    } else if (!strcmp(kind, "file")) {
-        place = &c->codes;
-        marked = ids_marked(c, "SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1", rest,
-                            &c->r->code_ids, c->r->code_count);
-    } else if (!strcmp(kind, "thread")) {
-        place = &c->threads;
-        marked = ids_marked(c, "SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1", rest,
-                            &c->r->thread_ids, c->r->thread_count);
-    } else if (!strcmp(kind, "process")) {
-        place = &c->threads;
-        marked = ids_marked(c,
-                            "SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id"
-                            " WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER)",
-                            rest, &c->r->thread_ids, c->r->thread_count);
-    } else if (!strcmp(kind, "outcome")) {
-        ok = outcomes_of(c, rest);
-    } else if (!strcmp(kind, "where")) {
-        place = &c->lookups;
-        if (asprintf(&sql, "SELECT lookup_id FROM call_ledger WHERE (%s\n) AND ?1 IS NOT NULL", rest) >= 0)
-            marked = ids_marked(c, sql, rest, NULL, c->r->lookup_count);
-    } else {
-        say(kind, "no such filter: function, file, thread, process, outcome, where; or off");
-    }
-    if (marked) {
-        free(*place);
-        *place = marked;
-        ok = true;
-    }
-    if (ok && asprintf(&more, "%s%s%s", c->filtered ? c->filtered : "", c->filtered ? ", " : "",
+    else if (kind)
+        ok = strcmp(kind, "outcome") ? filter_marks(c, kind, rest) : filter_outcomes(c, rest);
+    if (ok && asprintf(&all, "%s%s%s", c->filtered ? c->filtered : "", c->filtered ? ", " : "",
                        by + strspn(by, " \t")) >= 0) {
         free(c->filtered);
-        c->filtered = more;
+        c->filtered = all;
     }
-out:
-    free(sql);
     free(text);
     return ok;
 }
@@ -536,22 +478,19 @@ size_t cursor_passing(const struct cursor *c)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < c->r->event_count; i++)
-        count += passes(c, &c->r->events[i]);
+    for (size_t i = 0; i < c->r->events.count; i++)
+        count += passes(c, &c->r->events.at[i]);
     return count;
-}
-
-static void stop_free(struct cursor_stop *stop)
-{
-    free(stop->text);
-    free(stop->codes);
-    free(stop->entries);
 }
 
 void cursor_stops_off(struct cursor *c)
 {
-    while (c->stop_count)
-        stop_free(&c->stops[--c->stop_count]);
+    while (c->stop_count) {
+        struct cursor_stop *stop = &c->stops[--c->stop_count];
+        free(stop->text);
+        free(stop->codes);
+        free(stop->entries);
+    }
 }
 
 /* "when FUNC recompiles", "when entry 0/3 is hit"; "when" and "is" may be left out. */
@@ -559,46 +498,37 @@ bool cursor_stop_add(struct cursor *c, const char *text)
 {
     static const struct {
         const char *verb;
-        int when;
-    } verbs[] = {
-        {"recompiles", STOP_RECOMPILE}, {"compiles", STOP_COMPILE}, {"misses", STOP_MISS},
-        {"called", STOP_LOOKUP},        {"hit", STOP_HIT},          {"dies", STOP_DEATH},
-    };
-    struct cursor_stop stop = {.text = strdup(text)};
+        enum cursor_what when;
+    } verbs[] = {{"recompiles", NEXT_RECOMPILE}, {"compiles", NEXT_COMPILE}, {"misses", NEXT_MISS},
+                 {"called", NEXT_LOOKUP},        {"hit", NEXT_HIT},          {"dies", NEXT_DEATH}};
+    struct cursor_stop stop = {.text = strdup(text), .when = NEXT_KINDS};
     char *copy = strdup(text), *rest = copy, *word, *subject = NULL;
-    bool entry = false, known = false;
+    bool entry = false;
 
     if (!copy || !stop.text || c->stop_count == CURSOR_STOPS) {
         say("stop", copy && stop.text ? "no room for more; `stop off` takes all away" : "out of memory");
         goto out;
     }
     while ((word = cursor_word(&rest))) {
-        if (!strcmp(word, "when") && !subject)
-            continue;
-        if (!strcmp(word, "entry") && !subject)
+        if (!subject && !strcmp(word, "entry"))
             entry = true;
-        else if (!subject)
+        else if (!subject && strcmp(word, "when"))
             subject = word;
-        else if (strcmp(word, "is"))
-            for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-                if (!strcmp(word, verbs[i].verb)) {
-                    stop.when = (__typeof__(stop.when))verbs[i].when;
-                    known = true;
-                }
+        for (size_t i = 0; subject && word != subject && i < sizeof verbs / sizeof *verbs; i++)
+            if (!strcmp(word, verbs[i].verb))
+                stop.when = verbs[i].when;
     }
-    if (!known || !subject || entry != (stop.when == STOP_HIT || stop.when == STOP_DEATH)) {
+    if (stop.when == NEXT_KINDS || entry != (stop.when == NEXT_HIT || stop.when == NEXT_DEATH))
         say("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
-        goto out;
-    }
-    if (entry)
+    else if (entry)
         stop.entries = ids_marked(c, "SELECT cache_entry_id FROM cache_entry WHERE label = ?1", subject,
-                                  &c->r->entry_ids, c->r->entry_count);
+                                  &c->r->entry_ids, c->r->entries.count);
     else
         stop.codes = codes_named(c, subject);
 out:
     free(copy);
     if (!stop.codes && !stop.entries) {
-        stop_free(&stop);
+        free(stop.text);
         return false;
     }
     c->stops[c->stop_count++] = stop;
@@ -607,20 +537,13 @@ out:
 
 const struct cursor_stop *cursor_stopped(const struct cursor *c)
 {
-    const struct replay *r = c->r;
     const struct replay_event *e = cursor_event(c);
-    uint32_t code = e ? cursor_code(r, e) : REPLAY_NONE;
 
     for (int i = 0; e && i < c->stop_count; i++) {
         const struct cursor_stop *stop = &c->stops[i];
-        const struct replay_lookup *l = e->kind == REPLAY_LOOKUP ? &r->lookups[e->index] : NULL;
-        if (stop->codes && (code == REPLAY_NONE || !stop->codes[code]))
-            continue;
-        if ((stop->when == STOP_RECOMPILE && e->kind == REPLAY_COMPILE && r->compiles[e->index].recompile) ||
-            (stop->when == STOP_COMPILE && e->kind == REPLAY_COMPILE) || (stop->when == STOP_MISS && l && is_miss(l)) ||
-            (stop->when == STOP_LOOKUP && l) ||
-            (stop->when == STOP_HIT && l && !is_miss(l) && l->entry != REPLAY_NONE && stop->entries[l->entry]) ||
-            (stop->when == STOP_DEATH && e->kind == REPLAY_DEATH && stop->entries[e->index]))
+        struct replay_subject s = cursor_subject(c);
+        if (event_is(c->r, e, stop->when) &&
+            (stop->codes ? passes_one(stop->codes, s.code) : passes_one(stop->entries, s.entry)))
             return stop;
     }
     return NULL;
@@ -630,27 +553,19 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
 
 enum cursor_result cursor_cache(const struct cursor *c, struct replay_state *state)
 {
-    const struct replay *r = c->r;
     const struct replay_event *e = cursor_event(c);
-    uint32_t code, thread, process, cache;
+    struct replay_subject s;
+    uint32_t cache;
     bool ok;
 
     if (!e)
         return CURSOR_NONE;
-    if (e->kind == REPLAY_LOOKUP) {
-        ok = replay_state_at(r, e->index, state);
-    } else {
-        code = cursor_code(r, e);
-        thread = cursor_thread(r, e);
-        process = e->kind == REPLAY_DEATH ? r->entries[e->index].process
-                  : thread == REPLAY_NONE ? REPLAY_NONE
-                                          : r->threads[thread].process;
-        cache =
-            code == REPLAY_NONE ? REPLAY_NONE : replay_map_get(&r->cache_ids, (int64_t)code << 32 | (int64_t)process);
-        if (cache == REPLAY_NONE)
-            return CURSOR_NONE;
-        ok = replay_state_when(r, cache, e->at_ns, state);
-    }
+    s = cursor_subject(c);
+    cache = s.code == REPLAY_NONE ? REPLAY_NONE : replay_index(&c->r->cache_ids, replay_cache_key(s.code, s.process));
+    if (cache == REPLAY_NONE)
+        return CURSOR_NONE;
+    ok = e->kind == REPLAY_LOOKUP ? replay_state_at(c->r, e->index, state)
+                                  : replay_state_when(c->r, cache, e->at_ns, state);
     if (!ok)
         say("cache", "out of memory");
     return ok ? CURSOR_THERE : CURSOR_ERROR;

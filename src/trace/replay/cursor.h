@@ -3,7 +3,7 @@
  * Runs in: the viewer. `dyntrace replay` moves it by commands, the TUI by keys.
  *
  *     struct cursor c;
- *     cursor_begin(&c, db, replay_open(db, 0));
+ *     cursor_begin(&c, db, replay_open(db, 0), stdout);
  *     cursor_filter(&c, "function Net.forward");
  *     while (cursor_step(&c, NEXT_MISS, 1) == CURSOR_THERE)
  *         cursor_cache(&c, &state);             the function's entries as they stood
@@ -25,7 +25,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "trace/remedy.h"
 #include "replay.h"
 
 enum cursor_what {
@@ -46,8 +45,8 @@ enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
 struct cursor_stop {
     char *text; /* owned: as it was typed */
-    enum { STOP_RECOMPILE, STOP_COMPILE, STOP_MISS, STOP_HIT, STOP_DEATH, STOP_LOOKUP } when;
-    bool *codes, *entries; /* owned, or NULL: any */
+    enum cursor_what when;
+    bool *codes, *entries; /* owned: of which functions, or of which entries; the other is NULL */
 };
 enum { CURSOR_STOPS = 16 };
 
@@ -88,9 +87,8 @@ enum cursor_result cursor_far(struct cursor *cursor, enum cursor_what what, bool
 /* WHAT with this row id; of NEXT_EVENT its number from 1, of NEXT_DEATH the entry's row id. */
 enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64_t id);
 
-/* The gap before the first event at AT_NS or later; the place of EVENT. */
+/* The gap before the first event at AT_NS or later. */
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
-void cursor_to_event(struct cursor *cursor, size_t event);
 
 /* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no such event; *WHAT
  * is what was looked for. */
@@ -112,15 +110,14 @@ const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
 /* What it is on: NULL in a gap or on a frame. */
 const struct replay_event *cursor_event(const struct cursor *cursor);
 int64_t cursor_ns(const struct cursor *cursor);
-/* Index of the event's code object, thread; or REPLAY_NONE. */
-uint32_t cursor_code(const struct replay *replay, const struct replay_event *event);
-uint32_t cursor_thread(const struct replay *replay, const struct replay_event *event);
+/* What that event is about. It is on one. */
+struct replay_subject cursor_subject(const struct cursor *cursor);
 
 /* The row id of the frame that it is at, 0 if none is known. */
 int64_t cursor_frame(const struct cursor *cursor);
 
 /* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. NONE: there is none
- * here. The caller ends STATE with replay_state_free. */
+ * here. The caller frees STATE (list_free). */
 enum cursor_result cursor_cache(const struct cursor *cursor, struct replay_state *state);
 
 #endif

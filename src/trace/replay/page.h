@@ -1,33 +1,27 @@
-/* trace/replay/page.h -- what is shown of the place where a cursor is.
+/* trace/replay/page.h -- what there is to say about the place where a cursor is.
  *
- * Runs in: the viewer. */
+ * Runs in: the viewer. It goes to the cursor's OUT. */
 #ifndef DYNTRACE_REPLAY_PAGE_H
 #define DYNTRACE_REPLAY_PAGE_H
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
 
 struct cursor;
-struct db;
+struct replay;
 
-struct replay_page {
-    struct db *db; /* borrowed, as all of it */
-    const struct cursor *c;
-    FILE *out;
-    bool checks_indexed; /* false while the trace is written */
-};
+enum page_part { PAGE_EVENT, PAGE_CACHE, PAGE_STACK, PAGE_SOURCE, PAGE_GUARDS };
 
-/* Event, cache, stack and source; BRIEF: only the event. */
-void replay_page_print(struct replay_page *page, bool brief);
+/* The event, and the cache, stack and source there, each cut to a few lines. */
+void replay_page(const struct cursor *cursor);
 
-/* ALL entries of the cache as it stood. False: there is none here. */
-bool replay_page_cache(struct replay_page *page, bool all);
+/* All of one part. LABEL: of PAGE_GUARDS, the entries with that label; NULL: the entry that the event is about. False:
+ * there is none here. */
+bool replay_page_part(const struct cursor *cursor, enum page_part part, const char *label);
 
-/* The whole stack. False: no frame is known here. */
-bool replay_page_stack(struct replay_page *page);
-void replay_page_source(struct replay_page *page);
-
-/* The guards of the entries with LABEL; for NULL, of the entry that the event is about. False: none has that label. */
-bool replay_page_guards(struct replay_page *page, const char *label);
+/* "0/1" of an entry, "#7" where it has no label; "f (app/f.py:3)" of a code object. By index; the caller frees them;
+ * NULL: there is none, or no memory. */
+char *replay_entry_name(const struct replay *replay, uint32_t entry);
+char *replay_code_name(const struct replay *replay, uint32_t code);
 
 #endif

@@ -196,7 +196,7 @@ const struct guards *facts_guards(struct facts *f, uint32_t entry)
         return g;
     g->read = true;
     query = db_query(f->db, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2");
-    query_bind_integer(query, 1, f->r->entries[entry].id);
+    query_bind_integer(query, 1, f->r->entries.at[entry].id);
     query_bind_integer(query, 2, GUARDS_MAX);
     while (query_step(query)) {
         struct guard *more = realloc(g->items, (g->count + 1) * sizeof *more), *one;
@@ -274,7 +274,7 @@ bool parts_typed_alike(const struct part *a, const struct part *b)
 
 bool facts_open(struct facts *f, struct db *db, const struct replay *r)
 {
-    *f = (struct facts){.db = db, .r = r, .blind = doubts_values(db) != NULL, .guards = calloc(r->entry_count + 1, sizeof *f->guards)};
+    *f = (struct facts){.db = db, .r = r, .blind = doubts_values(db) != NULL, .guards = calloc(r->entries.count + 1, sizeof *f->guards)};
     f->failed = !f->guards || !load_signatures(f);
     return !f->failed;
 }
@@ -285,7 +285,7 @@ void facts_close(struct facts *f)
         free(f->signatures[i].copy);
         free(f->signatures[i].parts);
     }
-    for (size_t i = 0; f->guards && i < f->r->entry_count; i++) {
+    for (size_t i = 0; f->guards && i < f->r->entries.count; i++) {
         for (size_t k = 0; k < f->guards[i].count; k++) {
             free(f->guards[i].items[k].kind);
             free(f->guards[i].items[k].source);

@@ -103,9 +103,9 @@ struct likeness {
 
 static bool torch_code(const struct likeness *l, uint32_t entry)
 {
-    uint32_t process = l->r->entries[entry].process;
+    uint32_t process = l->r->entries.at[entry].process;
 
-    return process != REPLAY_NONE && l->r->processes[process].torch;
+    return process != REPLAY_NONE && l->r->processes.at[process].torch;
 }
 
 /* Sizes that exclude each other. Torch compiles 0 and 1 apart from dynamic sizes. */
@@ -238,8 +238,8 @@ static const struct name *name_of(struct likeness *l, uint32_t code, const char 
     if (!n->name)
         goto err;
     l->name_count++;
-    for (size_t i = 0; i < l->r->entry_count; i++)
-        if (l->r->entries[i].code == code)
+    for (size_t i = 0; i < l->r->entries.count; i++)
+        if (l->r->entries.at[i].code == code)
             name_learn(l, n, facts_guards(&l->facts, (uint32_t)i));
     return n;
 err:
@@ -438,8 +438,8 @@ static bool value_learn(struct likeness *l, uint32_t code, const char *source)
 {
     const char *value = NULL;
 
-    for (uint32_t i = 0; i < l->r->entry_count; i++) {
-        const struct guards *guards = l->r->entries[i].code == code ? facts_guards(&l->facts, i) : NULL;
+    for (uint32_t i = 0; i < l->r->entries.count; i++) {
+        const struct guards *guards = l->r->entries.at[i].code == code ? facts_guards(&l->facts, i) : NULL;
         for (size_t k = 0; guards && k < guards->count; k++) {
             const struct guard *g = &guards->items[k];
             if (strcmp(g->source, source) || !holds_value(g->kind))
@@ -510,7 +510,7 @@ static enum like weakened(struct likeness *l, uint32_t code, const char *kind, c
 /* Entry MADE against the class OTHER, with weaker guards: does what told them apart still do so? */
 static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bool torch)
 {
-    uint32_t entries = (uint32_t)l->r->entry_count, code = l->class_code[made];
+    uint32_t entries = (uint32_t)l->r->entries.count, code = l->class_code[made];
     bool told = false; /* all that told them apart is known */
     enum like like, weakest = LIKE_YES;
 
@@ -547,10 +547,10 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other, bo
  * */
 static int own_check(const struct likeness *l, uint32_t made, uint32_t lookup, int64_t *failed)
 {
-    const struct replay_lookup *k = &l->r->lookups[lookup];
+    const struct replay_lookup *k = &l->r->lookups.at[lookup];
 
     for (uint32_t i = 0; i < k->check_count; i++) {
-        const struct replay_check *c = &l->r->checks[k->checks + i];
+        const struct replay_check *c = &l->r->checks.at[k->checks + i];
         if (c->entry == made) {
             *failed = l->r->failed[k->checks + i];
             return c->result == CHECK_PASS ? 1 : 0;
@@ -572,7 +572,7 @@ static const struct guard *guard_with(struct likeness *l, uint32_t entry, int64_
 /* Without weaker guards. FIRST: the call is the one that the other class's entry was made for, or ran none. */
 static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, bool first, bool torch)
 {
-    uint32_t *bits = pairs_at(&l->pairs, pairs_key(made, other)), entries = (uint32_t)l->r->entry_count;
+    uint32_t *bits = pairs_at(&l->pairs, pairs_key(made, other)), entries = (uint32_t)l->r->entries.count;
 
     if (!bits)
         return LIKE_GUESS_NO;
@@ -601,7 +601,7 @@ static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, b
 
 enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
 {
-    uint32_t other = l->classes[lookup], entries = (uint32_t)l->r->entry_count, *bits;
+    uint32_t other = l->classes[lookup], entries = (uint32_t)l->r->entries.count, *bits;
     bool first = other >= entries || l->founder[other] == lookup, torch;
     enum like like;
     int64_t failed = -1;
@@ -614,8 +614,8 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
         }
         return LIKE_YES;
     }
-    torch = l->r->caches[l->r->lookups[lookup].cache].process != REPLAY_NONE &&
-            l->r->processes[l->r->caches[l->r->lookups[lookup].cache].process].torch;
+    torch = l->r->caches.at[l->r->lookups.at[lookup].cache].process != REPLAY_NONE &&
+            l->r->processes.at[l->r->caches.at[l->r->lookups.at[lookup].cache].process].torch;
     own = made < entries ? own_check(l, made, lookup, &failed) : -1;
     l->relaxed = false;
     like = own == 1 ? LIKE_YES : own == 0 ? LIKE_NO : plain_like(l, made, other, first, torch);
@@ -662,7 +662,7 @@ static void drops_read(struct likeness *l)
             " WHERE g.guard_id = CAST(?1 AS INTEGER)");
         query_bind_text(query, 1, l->knobs->drops[i]);
         if (query_step(query))
-            l->drops[i] = (struct drop){replay_map_get(&l->r->code_ids, query_integer(query, 0)),
+            l->drops[i] = (struct drop){replay_index(&l->r->code_ids, query_integer(query, 0)),
                                         strdup(query_text(query, 1, NULL)), strdup(query_text(query, 2, NULL))};
         if (!query_close(query) || (l->drops[i].kind && !l->drops[i].source))
             l->failed = true;
@@ -744,8 +744,8 @@ static bool load_causes(struct likeness *l)
     bool ok = true;
 
     while (ok && query_step(query)) {
-        uint32_t made = replay_map_get(&l->r->entry_ids, query_integer(query, 0)),
-                 older = replay_map_get(&l->r->entry_ids, query_integer(query, 1));
+        uint32_t made = replay_index(&l->r->entry_ids, query_integer(query, 0)),
+                 older = replay_index(&l->r->entry_ids, query_integer(query, 1));
         const char *aspect = query_text(query, 4, NULL);
         struct cause *c;
         if (made == REPLAY_NONE || older == REPLAY_NONE)
@@ -765,7 +765,7 @@ static bool load_causes(struct likeness *l)
                             .source = strdup(query_text(query, 3, NULL))};
         ok = c->kind && c->source;
         if (ok && strcmp(c->kind, "BACKEND_MATCH") && guard_hidden(&l->facts, c->kind, c->source))
-            l->varied[l->r->entries[made].code] = true;
+            l->varied[l->r->entries.at[made].code] = true;
         c->shaped = !strcmp(aspect, "size") || !strcmp(aspect, "stride");
         /* A stride follows from the sizes of other dimensions. */
         c->dimension = !strcmp(aspect, "size") && query_type(query, 5) == QUERY_INTEGER ? (int)query_integer(query, 5) : -1;
@@ -783,7 +783,7 @@ static bool load_backends(struct likeness *l)
     bool ok = true;
 
     while (ok && query_step(query)) {
-        uint32_t entry = replay_map_get(&l->r->entry_ids, query_integer(query, 0)), at = 0;
+        uint32_t entry = replay_index(&l->r->entry_ids, query_integer(query, 0)), at = 0;
         const char *name = query_text(query, 1, NULL);
         while (at < l->backend_count && strcmp(l->backends[at], name))
             at++;
@@ -808,7 +808,7 @@ static bool load_lambdas(struct likeness *l)
                " WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''");
 
     while (query_step(query)) {
-        uint32_t code = replay_map_get(&l->r->code_ids, query_integer(query, 0));
+        uint32_t code = replay_index(&l->r->code_ids, query_integer(query, 0));
         if (code != REPLAY_NONE)
             l->lambdas[code] = true;
     }
@@ -819,13 +819,13 @@ static bool load_lambdas(struct likeness *l)
  * something else. */
 static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t lookup, int64_t signature)
 {
-    const struct replay_lookup *k = &l->r->lookups[lookup];
-    uint32_t code = l->r->caches[k->cache].code, backend = REPLAY_NONE, *at;
+    const struct replay_lookup *k = &l->r->lookups.at[lookup];
+    uint32_t code = l->r->caches.at[k->cache].code, backend = REPLAY_NONE, *at;
     uint64_t key = (uint64_t)code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
     bool unseen = signature < 0;
 
     for (uint32_t i = 0; i < k->check_count; i++) {
-        const struct replay_check *c = &l->r->checks[k->checks + i];
+        const struct replay_check *c = &l->r->checks.at[k->checks + i];
         int64_t failed = l->r->failed[k->checks + i];
         const struct guard *g;
         if (c->entry == REPLAY_CHECK_NONE)
@@ -859,12 +859,12 @@ static uint32_t miss_class(struct likeness *l, struct pairs *known, uint32_t loo
 /* A call that was seen from outside and found nothing: the entries that were there did not fit. */
 static void learn_unseen(struct likeness *l, uint32_t lookup)
 {
-    const struct replay_lookup *k = &l->r->lookups[lookup];
-    const struct replay_cache *cache = &l->r->caches[k->cache];
+    const struct replay_lookup *k = &l->r->lookups.at[lookup];
+    const struct replay_cache *cache = &l->r->caches.at[k->cache];
 
-    for (uint32_t i = 0; i < cache->entry_count && l->r->entries[cache->entries[i]].born_ns < k->start_ns; i++) {
+    for (uint32_t i = 0; i < cache->entry_count && l->r->entries.at[cache->entries[i]].born_ns < k->start_ns; i++) {
         uint32_t entry = cache->entries[i];
-        if (l->r->entries[entry].died_ns > k->end_ns && l->r->entries[entry].region < 0 && entry != l->classes[lookup])
+        if (l->r->entries.at[entry].died_ns > k->end_ns && l->r->entries.at[entry].region < 0 && entry != l->classes[lookup])
             pairs_add(&l->pairs, entry, l->classes[lookup], FIRST_FAIL);
     }
 }
@@ -874,16 +874,16 @@ static bool learn(struct likeness *l)
     const struct replay *r = l->r;
     struct pairs known = {0};
 
-    for (size_t i = 0; i < r->lookup_count; i++) { /* who made what */
-        const struct replay_lookup *k = &r->lookups[i];
+    for (size_t i = 0; i < r->lookups.count; i++) { /* who made what */
+        const struct replay_lookup *k = &r->lookups.at[i];
         if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && !l->founded[k->entry]) {
             l->founded[k->entry] = true;
             l->founder[k->entry] = (uint32_t)i;
             l->class_signature[k->entry] = r->signatures[i];
         }
     }
-    for (size_t i = 0; i < r->lookup_count && !l->failed; i++) {
-        const struct replay_lookup *k = &r->lookups[i];
+    for (size_t i = 0; i < r->lookups.count && !l->failed; i++) {
+        const struct replay_lookup *k = &r->lookups.at[i];
         bool ran = k->entry != REPLAY_NONE && (k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED), first;
         l->classes[i] = ran ? k->entry : miss_class(l, &known, (uint32_t)i, r->signatures[i]);
         if (l->classes[i] == REPLAY_NONE)
@@ -892,11 +892,11 @@ static bool learn(struct likeness *l)
         if (k->observed && first)
             learn_unseen(l, (uint32_t)i);
         for (uint32_t c = 0; c < k->check_count; c++) {
-            const struct replay_check *check = &r->checks[k->checks + c];
+            const struct replay_check *check = &r->checks.at[k->checks + c];
             if (check->entry == REPLAY_CHECK_NONE || check->entry == l->classes[i])
                 continue;
             if (check->result == CHECK_BACKEND_MISMATCH && l->class_backend[check->entry] == l->class_backend[l->classes[i]])
-                l->namesakes[r->caches[k->cache].code] = true;
+                l->namesakes[r->caches.at[k->cache].code] = true;
             if (check->result == CHECK_BACKEND_MISMATCH)
                 pairs_add(&l->pairs, check->entry, l->classes[i], SEEN_MISMATCH);
             else if (check->result == CHECK_PASS || check->result == CHECK_FAIL)
@@ -920,25 +920,25 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         goto out;
     l->db = db;
     l->r = r;
-    l->classes = malloc((r->lookup_count + 1) * sizeof *l->classes);
-    l->founded = calloc(r->entry_count + 1, sizeof *l->founded);
-    l->founder = malloc((r->entry_count + 1) * sizeof *l->founder);
-    l->lambdas = calloc(r->code_count + 1, sizeof *l->lambdas);
-    l->varied = calloc(r->code_count + 1, sizeof *l->varied);
-    l->namesakes = calloc(r->code_count + 1, sizeof *l->namesakes);
+    l->classes = malloc((r->lookups.count + 1) * sizeof *l->classes);
+    l->founded = calloc(r->entries.count + 1, sizeof *l->founded);
+    l->founder = malloc((r->entries.count + 1) * sizeof *l->founder);
+    l->lambdas = calloc(r->codes.count + 1, sizeof *l->lambdas);
+    l->varied = calloc(r->codes.count + 1, sizeof *l->varied);
+    l->namesakes = calloc(r->codes.count + 1, sizeof *l->namesakes);
     if (!l->classes || !l->founded || !l->founder || !l->lambdas || !l->varied || !l->namesakes ||
-        !classes_room(l, (uint32_t)r->entry_count + 1))
+        !classes_room(l, (uint32_t)r->entries.count + 1))
         goto out;
-    l->class_count = (uint32_t)r->entry_count;
-    for (size_t i = 0; i < r->entry_count; i++) {
+    l->class_count = (uint32_t)r->entries.count;
+    for (size_t i = 0; i < r->entries.count; i++) {
         l->class_signature[i] = -1;
-        l->class_code[i] = r->entries[i].code;
+        l->class_code[i] = r->entries.at[i].code;
         l->class_hidden[i] = false;
         l->class_backend[i] = REPLAY_NONE;
         l->founder[i] = REPLAY_NONE;
     }
-    for (size_t i = 0; i < r->process_count; i++)
-        l->floats_later = l->floats_later || r->processes[i].floats_later;
+    for (size_t i = 0; i < r->processes.count; i++)
+        l->floats_later = l->floats_later || r->processes.at[i].floats_later;
     ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l);
     l->pairs.full = true;
 out:

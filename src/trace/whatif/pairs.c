@@ -10,10 +10,16 @@
 
 enum { PAIRS_MAX = 1 << 20 };
 
+static uint64_t hash(uint64_t key)
+{
+    key = (key ^ key >> 32) * 0x9e3779b97f4a7c15u; /* both halves are small numbers */
+    return key >> 32 ^ key;
+}
+
 /* Where KEY is, or would be. */
 static size_t place_of(const struct pairs *p, uint64_t key)
 {
-    size_t at = replay_hash(key * 3) & (p->room - 1);
+    size_t at = hash(key * 3) & (p->room - 1);
 
     while (p->keys[at] != UINT64_MAX && p->keys[at] != key)
         at = (at + 1) & (p->room - 1);

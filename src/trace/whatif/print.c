@@ -42,7 +42,7 @@ static bool code_named(struct printer *p, uint32_t code, char **qualname, char *
 
     *qualname = *filename = NULL;
     *line = 0;
-    query_bind_integer(query, 1, p->r->codes[code].id);
+    query_bind_integer(query, 1, p->r->codes.at[code].id);
     if (query_step(query)) {
         *qualname = prose_column(query, 0);
         *filename = prose_column(query, 1);
@@ -83,7 +83,7 @@ static void tally_print(struct printer *p, const char *what, const struct whatif
 static void function_print(struct printer *p, const struct whatif_function *f)
 {
     if (p->asked->recorded)
-        p->asked->recorded(p->asked->context, f == &p->result->total ? -1 : p->r->codes[f->code].id);
+        p->asked->recorded(p->asked->context, f == &p->result->total ? -1 : p->r->codes.at[f->code].id);
     tally_print(p, "recorded", &f->recorded);
     tally_print(p, "predicted", &f->predicted);
     if (f->gone)
@@ -232,7 +232,7 @@ static void json_print(struct printer *p)
             continue;
         code_named(p, f->code, &qualname, &filename, &line);
         json_object(&json, NULL);
-        json_integer(&json, "code_id", p->r->codes[f->code].id);
+        json_integer(&json, "code_id", p->r->codes.at[f->code].id);
         json_string(&json, "qualname", qualname);
         json_string(&json, "filename", filename);
         json_integer(&json, "first_line", line);
@@ -252,12 +252,12 @@ static bool calls_print(struct printer *p, bool json)
     struct table *table =
         table_open(p->out, table_format(p->out, json), 6,
                    (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
-    char **names = calloc(p->r->code_count + 1, sizeof *names);
+    char **names = calloc(p->r->codes.count + 1, sizeof *names);
 
-    for (size_t i = 0; table && names && i < p->r->lookup_count; i++) {
+    for (size_t i = 0; table && names && i < p->r->lookups.count; i++) {
         uint32_t lookup = p->r->order[i];
-        const struct replay_lookup *l = &p->r->lookups[lookup];
-        uint32_t code = p->r->caches[l->cache].code;
+        const struct replay_lookup *l = &p->r->lookups.at[lookup];
+        uint32_t code = p->r->caches.at[l->cache].code;
         uint8_t predicted = p->result->outcomes[lookup];
         if (p->codes && !p->codes[code])
             continue;
@@ -276,7 +276,7 @@ static bool calls_print(struct printer *p, bool json)
         table_string(table, outcome_name(predicted & WHATIF_OUTCOME));
         table_integer(table, predicted & WHATIF_UNDECIDED ? 1 : 0);
     }
-    for (size_t i = 0; names && i < p->r->code_count; i++)
+    for (size_t i = 0; names && i < p->r->codes.count; i++)
         free(names[i]);
     free(names);
     return table && table_close(table);
@@ -293,9 +293,9 @@ static int codes_of(struct db *db, const struct replay *r, const char *function,
         return -1;
     if (find_code(db, function, &found, stdout, json) != FIND_ONE)
         return 2;
-    *codes = calloc(r->code_count + 1, sizeof **codes);
+    *codes = calloc(r->codes.count + 1, sizeof **codes);
     for (char *at = found.ids; *codes && at && *at; at += strspn(at, ", ")) {
-        uint32_t code = replay_map_get(&r->code_ids, strtoll(at, &at, 10));
+        uint32_t code = replay_index(&r->code_ids, strtoll(at, &at, 10));
         if (code != REPLAY_NONE)
             (*codes)[code] = true;
     }

@@ -99,8 +99,8 @@ struct whatif {
 static int by_fork_time(const void *a, const void *b, void *context)
 {
     const struct replay *r = context;
-    int64_t x = r->processes[r->caches[*(const uint32_t *)a].process].start_ns,
-            y = r->processes[r->caches[*(const uint32_t *)b].process].start_ns;
+    int64_t x = r->processes.at[r->caches.at[*(const uint32_t *)a].process].start_ns,
+            y = r->processes.at[r->caches.at[*(const uint32_t *)b].process].start_ns;
 
     return (x > y) - (x < y);
 }
@@ -108,21 +108,21 @@ static int by_fork_time(const void *a, const void *b, void *context)
 /* Entries that count towards the limit for lookup LOOKUP, as recorded. -1: no memory. */
 static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
-    const struct replay_lookup *l = &r->lookups[lookup];
-    const struct replay_cache *cache = &r->caches[l->cache];
-    bool torch = cache->process != REPLAY_NONE && r->processes[cache->process].torch;
-    int64_t region = l->entry != REPLAY_NONE ? r->entries[l->entry].region : -1, count = 0;
+    const struct replay_lookup *l = &r->lookups.at[lookup];
+    const struct replay_cache *cache = &r->caches.at[l->cache];
+    bool torch = cache->process != REPLAY_NONE && r->processes.at[cache->process].torch;
+    int64_t region = l->entry != REPLAY_NONE ? r->entries.at[l->entry].region : -1, count = 0;
 
     for (uint32_t i = 0; i < l->check_count && region < 0; i++)
-        if (r->checks[l->checks + i].entry != REPLAY_CHECK_NONE)
-            region = r->entries[r->checks[l->checks + i].entry].region;
+        if (r->checks.at[l->checks + i].entry != REPLAY_CHECK_NONE)
+            region = r->entries.at[r->checks.at[l->checks + i].entry].region;
     if (!replay_state_at(r, lookup, state))
         return -1;
     for (size_t i = 0; i < state->count; i++) {
-        const struct replay_entry *e = &r->entries[state->slots[i].entry];
-        if (l->outcome == OUTCOME_COMPILED && state->slots[i].entry == l->entry)
+        const struct replay_entry *e = &r->entries.at[state->at[i].entry];
+        if (l->outcome == OUTCOME_COMPILED && state->at[i].entry == l->entry)
             continue; /* observed lookups are timed apart from what they make */
-        count += (!torch || e->region == region) && (!state->slots[i].dead || (torch && !e->reset));
+        count += (!torch || e->region == region) && (!state->at[i].dead || (torch && !e->reset));
     }
     return count;
 }
@@ -132,13 +132,13 @@ static bool learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
     struct replay_state state = {0};
-    int64_t *least = calloc(r->code_count + 1, sizeof *least); /* by code: the limit must be this at least */
+    int64_t *least = calloc(r->codes.count + 1, sizeof *least); /* by code: the limit must be this at least */
     struct query *query;
     bool ok = least != NULL;
 
-    for (size_t i = 0; i < r->lookup_count && ok; i++) {
-        const struct replay_lookup *l = &r->lookups[r->order[i]];
-        uint32_t code = r->caches[l->cache].code;
+    for (size_t i = 0; i < r->lookups.count && ok; i++) {
+        const struct replay_lookup *l = &r->lookups.at[r->order[i]];
+        uint32_t code = r->caches.at[l->cache].code;
         int64_t count;
         if (l->outcome != OUTCOME_COMPILED && (l->outcome != OUTCOME_LIMIT || w->limits[code]))
             continue;
@@ -149,14 +149,14 @@ static bool learn_limits(struct whatif *w)
         else if (count >= least[code])
             least[code] = count + 1;
     }
-    for (size_t i = 0; ok && i < r->code_count; i++)
+    for (size_t i = 0; ok && i < r->codes.count; i++)
         if (w->limits[i] && w->limits[i] < least[i])
             w->limits[i] = LIMIT_VARIES;
     free(least);
-    replay_state_free(&state);
+    list_free(&state);
     query = db_query(w->db, "SELECT DISTINCT code_id FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%'");
     while (query_step(query)) {
-        uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
+        uint32_t code = replay_index(&r->code_ids, query_integer(query, 0));
         if (code != REPLAY_NONE)
             w->accumulated[code] = w->limits[code] > 0;
     }
@@ -167,13 +167,13 @@ static bool learn_times(struct whatif *w)
 {
     const struct replay *r = w->r;
     int64_t *sums =
-        calloc((r->code_count + 1) * 6, sizeof *sums); /* by code: compile, failing, passing checks: time, number */
+        calloc((r->codes.count + 1) * 6, sizeof *sums); /* by code: compile, failing, passing checks: time, number */
     struct query *query;
 
     if (!sums)
         return false;
-    for (size_t i = 0; i < r->compile_count; i++) {
-        const struct replay_compile *c = &r->compiles[i];
+    for (size_t i = 0; i < r->compiles.count; i++) {
+        const struct replay_compile *c = &r->compiles.at[i];
         int64_t ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
         if (c->entry == REPLAY_NONE)
             continue;
@@ -181,26 +181,26 @@ static bool learn_times(struct whatif *w)
         sums[c->code * 6] += ns;
         sums[c->code * 6 + 1]++;
     }
-    for (size_t i = 0; i < r->entry_count; i++)
+    for (size_t i = 0; i < r->entries.count; i++)
         for (int p = 0; p < 2; p++) {
-            sums[r->entries[i].code * 6 + 2 + p * 2] += r->times[i].ns[p];
-            sums[r->entries[i].code * 6 + 3 + p * 2] += r->times[i].count[p];
+            sums[r->entries.at[i].code * 6 + 2 + p * 2] += r->times[i].ns[p];
+            sums[r->entries.at[i].code * 6 + 3 + p * 2] += r->times[i].count[p];
         }
-    for (size_t i = 0; i < r->code_count; i++) {
-        int64_t *ns = w->check_ns + (r->entry_count + i) * 2, *sum = sums + i * 6;
+    for (size_t i = 0; i < r->codes.count; i++) {
+        int64_t *ns = w->check_ns + (r->entries.count + i) * 2, *sum = sums + i * 6;
         w->mean_compile_ns[i] = sum[1] ? sum[0] / sum[1] : 0;
         ns[0] = sum[3] ? sum[2] / sum[3] : sum[5] ? sum[4] / sum[5] : 0;
         ns[1] = sum[5] ? sum[4] / sum[5] : ns[0];
     }
-    for (size_t i = 0; i < r->entry_count; i++)
+    for (size_t i = 0; i < r->entries.count; i++)
         for (int p = 0; p < 2; p++)
             w->check_ns[i * 2 + p] = r->times[i].count[p] ? r->times[i].ns[p] / r->times[i].count[p]
-                                                          : w->check_ns[(r->entry_count + r->entries[i].code) * 2 + p];
+                                                          : w->check_ns[(r->entries.count + r->entries.at[i].code) * 2 + p];
     free(sums);
     query = db_query(
         w->db, "SELECT c.code_id FROM code c WHERE c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*'");
     while (query_step(query)) {
-        uint32_t code = replay_map_get(&r->code_ids, query_integer(query, 0));
+        uint32_t code = replay_index(&r->code_ids, query_integer(query, 0));
         if (code != REPLAY_NONE)
             w->resumes[code] = true;
     }
@@ -211,8 +211,8 @@ static bool learn_times(struct whatif *w)
         "SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id"
         " WHERE b.resume_code_id IS NOT NULL ORDER BY m.code_id");
     while (query_step(query)) {
-        struct rest one = {replay_map_get(&r->code_ids, query_integer(query, 0)),
-                           replay_map_get(&r->code_ids, query_integer(query, 1))},
+        struct rest one = {replay_index(&r->code_ids, query_integer(query, 0)),
+                           replay_index(&r->code_ids, query_integer(query, 1))},
                     *more;
         if (one.code == REPLAY_NONE || one.resume == REPLAY_NONE)
             continue;
@@ -256,37 +256,37 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
         goto out;
     w->db = db;
     w->r = r;
-    w->limits = calloc(r->code_count + 1, sizeof *w->limits);
-    w->accumulated = calloc(r->code_count + 1, sizeof *w->accumulated);
-    w->compile_ns = malloc((r->entry_count + 1) * sizeof *w->compile_ns);
-    w->mean_compile_ns = calloc(r->code_count + 1, sizeof *w->mean_compile_ns);
-    w->check_ns = calloc((r->entry_count + r->code_count + 1) * 2, sizeof *w->check_ns);
-    w->resumes = calloc(r->code_count + 1, sizeof *w->resumes);
-    w->several = calloc(r->code_count + 1, sizeof *w->several);
-    w->by_fork = malloc((r->cache_count + 1) * sizeof *w->by_fork);
+    w->limits = calloc(r->codes.count + 1, sizeof *w->limits);
+    w->accumulated = calloc(r->codes.count + 1, sizeof *w->accumulated);
+    w->compile_ns = malloc((r->entries.count + 1) * sizeof *w->compile_ns);
+    w->mean_compile_ns = calloc(r->codes.count + 1, sizeof *w->mean_compile_ns);
+    w->check_ns = calloc((r->entries.count + r->codes.count + 1) * 2, sizeof *w->check_ns);
+    w->resumes = calloc(r->codes.count + 1, sizeof *w->resumes);
+    w->several = calloc(r->codes.count + 1, sizeof *w->several);
+    w->by_fork = malloc((r->caches.count + 1) * sizeof *w->by_fork);
     if (!w->limits || !w->accumulated || !w->compile_ns || !w->mean_compile_ns || !w->check_ns || !w->resumes || !w->several ||
         !w->by_fork) {
         say_error("out of memory");
         goto out;
     }
-    memset(w->compile_ns, 0xff, (r->entry_count + 1) * sizeof *w->compile_ns);
-    for (size_t i = 0; i < r->cache_count; i++)
-        if (r->caches[i].parent != REPLAY_NONE && r->caches[i].process != REPLAY_NONE)
+    memset(w->compile_ns, 0xff, (r->entries.count + 1) * sizeof *w->compile_ns);
+    for (size_t i = 0; i < r->caches.count; i++)
+        if (r->caches.at[i].parent != REPLAY_NONE && r->caches.at[i].process != REPLAY_NONE)
             w->by_fork[w->forks++] = (uint32_t)i;
     qsort_r(w->by_fork, w->forks, sizeof *w->by_fork, by_fork_time, r);
-    for (size_t i = 0; i < r->entry_count; i++)
-        w->regions = w->regions || r->entries[i].region >= 0;
-    for (size_t i = 1; i < r->entry_count; i++)
-        for (size_t k = 0; k < i && !w->several[r->entries[i].code]; k++) {
+    for (size_t i = 0; i < r->entries.count; i++)
+        w->regions = w->regions || r->entries.at[i].region >= 0;
+    for (size_t i = 1; i < r->entries.count; i++)
+        for (size_t k = 0; k < i && !w->several[r->entries.at[i].code]; k++) {
             if (i - k > 256) /* far apart: enough was seen */
                 k = i - 256;
-            if (r->entries[k].code == r->entries[i].code)
-                w->several[r->entries[i].code] =
-                    r->entries[i].region != r->entries[k].region ||
+            if (r->entries.at[k].code == r->entries.at[i].code)
+                w->several[r->entries.at[i].code] =
+                    r->entries.at[i].region != r->entries.at[k].region ||
                     likeness_backend(w->like, (uint32_t)i) != likeness_backend(w->like, (uint32_t)k);
         }
     ok = learn_limits(w) && learn_times(w) && run(w, &none, &base) &&
-         (w->recorded = calloc(r->code_count + 1, sizeof *w->recorded));
+         (w->recorded = calloc(r->codes.count + 1, sizeof *w->recorded));
     for (size_t i = 0; ok && i < base.function_count; i++)
         w->recorded[base.functions[i].code] = base.functions[i].recorded;
     w->base = base.outcomes;
@@ -323,7 +323,7 @@ void whatif_free(struct whatif *w)
 
 static bool torch_cache(const struct whatif *w, const struct replay_cache *cache)
 {
-    return cache->process != REPLAY_NONE && w->r->processes[cache->process].torch;
+    return cache->process != REPLAY_NONE && w->r->processes.at[cache->process].torch;
 }
 
 static bool sim_insert(struct whatif *w, struct sim *s, struct made made)
@@ -360,14 +360,14 @@ static int by_end(const void *a, const void *b, void *entries)
 static bool sim_begin(struct whatif *w, uint32_t index)
 {
     struct sim *s = &w->sims[index];
-    const struct replay_cache *cache = &w->r->caches[index];
+    const struct replay_cache *cache = &w->r->caches.at[index];
 
     s->begun = true;
     s->deaths = malloc((cache->entry_count + 1) * sizeof *s->deaths);
     if (!s->deaths)
         return false;
     memcpy(s->deaths, cache->entries, cache->entry_count * sizeof *s->deaths);
-    qsort_r(s->deaths, cache->entry_count, sizeof *s->deaths, by_end, w->r->entries);
+    qsort_r(s->deaths, cache->entry_count, sizeof *s->deaths, by_end, w->r->entries.at);
     return true;
 }
 
@@ -390,8 +390,8 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
 
 static int64_t class_group(const struct whatif *w, uint32_t class_)
 {
-    int64_t region = class_ < w->r->entry_count ? w->r->entries[class_].region : -1;
-    uint32_t code = class_ < w->r->entry_count ? w->r->entries[class_].code : 0;
+    int64_t region = class_ < w->r->entries.count ? w->r->entries.at[class_].region : -1;
+    uint32_t code = class_ < w->r->entries.count ? w->r->entries.at[class_].code : 0;
 
     return group_of(w, code, region, likeness_backend(w->like, class_));
 }
@@ -402,16 +402,16 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
     const struct replay *r = w->r;
-    const struct replay_cache *cache = &r->caches[index];
+    const struct replay_cache *cache = &r->caches.at[index];
 
-    while (s->born < cache->entry_count && r->entries[cache->entries[s->born]].born_ns <= now) {
+    while (s->born < cache->entry_count && r->entries.at[cache->entries[s->born]].born_ns <= now) {
         uint32_t entry = cache->entries[s->born++];
-        if ((r->entries[entry].pinned || r->entries[entry].compile_id < 0) &&
-            r->entries[entry].process == cache->process)
+        if ((r->entries.at[entry].pinned || r->entries.at[entry].compile_id < 0) &&
+            r->entries.at[entry].process == cache->process)
             sim_insert(w, s, (struct made){.class_ = entry, .group = class_group(w, entry)});
     }
-    while (s->dying < cache->entry_count && r->entries[s->deaths[s->dying]].died_ns < now) {
-        const struct replay_entry *e = &r->entries[s->deaths[s->dying]];
+    while (s->dying < cache->entry_count && r->entries.at[s->deaths[s->dying]].died_ns < now) {
+        const struct replay_entry *e = &r->entries.at[s->deaths[s->dying]];
         uint32_t entry = s->deaths[s->dying++];
         if (e->shared && e->process != cache->process)
             continue;
@@ -433,14 +433,14 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
 {
     while (*next < w->forks) {
         uint32_t index = w->by_fork[*next];
-        struct sim *s = &w->sims[index], *parent = &w->sims[w->r->caches[index].parent];
-        int64_t fork_ns = w->r->processes[w->r->caches[index].process].start_ns;
+        struct sim *s = &w->sims[index], *parent = &w->sims[w->r->caches.at[index].parent];
+        int64_t fork_ns = w->r->processes.at[w->r->caches.at[index].process].start_ns;
         if (fork_ns > now)
             return;
         ++*next;
         if (s->begun || !sim_begin(w, index))
             continue;
-        sim_advance(w, w->r->caches[index].parent, fork_ns);
+        sim_advance(w, w->r->caches.at[index].parent, fork_ns);
         for (uint32_t i = parent->count; i-- > 0;) {
             struct made made = parent->list[i];
             if (w->knobs->order == ORDER_FIFO)
@@ -450,7 +450,7 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->dead = parent->dead;
         s->ever = parent->ever;
         for (uint32_t i = 0;
-             i < w->r->caches[index].entry_count && w->r->entries[w->r->caches[index].entries[i]].born_ns <= fork_ns;
+             i < w->r->caches.at[index].entry_count && w->r->entries.at[w->r->caches.at[index].entries[i]].born_ns <= fork_ns;
              i++)
             s->born = i + 1;
     }
@@ -508,7 +508,7 @@ static bool backend_fits(const struct whatif *w, const struct call *c, const str
 static void check_cost(const struct whatif *w, const struct call *c, const struct made *m, bool passed,
                        struct whatif_tally *t)
 {
-    size_t at = m->class_ < w->r->entry_count ? m->class_ : w->r->entry_count + c->code;
+    size_t at = m->class_ < w->r->entries.count ? m->class_ : w->r->entries.count + c->code;
 
     t->checks++;
     t->check_ns += w->check_ns[at * 2 + passed];
@@ -521,7 +521,7 @@ static int64_t find_entry(struct whatif *w, struct sim *s, const struct call *c,
     bool maybe = false;
 
     *unsure = false;
-    if (s->count && s->list[0].class_ == c->class_ && c->class_ < w->r->entry_count && !s->list[0].unsure &&
+    if (s->count && s->list[0].class_ == c->class_ && c->class_ < w->r->entries.count && !s->list[0].unsure &&
         s->list[0].group == c->group) {
         check_cost(w, c, &s->list[0], true, t); /* by far the most: the entry in front is the one that ran */
         return 0;
@@ -675,12 +675,12 @@ static uint8_t decide(struct whatif *w, const struct call *call)
     hit = find_entry(w, s, &c, &unsure, &f->predicted);
     if (hit >= 0) {
         struct made m = s->list[hit];
-        if (w->knobs->order == ORDER_MRU && !(m.class_ < w->r->entry_count && w->r->entries[m.class_].pinned)) {
+        if (w->knobs->order == ORDER_MRU && !(m.class_ < w->r->entries.count && w->r->entries.at[m.class_].pinned)) {
             memmove(s->list + 1, s->list, (size_t)hit * sizeof *s->list);
             s->list[0] = m;
         }
         outcome = OUTCOME_HIT;
-        f->trusting += m.class_ >= w->r->entry_count;
+        f->trusting += m.class_ >= w->r->entries.count;
     } else if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
         outcome = OUTCOME_CALLBACK_ERROR; /* the compiler says the same again */
         unsure = unsure || w->knobs->recompile_limit;
@@ -694,10 +694,10 @@ static uint8_t decide(struct whatif *w, const struct call *call)
             else
                 f->unrecorded++; /* later calls would have been looked up: nobody was asked, so nobody said no */
         } else if (outcome == OUTCOME_COMPILED) {
-            int64_t ns = c.class_ < w->r->entry_count ? w->compile_ns[c.class_] : -1;
+            int64_t ns = c.class_ < w->r->entries.count ? w->compile_ns[c.class_] : -1;
             sim_insert(w, s, (struct made){c.class_, c.group, unsure});
             s->ever++;
-            f->trusting += c.class_ >= w->r->entry_count;
+            f->trusting += c.class_ >= w->r->entries.count;
             f->predicted.compile_ns += ns >= 0 ? ns : w->mean_compile_ns[c.code];
         }
     }
@@ -717,7 +717,7 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
 {
     count(t, c->l->outcome);
     for (uint32_t i = 0; i < c->l->check_count; i++) {
-        const struct replay_check *k = &w->r->checks[c->l->checks + i];
+        const struct replay_check *k = &w->r->checks.at[c->l->checks + i];
         if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_BACKEND_MISMATCH)
             continue;
         check_cost(w, c, &(struct made){.class_ = k->entry}, k->result == CHECK_PASS, t);
@@ -730,17 +730,17 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
 {
     const struct replay *r = w->r;
     struct call c = {
-        .lookup = lookup, .l = &r->lookups[lookup], .class_ = likeness_class(w->like, lookup), .region = -1};
+        .lookup = lookup, .l = &r->lookups.at[lookup], .class_ = likeness_class(w->like, lookup), .region = -1};
 
-    c.cache = &r->caches[c.l->cache];
+    c.cache = &r->caches.at[c.l->cache];
     c.code = c.cache->code;
     c.torch = torch_cache(w, c.cache);
     c.run_only = c.l->outcome == OUTCOME_RUN_ONLY;
-    if (c.class_ < r->entry_count)
-        c.region = r->entries[c.class_].region;
+    if (c.class_ < r->entries.count)
+        c.region = r->entries.at[c.class_].region;
     for (uint32_t i = 0; w->regions && i < c.l->check_count && c.region < 0; i++)
-        if (r->checks[c.l->checks + i].entry != REPLAY_CHECK_NONE)
-            c.region = r->entries[r->checks[c.l->checks + i].entry].region;
+        if (r->checks.at[c.l->checks + i].entry != REPLAY_CHECK_NONE)
+            c.region = r->entries.at[r->checks.at[c.l->checks + i].entry].region;
     c.backend = c.run_only ? REPLAY_NONE : likeness_backend(w->like, c.class_);
     c.group = group_of(w, c.code, c.region, c.backend);
     return c;
@@ -865,10 +865,10 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (assumed & texts[i].what)
             ok = ok && note(result, texts[i].text);
-    for (size_t i = 0; i < w->r->process_count; i++)
-        losses = losses || w->r->processes[i].lost_ns != REPLAY_NEVER;
-    for (size_t i = 0; i < w->r->lookup_count && !open; i++)
-        open = w->r->lookups[i].observed;
+    for (size_t i = 0; i < w->r->processes.count; i++)
+        losses = losses || w->r->processes.at[i].lost_ns != REPLAY_NEVER;
+    for (size_t i = 0; i < w->r->lookups.count && !open; i++)
+        open = w->r->lookups.at[i].observed;
     if (result->total.changed || result->total.gone)
         ok = ok && note(result, "A compile takes as long as recorded, or as others of its function; a guard check as "
                                 "long as others of its entry."
@@ -883,8 +883,8 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
             ok && note(result,
                        "A trace does not tell of which torch.compile() a call was, or of which of two backends with one"
                        " name: calls of one backend's name are taken for one.");
-    for (size_t i = 0; i < w->r->process_count; i++)
-        torch = torch || w->r->processes[i].torch;
+    for (size_t i = 0; i < w->r->processes.count; i++)
+        torch = torch || w->r->processes.at[i].torch;
     if (torch && k->dynamic_count && !k->dynamic_all)
         ok =
             ok && note(result, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.");
@@ -912,7 +912,7 @@ static bool notes_make(struct whatif *w, const struct whatif_knobs *k, struct wh
 
 static void sims_free(struct whatif *w)
 {
-    for (size_t i = 0; w->sims && i < w->r->cache_count; i++) {
+    for (size_t i = 0; w->sims && i < w->r->caches.count; i++) {
         free(w->sims[i].list);
         free(w->sims[i].limited);
         free(w->sims[i].deaths);
@@ -936,22 +936,22 @@ static bool run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     w->knobs = knobs;
     w->failed = w->groups_guessed = w->limit_guessed = w->frames_missing = false;
     likeness_begin(w->like, knobs);
-    w->sims = calloc(r->cache_count + 1, sizeof *w->sims);
-    w->threads = calloc(r->thread_count + 1, sizeof *w->threads);
-    w->functions = calloc(r->code_count + 1, sizeof *w->functions);
-    result->outcomes = calloc(r->lookup_count + 1, 1);
+    w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
+    w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
+    w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
+    result->outcomes = calloc(r->lookups.count + 1, 1);
     if (!w->sims || !w->threads || !w->functions || !result->outcomes)
         goto out;
-    for (size_t i = 0; i < r->lookup_count && !w->failed; i++) {
+    for (size_t i = 0; i < r->lookups.count && !w->failed; i++) {
         if (w->forks)
-            forks_until(w, &fork, r->lookups[r->order[i]].start_ns);
+            forks_until(w, &fork, r->lookups.at[r->order[i]].start_ns);
         one(w, r->order[i], result->outcomes);
         if (!(i & (TICK - 1)))
-            progress_tick(&progress, (int64_t)i, (int64_t)r->lookup_count);
+            progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
     }
     progress_end(&progress);
     result->total.code = REPLAY_NONE;
-    for (size_t i = 0; i < r->code_count; i++) {
+    for (size_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
         if (w->recorded)
             f->recorded = w->recorded[i];

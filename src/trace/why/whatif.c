@@ -36,11 +36,11 @@ char *why_settings_limit(const struct why *why, const struct remedy_facts *facts
 /* The function's code objects, by index; NULL: no memory. The caller frees it. */
 static bool *codes_of(const struct why *why, const struct replay *replay)
 {
-    bool *codes = calloc(replay->code_count + 1, sizeof *codes);
+    bool *codes = calloc(replay->codes.count + 1, sizeof *codes);
 
     for (char *at = why->code.ids; codes && at && *at; at += strspn(at, ", ")) {
         char *end;
-        uint32_t code = replay_map_get(&replay->code_ids, strtoll(at, &end, 10));
+        uint32_t code = replay_index(&replay->code_ids, strtoll(at, &end, 10));
         if (end == at)
             break;
         if (code != REPLAY_NONE)

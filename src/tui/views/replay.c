@@ -129,7 +129,7 @@ static void move_make(struct replay_job *job, struct cursor *c, const struct mov
         if (!*move->text)
             cursor_filter_off(c);
         else if (cursor_filter(c, move->text))
-            snprintf(job->said, sizeof job->said, "%zu of %zu events pass", cursor_passing(c), c->r->event_count);
+            snprintf(job->said, sizeof job->said, "%zu of %zu events pass", cursor_passing(c), c->r->events.count);
         break;
     case MOVE_STOP:
         cursor_stop_add(c, move->text);
@@ -155,27 +155,24 @@ static void move_make(struct replay_job *job, struct cursor *c, const struct mov
 /* What the event that it is on is, as a row. */
 static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
 {
+    static const enum view_kind kinds[] = {
+        [REPLAY_LOOKUP] = VIEW_CALL, [REPLAY_COMPILE] = VIEW_COMPILE, [REPLAY_BREAK] = VIEW_BREAK, [REPLAY_DEATH] = VIEW_ENTRY};
     const struct replay_event *event = cursor_event(c);
-    const struct replay *r = c->r;
-    uint32_t code = event ? cursor_code(r, event) : REPLAY_NONE;
+    struct replay_subject about = {.code = REPLAY_NONE};
 
     job->event = c->at;
-    job->events = r->event_count;
+    job->events = c->r->events.count;
     job->at_ns = cursor_ns(c);
     job->stops = c->stop_count;
     job->filtered = c->filtered != NULL;
-    if (event && event->kind == REPLAY_LOOKUP)
-        job->at = target_make(VIEW_CALL, r->lookups[event->index].id, NULL, NULL);
-    else if (event && event->kind == REPLAY_COMPILE)
-        job->at = target_make(VIEW_COMPILE, r->compiles[event->index].id, NULL, NULL);
-    else if (event && event->kind == REPLAY_BREAK)
-        job->at = target_make(VIEW_BREAK, r->breaks[event->index].id, NULL, NULL);
-    else if (event && event->kind == REPLAY_DEATH)
-        job->at = target_make(VIEW_ENTRY, r->entries[event->index].id, NULL, NULL);
+    if (event) {
+        about = cursor_subject(c);
+        job->at = target_make(kinds[event->kind], about.id, NULL, NULL);
+    }
     job->at.at_ns = job->at_ns;
-    if (code != REPLAY_NONE) {
+    if (about.code != REPLAY_NONE) {
         struct query *query = db_query(db, "SELECT qualname FROM code WHERE code_id = ?1");
-        query_bind_integer(query, 1, r->codes[code].id);
+        query_bind_integer(query, 1, c->r->codes.at[about.code].id);
         if (query_step(query))
             snprintf(job->function, sizeof job->function, "%.100s", query_text(query, 0, NULL));
         query_close(query);
@@ -186,7 +183,6 @@ static void replay_run(struct job *base, struct db *db)
 {
     struct replay_job *job = (struct replay_job *)base;
     struct core *core = job->core;
-    struct replay_page page;
     size_t bytes;
     FILE *out;
 
@@ -203,12 +199,8 @@ static void replay_run(struct job *base, struct db *db)
     core->cursor.out = out;
     for (int i = 0; i < job->move_count && !atomic_load(&base->cancelled); i++)
         move_make(job, &core->cursor, &job->moves[i]);
-    page = (struct replay_page){
-        .db = db, .c = &core->cursor, .out = out,
-        .checks_indexed = db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'guard_check_lookup')") != 0,
-    };
-    if (core->replay->event_count)
-        replay_page_print(&page, false);
+    if (core->replay->events.count)
+        replay_page(&core->cursor);
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", out);
     where_note(job, &core->cursor, db);

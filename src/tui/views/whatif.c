@@ -94,13 +94,13 @@ static void whatif_build(struct doc *doc, struct db *db)
         knob = knob_for(db, doc->target.id);
     }
     if ((replay = replay_open(db, REPLAY_CHECKS | REPLAY_TIMES))) {
-        if (!replay->lookup_count)
+        if (!replay->lookups.count)
             doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
         else if (doc->target.where)
             predict(doc, db, replay, doc->target.where);
         else if (knob)
             predict(doc, db, replay, knob);
-        if (replay->lookup_count && !doc->target.where)
+        if (replay->lookups.count && !doc->target.where)
             predict(doc, db, replay, "best");
     }
     replay_free(replay);

@@ -1,0 +1,90 @@
+/* trace/replay/cache_order.c -- which entries of a cache a lookup sees, and in what order. See
+ * trace/replay/cache_order.h.
+ *
+ * Runs in: the viewer. */
+#include "trace/replay/cache_order.h"
+
+#include "lib/list.h"
+
+static void move(struct cache_order *o, size_t from, size_t to)
+{
+    struct cached moved = o->at[from];
+
+    if (from > to)
+        memmove(o->at + to + 1, o->at + to, (from - to) * sizeof *o->at);
+    else
+        memmove(o->at + from, o->at + from + 1, (to - from) * sizeof *o->at);
+    o->at[to] = moved;
+}
+
+bool cache_order_born(struct cache_order *o, struct cached entry, bool pinned)
+{
+    struct cached *added = list_add(o);
+
+    if (!added)
+        return false;
+    *added = entry;
+    if (pinned)
+        move(o, o->count - 1, o->pinned++);
+    else if (o->policy != ORDER_FIFO)
+        move(o, o->count - 1, o->pinned);
+    return true;
+}
+
+void cache_order_hit(struct cache_order *o, size_t place)
+{
+    if (o->policy == ORDER_MRU && place > o->pinned)
+        move(o, place, o->pinned);
+}
+
+void cache_order_died(struct cache_order *o, size_t place)
+{
+    move(o, place, --o->count);
+    o->pinned -= place < o->pinned;
+}
+
+size_t cache_order_find(const struct cache_order *o, uint32_t id)
+{
+    size_t place = 0;
+
+    while (place < o->count && o->at[place].id != id)
+        place++;
+    return place;
+}
+
+bool cache_order_fork(struct cache_order *o, const struct cache_order *parent)
+{
+    o->pinned = parent->pinned;
+    o->policy = parent->policy;
+    if (parent->count && !list_add_many(o, parent->count))
+        return false;
+    if (parent->count)
+        memcpy(o->at, parent->at, parent->count * sizeof *o->at);
+    return true;
+}
+
+void cache_order_free(struct cache_order *o)
+{
+    list_free(o);
+    o->pinned = 0;
+}
+
+const struct cached *cache_walk_next(struct cache_walk *w)
+{
+    const struct cache_order *o = w->order;
+
+    for (; w->pass < 3; w->pass++) {
+        size_t end = w->pass ? o->count : o->pinned;
+        if (w->pass == 1 && w->own == w->common)
+            continue;
+        if (w->pass && w->at < o->pinned)
+            w->at = o->pinned;
+        for (; w->at < end; w->at++) {
+            int64_t region = o->at[w->at].region;
+            if (region == (w->pass == 1 ? w->own : w->common) || (!w->pass && region == w->own))
+                return &o->at[w->at++];
+        }
+        w->at = 0;
+    }
+    return NULL;
+}
