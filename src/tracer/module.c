@@ -7,6 +7,7 @@
  * session of `dyntrace run`; pause() and resume() take the hook away and put it
  * back, for programs that measure themselves. */
 #include "tracer/evaluator/cache.h"
+#include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -196,7 +197,9 @@ static int fill(PyObject *module)
         PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
         return -1;
     }
-    return place == PLACE_HOME ? shim_types_ready(module) : PyModule_AddFunctions(module, elsewhere);
+    if (place != PLACE_HOME)
+        return PyModule_AddFunctions(module, elsewhere);
+    return shim_types_ready(module) || torch_types_ready(module) ? -1 : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -85,7 +85,7 @@ struct tracer {
     PyObject *callback;           /* owned: False or a callable; NULL = None */
     struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
     bool active;                  /* counted among the threads with a callback */
-    bool torch;                   /* the callback is torch's: tracer/torch/torch.h */
+    const struct front *front;    /* whose the callback is; NULL: there never was one */
     int64_t region;               /* torch's region of this thread, -1 = the common one */
     struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
     struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */

@@ -5,8 +5,6 @@
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/guards/guard.h"
-#include "tracer/torch/torch.h"
 
 #include <structmember.h>
 
@@ -19,7 +17,7 @@ struct shim_frame {
     int last; /* instruction */
 };
 
-PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch)
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct front *front)
 {
     struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
     PyObject *closure = compat_function(frame)->func_closure, *name;
@@ -30,7 +28,7 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch)
     view->globals = Py_NewRef(frame->f_globals);
     view->builtins = Py_NewRef(frame->f_builtins);
     view->locals = Py_NewRef(locals);
-    view->last = torch ? COMPAT_NOT_STARTED : 0;
+    view->last = front->not_started;
     view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
     name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
     view->module = Py_NewRef(name ? name : Py_None);
@@ -208,7 +206,7 @@ static int watch_thread(struct tracer *t)
     return status;
 }
 
-PyObject *shim_set_eval_frame(PyObject *callback, bool torch)
+PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 {
     struct tracer *t = tracer_here();
     PyObject *old;
@@ -224,8 +222,8 @@ PyObject *shim_set_eval_frame(PyObject *callback, bool torch)
         return NULL;
     old = t->callback;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
-    t->torch = torch;
-    if (!torch && t->callback && !t->active)
+    t->front = front;
+    if (front == &front_own && t->callback && !t->active)
         see_all_types();
     shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
@@ -234,7 +232,7 @@ PyObject *shim_set_eval_frame(PyObject *callback, bool torch)
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
     (void)module;
-    return shim_set_eval_frame(callback, false);
+    return shim_set_eval_frame(callback, &front_own);
 }
 
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
@@ -276,27 +274,17 @@ static PyObject *skip_code(PyObject *module, PyObject *object)
 
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
 {
-    PyObject *code, *strategy, *value;
+    PyObject *code, *strategy;
+    struct code_actions actions = {0};
     struct code_state *state;
-    long actions[2];
-    static const char *const names[2] = {"cur_action", "recursive_action"};
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy))
+    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) || answer_strategy(strategy, &actions))
         return NULL;
-    for (int i = 0; i < 2; i++) {
-        value = tracer_attribute(strategy, names[i]);
-        actions[i] = value ? PyLong_AsLong(value) : -1;
-        Py_XDECREF(value);
-        if (PyErr_Occurred())
-            return NULL;
-        if (actions[i] < ACTION_DEFAULT || actions[i] > ACTION_RUN_ONLY)
-            return PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", names[i], actions[i]);
-    }
     state = a_state(code);
     if (!state)
         return NULL;
-    state->actions = (struct code_actions){.own = (enum frame_action)actions[0], .callees = (enum frame_action)actions[1]};
+    state->actions = actions;
     Py_RETURN_NONE;
 }
 
@@ -403,7 +391,7 @@ int shim_types_ready(PyObject *module)
     if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
         PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
         return -1;
-    if (guard_types_ready(module) || torch_types_ready(module))
+    if (guard_types_ready(module))
         return -1;
     return PyModule_AddFunctions(module, shim_methods);
 }

@@ -2,11 +2,16 @@
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/guards/guard.h"
-#include "tracer/torch/torch.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+const struct front front_own = {
+    .modes = &(const struct front_modes){0},
+    .limits = true,
+    .fail_hook = true,
+    .unexplained = "the guard returned False",
+};
 
 static struct code_state *all_states;
 static unsigned long states_made, states_compiled; /* states; code objects that got a number */
@@ -68,8 +73,8 @@ static void entry_let_go(struct cache_entry *entry)
 
     entry->parts = NULL;
     entry->flat = entry->function = NULL;
-    if (parts && entry->torch)
-        torch_entry_unbind(entry, parts->guard);
+    if (parts && entry->front->unbind)
+        entry->front->unbind(entry, parts->guard);
     Py_XDECREF(flat);
     Py_XDECREF(function);
     if (parts)
@@ -99,15 +104,15 @@ void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    if (state->extra)
-        torch_state_gone(state->extra); /* from here on nobody finds the state */
+    if (state->view)
+        state->view->state = NULL; /* from here on nobody finds the state */
     drop_entries(&state->entries, "its code object was freed");
     drop_entries(&state->precompiled, NULL);
     if (state->compiled) {
         decision_entry_died(state->compiled, "dropped: a reset, or its function was freed");
         Py_DECREF(state->compiled);
     }
-    Py_XDECREF(state->extra);
+    Py_XDECREF((PyObject *)state->view);
     Py_XDECREF(state->frame_state);
     free(state->regions);
     free(state);
@@ -265,14 +270,11 @@ static bool fits(PyCodeObject *code, PyCodeObject *original)
 
 /* What is called to check GUARD: its method, or it. New reference; NULL: nothing,
  * or, with an exception, it could not be had. */
-static PyObject *check_of(PyObject *guard, bool torch)
+static PyObject *check_of(PyObject *guard, const struct front *front)
 {
-    PyObject *root = torch ? torch_check_of(guard, "root") : NULL, *check;
+    PyObject *check = front->check_of ? front->check_of(guard) : optional(guard, "check");
 
-    if (torch)
-        return root;
-    check = optional(guard, "check");
-    return check || PyErr_Occurred() ? check : Py_NewRef(guard);
+    return check || PyErr_Occurred() || front->check_of ? check : Py_NewRef(guard);
 }
 
 /* Room for one more. False: no memory. */
@@ -301,7 +303,7 @@ static void put_in(struct entry_list *list, Py_ssize_t at, struct cache_entry *e
     list->count++;
 }
 
-struct cache_entry *cache_entry_new(void)
+struct cache_entry *cache_entry_new(const struct front *front, int64_t region)
 {
     struct cache_parts *parts = calloc(1, sizeof *parts);
     struct cache_entry *entry = parts ? PyObject_New(struct cache_entry, &cache_entry_type) : NULL;
@@ -315,7 +317,8 @@ struct cache_entry *cache_entry_new(void)
     parts->pins = 1;
     entry->parts = parts;
     entry->valid = true;
-    entry->region = -1;
+    entry->front = front;
+    entry->region = region;
     return entry;
 }
 
@@ -329,7 +332,7 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region)
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
 {
     struct cache_entry *entry = NULL;
     struct decision_birth birth = {0};
@@ -341,10 +344,10 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
         PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
         return -1;
     }
-    check = check_of(guard, true);
+    check = check_of(guard, front);
     if (!check && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
-    if (!check || !(entry = cache_entry_new())) {
+    if (!check || !(entry = cache_entry_new(front, region))) {
         Py_XDECREF(check);
         return -1;
     }
@@ -353,8 +356,6 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
     entry->parts->check = check;
     entry->backend = Py_NewRef(Py_None);
     entry->compile_id = PyUnicode_FromString("precompiled");
-    entry->region = region;
-    entry->torch = true;
     decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), guard, Py_None);
     state = code_state_of(original, true); /* nothing of the program's runs until the entry is in */
     if (!state)
@@ -370,17 +371,16 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
 }
 
 /* What GUARDED says, as an entry that is in no list. New reference; NULL with an exception. */
-static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch)
+static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front)
 {
-    struct cache_entry *entry = cache_entry_new();
+    struct cache_entry *entry = cache_entry_new(front, -1);
     struct cache_parts *parts = entry ? entry->parts : NULL;
 
     if (!entry)
         return NULL;
-    entry->torch = torch;
     entry->backend = Py_NewRef(backend);
     parts->code = optional(guarded, "code");
-    if (!PyErr_Occurred() && !torch)
+    if (!PyErr_Occurred())
         parts->guard = optional(guarded, "check_fn");
     if (!parts->guard && !PyErr_Occurred())
         parts->guard = optional(guarded, "guard_manager");
@@ -391,7 +391,7 @@ static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarde
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
         goto err;
     }
-    parts->check = parts->guard ? check_of(parts->guard, torch) : NULL;
+    parts->check = parts->guard ? check_of(parts->guard, front) : NULL;
     if (PyErr_Occurred())
         goto err;
     if (!parts->check || !PyCallable_Check(parts->check)) {
@@ -430,8 +430,8 @@ static int join(struct cache_entry *entry, PyCodeObject *original, struct decisi
         state->number = ++states_compiled;
     state->compiles++;
     entry->state = state;
-    entry->region = entry->torch ? torch_region() : -1;
-    put_in(&state->entries, entry->torch && torch_settings.insertion_order ? state->entries.count : 0, entry);
+    entry->region = front_region(entry->front);
+    put_in(&state->entries, entry->front->modes->insertion_order ? state->entries.count : 0, entry);
     decision_entry_born(birth, entry, state);
     return 0;
 }
@@ -448,9 +448,17 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch)
+/* What ENTRY's guard, that of PARTS, is to know of it. -1 with an exception. */
+static int bind_guard(struct cache_entry *entry, struct cache_parts *parts)
 {
-    struct cache_entry *entry = read_guarded(original, guarded, backend, torch);
+    if (entry->tree)
+        return guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree);
+    return entry->front->bind ? entry->front->bind(entry, parts) : 0;
+}
+
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front)
+{
+    struct cache_entry *entry = read_guarded(original, guarded, backend, front);
     struct decision_birth birth;
     struct cache_parts *parts;
     int status;
@@ -460,7 +468,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), entry->parts->guard, backend);
     status = join(entry, original, &birth);
     parts = cache_entry_pin(entry); /* what follows may invalidate it */
-    if (!status && parts && ((entry->tree && guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree)) || (torch && torch_entry_bind(entry, parts)))) {
+    if (!status && parts && bind_guard(entry, parts)) {
         cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
         status = -1;
     }
@@ -517,7 +525,7 @@ static void move_to(struct cache_entry *entry, Py_ssize_t to)
 
 void cache_entry_touch(struct cache_entry *entry)
 {
-    if (!entry->torch || !torch_settings.insertion_order)
+    if (!entry->front->modes->insertion_order)
         move_to(entry, 0);
 }
 
@@ -604,14 +612,14 @@ static PyObject *entry_region(PyObject *self, void *context)
 
 static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
 {
-    struct cache_parts *parts = ((struct cache_entry *)self)->torch ? cache_entry_pin((struct cache_entry *)self) : NULL;
-    PyObject *check = parts ? torch_check_of(parts->guard, "diff_guard_root") : NULL;
+    struct cache_entry *entry = (struct cache_entry *)self;
+    struct cache_parts *parts = entry->front->update_difference ? cache_entry_pin(entry) : NULL;
 
     (void)ignored;
-    if (parts && !PyErr_Occurred())
-        Py_XSETREF(parts->difference, check);
-    if (parts)
+    if (parts) {
+        entry->front->update_difference(parts);
         cache_parts_unpin(parts);
+    }
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 

@@ -48,6 +48,82 @@
 enum frame_action { ACTION_DEFAULT, ACTION_SKIP, ACTION_RUN_ONLY };
 
 struct code_state;
+struct cache_entry;
+struct cache_parts;
+
+/* What is done with calls of a code object, and with the calls that those make. */
+struct code_actions {
+    enum frame_action own, callees;
+    bool limited;               /* ACTION_RUN_ONLY since a limit was reached */
+    bool told;                  /* the trace has them */
+};
+struct region_actions {
+    int64_t region;
+    struct code_actions actions;
+};
+
+/* What a front end has switched on. */
+struct front_modes {
+    bool insertion_order;       /* entries stay where they were put */
+    bool skip_guards_unsafe;    /* a stance: check only what tells entries apart; a miss is an error */
+};
+/* What a front end does around a callback, and around compiled code that runs with callees under `under`. */
+struct front_asking {
+    PyObject *random;           /* owned: the state of the module random */
+    int c_remaining;
+};
+struct front_run {
+    PyObject *under;            /* owned: what is in force for callees instead, or NULL */
+    PyObject *debugging;        /* owned context, or NULL */
+    PyObject *range;            /* owned, or NULL */
+};
+
+/* Who sets a thread's callback, and whose guards an entry has: a compiler of the program's own (cache.c), torch on this
+ * evaluator (tracer/torch/torch.c), or torch on its own, observed (tracer/torch/observe.c). Everything that differs between
+ * them is here. A function that is NULL has nothing to do. */
+struct front {
+    const struct front_modes *modes;
+    bool observed;              /* another evaluator decides: which guard failed is not seen */
+    bool limits;                /* the limits are ours; else the callback has some, and says so by ACTION_RUN_ONLY */
+    bool regions;               /* a thread is in one, and sees its entries */
+    bool ids_told;              /* compile ids hold no values of the program's, and the bridge notes them */
+    bool fail_hook;             /* guard_fail_hook is called; and hooks get the function's code, not the compiled */
+    int not_started;            /* f_lasti of the frame that a callback sees */
+    const char *unexplained;    /* why a guard of unknown parts failed */
+
+    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or, with an exception, it could not be had. */
+    PyObject *(*check_of)(PyObject *guard);
+    /* ENTRY is new, its PARTS are pinned: its guard learns of it; -1 with an exception. ENTRY has let go of GUARD. */
+    int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
+    void (*unbind)(struct cache_entry *entry, PyObject *guard);
+    /* The guards of PARTS that tell entries apart are others now. May leave an exception. */
+    void (*update_difference)(struct cache_parts *parts);
+
+    /* For the trace. The leaves of GUARD, a new tuple of (kind, source, expression, user's code), or NULL; and what else will
+     * be known of it, a new reference in *VIEW. */
+    PyObject *(*leaves)(PyObject *guard, PyObject **view);
+    /* PARTS, ENTRY's, have just been checked and did not hold: which guard? */
+    struct guard_outcome (*failed)(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                   PyObject *locals);
+    /* Why the guards of VIEW do not hold now: a new list of (ordinal, kind, source, expected, actual, text), or NULL. */
+    PyObject *(*explain)(PyObject *view, compat_frame *frame, PyObject *locals);
+
+    /* Before and after a compile: a token (owned, or NULL), and what becomes of it, which takes the reference. RESULT is
+     * borrowed, or NULL with an exception, which is kept, here and below. */
+    PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
+    void (*compile_ends)(PyObject *token, PyObject *result);
+
+    /* Steps of decide(). A lookup is between the first two; *HIT may become false: others must agree. -1 with an exception. */
+    PyObject *(*lookup_begins)(void);
+    void (*lookup_ends)(PyObject *range);
+    int (*agreed)(const struct code_state *state, bool *hit);
+    /* The callback runs between these, and CODE, that of ENTRY, between those. The caller holds both. */
+    int (*ask_begins)(struct front_asking *asking, PyThreadState *ts);
+    void (*ask_ends)(struct front_asking *asking, PyThreadState *ts);
+    int (*run_begins)(struct front_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under);
+    void (*run_ends)(struct front_run *run);
+};
+extern const struct front front_own;
 
 /* What an entry checks and runs: whole for as long as somebody has it pinned, as the entry has while it is valid. */
 struct cache_parts {
@@ -63,10 +139,10 @@ struct cache_parts {
 struct cache_entry {
     PyObject_HEAD
     struct code_state *state;   /* borrowed; NULL once dropped from its code's list */
+    const struct front *front;
     struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
     bool valid;                 /* may match; once false, false for good */
     bool tree;                  /* its guard is a GuardTree: checked without a call */
-    bool torch;                 /* its guard is torch's, which knows its entry and its state */
     bool dead;                  /* its death is told */
     PyObject *instead;          /* owned: what an invalid one shows as its guard, or NULL */
     PyObject *flat;             /* owned: the code with every argument positional; NULL: not made yet */
@@ -75,6 +151,7 @@ struct cache_entry {
     PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
     PyObject *born_for;         /* owned: weak reference to such a one's backend, or NULL */
     PyObject *compile_id;       /* owned: "2/0": third code object compiled, first time */
+    char label[64];             /* the same as the trace has it */
     PyObject *annotation;       /* owned */
     PyObject *invalid_reason;   /* owned, or NULL while valid */
     unsigned long hits;
@@ -85,21 +162,16 @@ struct cache_entry {
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
-/* What is done with calls of a code object, and with the calls that those make. */
-struct code_actions {
-    enum frame_action own, callees;
-    bool limited;               /* ACTION_RUN_ONLY since a limit was reached */
-    bool told;                  /* the trace has them */
-};
-struct region_actions {
-    int64_t region;
-    struct code_actions actions;
-};
-
 /* Entries in the order tried. */
 struct entry_list {
     struct cache_entry **at;    /* owned, and so is each */
     Py_ssize_t count, room;
+};
+
+/* A code object's state as torch's Python code sees it. */
+struct state_view {
+    PyObject_HEAD
+    struct code_state *state;   /* borrowed; NULL once it is gone */
 };
 
 struct code_state {
@@ -110,7 +182,7 @@ struct code_state {
     struct entry_list entries, precompiled; /* precompiled: torch's that were loaded, tried before the others */
     PyObject *frame_state;      /* owned dict: the callback's own notes */
     struct code_actions actions;
-    PyObject *extra;            /* owned: this state as torch's Python code sees it, or NULL */
+    struct state_view *view;    /* owned, or NULL */
     struct region_actions *regions; /* owned: torch's regions that have actions of their own */
     unsigned region_count;
     struct cache_entry *compiled; /* owned: the entry that this code was compiled for, while torch is observed; or NULL */
@@ -141,12 +213,12 @@ void code_state_drop_precompiled(struct code_state *state);
 void code_state_free(void *slot);
 
 /* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL: an exception is set, which says
- * what is wrong with it. TORCH: its guard is torch's. */
-struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, bool torch);
+ * what is wrong with it. */
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front);
 /* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an exception. */
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region);
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front);
 /* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory. */
-struct cache_entry *cache_entry_new(void);
+struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
 /* The guarded object died, or somebody asked: the entry never matches again. INSTEAD is what it then shows as its guard.
  * Only what follows once it is invalid runs anything; the caller holds the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
@@ -166,6 +238,11 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
 }
 /* A hit: to the front of the list. */
 void cache_entry_touch(struct cache_entry *entry);
+/* This thread's region, for what FRONT decides. -1: the common one. */
+static inline int64_t front_region(const struct front *front)
+{
+    return front->regions && tracer_thread ? tracer_thread->region : -1;
+}
 /* Entries that can still match. */
 Py_ssize_t code_state_valid(const struct code_state *state);
 /* The actions that hold in REGION (-1: in the common one), and setting them. False: no memory. */
@@ -180,9 +257,8 @@ struct cache_entry *cache_entry_after(const struct cache_entry *entry);
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
 struct decision {
     bool on;
-    bool torch;                 /* the callback is torch's */
-    bool observed;              /* torch's own evaluator decides: what failed is asked again afterwards */
     bool older;                 /* there are entries, if none that we know */
+    const struct front *front;  /* whose the callback is */
     enum outcome outcome;       /* once the callback has answered */
     uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
     uint32_t count, room;
@@ -196,16 +272,19 @@ struct decision {
     uint32_t compile;           /* compile id + 1, 0 = none */
     uint32_t signature;         /* signature id + 1, 0 = none */
     uint64_t compile_began;
+    PyObject *token;            /* owned: the bridge's, while the callback runs; or NULL */
     PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
 };
 /* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
-void decision_begin(struct decision *d, uint64_t began, bool torch);
+void decision_begin(struct decision *d, uint64_t began, const struct front *front);
 void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run, uint32_t failed,
                   uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);
-/* The callback is asked, and has answered with ENTRY, or nothing (OUTCOME says why). */
-void decision_ask(struct decision *d, const struct code_state *state);
+/* The callback is asked to compile STATE's CODE; it has returned RESULT (borrowed; NULL with an exception, which is kept);
+ * and that made ENTRY, or nothing: OUTCOME says why. */
+void decision_ask(struct decision *d, const struct code_state *state, PyObject *code);
+void decision_asked(struct decision *d, PyObject *result);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
 /* The frame runs now: write the lookup. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
@@ -215,17 +294,15 @@ void decision_observed(struct decision *d, struct tracer *t, enum outcome outcom
 /* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_observed() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* A check of torch's guards, those of PARTS, has just failed: which one. */
-struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                           PyObject *locals);
-/* What is done with calls of STATE's code has changed, for REASON (str, or NULL). */
-void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason);
+/* ENTRY's guards are tried in the order that WORDS are from now on: ordinals, a JSON array. */
+void decision_entry_order_words(const struct cache_entry *entry, PyObject *words);
+/* Tell the trace, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
+void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
 /* What the trace will say of an entry, as far as the program's code may run while it is found out. */
 struct decision_birth {
     bool on;                    /* it is recorded */
     PyObject *leaves;           /* owned tuple of (kind, source, expression[, user's code]); or NULL, no memory */
-    char label[64], backend[256];
-    size_t label_bytes, backend_bytes;
+    char backend[256];
 };
 /* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
  * made from; fills its parts' view. */
@@ -248,6 +325,8 @@ extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
     unsigned long active_threads;    /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
+    PyObject *skip_recursively, *limit_reached;   /* owned: what torch 2.6's callback answers instead of a strategy, or NULL */
+    PyObject *(*describe)(PyObject *value);       /* a new str for a value of a library's, or NULL, perhaps with an exception */
 } shim_settings;
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
 /* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
@@ -256,13 +335,27 @@ PyObject *shim_backend_of(PyObject *callback);
 /* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
 /* A view of FRAME for a callback; shim_frame_close ends it. New references. */
-PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, bool torch);
+PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct front *front);
 void shim_frame_close(PyObject *view);
 
+/* tracer/evaluator/answer.c: what a callback wants done. */
+struct answer {
+    PyObject *guarded;          /* owned, or NULL: no code */
+    PyObject *reason;           /* owned: why not, or NULL */
+    struct code_actions actions;
+    bool for_code;              /* they are for later calls as well */
+};
+/* RESULT is what it returned. -1 with an exception. Either way the caller lets go of what ANSWER has. */
+int answer_read(PyObject *result, struct answer *answer);
+/* What that makes of the call, if the code is as it must be. */
+enum outcome answer_outcome(const struct answer *answer, const struct front *front);
+/* What a FrameExecStrategy says. -1 with an exception. */
+int answer_strategy(PyObject *strategy, struct code_actions *actions);
+
 /* tracer/evaluator/api.c */
-/* This thread's callback is CALLBACK (a callable, False or None) from now on, and is it torch's? The old one, or NULL
- * with an exception. */
-PyObject *shim_set_eval_frame(PyObject *callback, bool torch);
+/* This thread's callback is CALLBACK (a callable, False or None), FRONT's, from now on. The old one, or NULL with an
+ * exception. */
+PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
 /* The functions that torch's front end has under the same names. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);

@@ -13,16 +13,13 @@
  *       GuardedCode               a new entry in front, which runs
  *       ConvertFrameReturn        the same with a say in how callees are treated
  *
- * torch's callbacks keep their limits themselves, and have regions, profiler
- * ranges and a few switches (tracer/torch/torch.h).
+ * What differs for torch's callbacks, which keep their limits themselves, is in their struct front.
  *
  * While guards and callback run, the thread's callback is None. After an
  * exception from either it stays None, and the exception is the call's result.
  * Frames that are thrown into or have started are evaluated as they are. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/guards/guard.h"
 #include "tracer/record.h"
-#include "tracer/torch/torch.h"
 
 #include <string.h>
 
@@ -80,7 +77,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry, const s
 
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = frame});
-    check = entry->torch && torch_settings.skip_guards_unsafe ? parts->difference : parts->check;
+    check = entry->front->modes->skip_guards_unsafe ? parts->difference : parts->check;
     if (!check) /* no guards that tell entries apart yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
     Py_INCREF(check);
@@ -132,9 +129,9 @@ static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **
         return 0;
     outcome = check_entry(entry, parts, frame, locals);
     ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
-    if (entry->torch && d->on && outcome.result == GUARD_FAIL) {
+    if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
         began = tracer_now(tracer_process.monotonic);
-        outcome = decision_torch_failed(entry, parts, frame, *locals);
+        outcome = entry->front->failed(entry, parts, frame, *locals);
         d->ours += tracer_now(tracer_process.monotonic) - began;
     }
     decision_add(d, entry, outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL,
@@ -147,9 +144,9 @@ static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **
         result = 1;
         goto done;
     }
-    if (outcome.result == GUARD_ERROR || !entry->torch)
+    if (outcome.result == GUARD_ERROR || entry->front->fail_hook)
         tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, parts->guard,
-                  entry->torch ? parts->code : (PyObject *)compat_code(frame), frame, locals, index, last);
+                  entry->front->fail_hook ? (PyObject *)compat_code(frame) : parts->code, frame, locals, index, last);
     result = outcome.result == GUARD_ERROR ? -1 : 0;
 done:
     cache_parts_unpin(parts);
@@ -198,91 +195,28 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
 
 /* ---- the callback ---- */
 
-static int action_of(PyObject *strategy, const char *name, enum frame_action *action)
-{
-    PyObject *value = tracer_attribute(strategy, name);
-    long number = value ? PyLong_AsLong(value) : -1;
-
-    Py_XDECREF(value);
-    if (number < ACTION_DEFAULT || number > ACTION_RUN_ONLY) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", name, number);
-        return -1;
-    }
-    *action = (enum frame_action)number;
-    return 0;
-}
-
-/* What the callback wants done. */
-struct answer {
-    PyObject *guarded;          /* owned, or NULL: no code */
-    PyObject *reason;           /* owned: why not, or NULL */
-    enum frame_action action, recursive_action;
-    bool for_code;              /* the actions are for later calls as well */
-};
-
-static int read_answer(PyObject *result, struct answer *answer)
-{
-    PyObject *strategy = NULL, *name;
-    int status = -1, truth;
-
-    *answer = (struct answer){0};
-    if (result == Py_None || result == torch_settings.skip_recursively || result == torch_settings.limit_reached) {
-        answer->action = result == torch_settings.limit_reached ? ACTION_RUN_ONLY : ACTION_SKIP;
-        answer->recursive_action = result == Py_None ? ACTION_DEFAULT : answer->action;
-        answer->for_code = true;
-        return 0;
-    }
-    name = PyUnicode_InternFromString("frame_exec_strategy");
-    if (!name || compat_optional_attribute(result, name, &strategy) < 0)
-        goto done;
-    if (!strategy) { /* the older protocol: the GuardedCode itself */
-        answer->guarded = Py_NewRef(result);
-        status = 0;
-        goto done;
-    }
-    if (action_of(strategy, "cur_action", &answer->action) || action_of(strategy, "recursive_action", &answer->recursive_action))
-        goto done;
-    Py_SETREF(strategy, tracer_attribute(result, "apply_to_code"));
-    truth = strategy ? PyObject_IsTrue(strategy) : -1;
-    if (truth < 0)
-        goto done;
-    answer->for_code = truth;
-    answer->guarded = tracer_attribute(result, "guarded_code");
-    if (!answer->guarded)
-        goto done;
-    if (answer->guarded == Py_None)
-        Py_CLEAR(answer->guarded);
-    if (!answer->guarded && !(answer->reason = tracer_attribute(result, "skip_reason")))
-        PyErr_Clear();
-    status = 0;
-done:
-    Py_XDECREF(name);
-    Py_XDECREF(strategy);
-    return status;
-}
-
 /* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
 static int ask(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *locals, struct code_state *state,
-               bool torch, int64_t region, const struct decision *d, struct answer *answer)
+               const struct front *front, int64_t region, struct decision *d, struct answer *answer)
 {
-    PyObject *view = shim_frame_open(frame, locals, torch), *result = NULL;
-    struct torch_asking asking;
-    PyObject *first;
+    PyObject *view = shim_frame_open(frame, locals, front), *result = NULL, *first;
+    struct front_asking asking;
     int status = -1;
 
     if (!view)
         return -1;
     first = (PyObject *)cache_entry_first(state, region);
     first = Py_NewRef(first ? first : Py_None);
-    if (!torch || torch_ask_begin(&asking, ts, d->on ? d->compile : 0, (PyObject *)compat_code(frame)) == 0)
+    decision_ask(d, state, (PyObject *)compat_code(frame));
+    if (!front->ask_begins || front->ask_begins(&asking, ts) == 0)
         result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
-    if (torch)
-        torch_ask_end(&asking, ts, result);
+    if (front->ask_ends)
+        front->ask_ends(&asking, ts);
+    decision_asked(d, result);
     Py_DECREF(first);
     shim_frame_close(view);
     if (result)
-        status = read_answer(result, answer);
+        status = answer_read(result, answer);
     Py_XDECREF(result);
     return status;
 }
@@ -325,12 +259,12 @@ static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame 
 static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code,
                            PyObject *callback, PyObject *under)
 {
-    const bool torch = t->torch;
-    struct torch_run run;
+    const struct front *front = t->front;
+    struct front_run run;
     PyObject *result;
 
-    if (torch && torch_run_begin(&run, entry, code, &under)) {
-        torch_run_end(&run);
+    if (front->run_begins && front->run_begins(&run, entry, code, &under)) {
+        front->run_ends(&run);
         compat_dispose(ts, frame);
         return NULL;
     }
@@ -341,8 +275,8 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
                                                     : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
         set_callback(t, callback);
-    if (torch)
-        torch_run_end(&run);
+    if (front->run_ends)
+        front->run_ends(&run);
     return result;
 }
 
@@ -364,38 +298,24 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Tell the trace, once, that calls of STATE's code are not compiled any more. */
-static void tell_actions(struct code_state *state, int64_t region, PyObject *reason)
-{
-    struct code_actions actions;
-
-    if (!tracer_process.recording || (state->mark & (CODE_SEEN | CODE_SKIP)) != CODE_SEEN) /* the trace has not this code */
-        return;
-    actions = code_state_actions(state, region);
-    if (actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
-        return;
-    actions.told = true;
-    if (code_state_act(state, region, actions))
-        decision_actions(state, region, actions, reason);
-}
-
 /* What happens when no entry fits and nobody may be asked; OUTCOME_COMPILED: somebody may. */
-static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback, bool torch)
+static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback,
+                            const struct front *front)
 {
     if (actions->own == ACTION_SKIP) /* a guard has said so */
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
-    if (!torch && ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
-                   state->compiles >= shim_settings.accumulated_limit))
+    if (front->limits && ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
+                          state->compiles >= shim_settings.accumulated_limit))
         return OUTCOME_LIMIT;
     return OUTCOME_COMPILED;
 }
 
 static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, uint64_t entered)
 {
-    const bool torch = t->torch;
-    const int64_t region = torch ? t->region : -1;
+    const struct front *front = t->front;
+    const int64_t region = front->regions ? t->region : -1;
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
     PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL, *range = NULL, *compiled = NULL;
@@ -416,21 +336,23 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (actions.own == ACTION_SKIP) {
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
-        tell_actions(state, region, NULL);
+        if (!actions.told)
+            decision_actions(state, region, NULL);
         result = run_original(t, ts, frame, callback, under);
         code_state_release(state);
         return result;
     }
-    decision_begin(&decision, entered, torch);
+    decision_begin(&decision, entered, front);
     set_callback(t, NULL);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
-    if (torch)
-        range = torch_range_begin(torch_lookup_name);
+    if (front->lookup_begins)
+        range = front->lookup_begins();
     failed = look_up(state, region, frame, &locals, backend, &decision, &entry);
-    torch_range_end(range);
-    if (!failed && torch && torch_settings.guard_complete_hook) {
+    if (range)
+        front->lookup_ends(range);
+    if (!failed && front->agreed) {
         bool hit = entry != NULL;
-        failed = torch_guards_complete(state, &hit);
+        failed = front->agreed(state, &hit);
         if (!hit)
             Py_CLEAR(entry);
     }
@@ -445,7 +367,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!locals_of(frame, &locals))
         goto err;
     decision_missed(&decision, frame, locals);
-    if (torch && torch_settings.skip_guards_unsafe) { /* in torch's words: programs look for them */
+    if (front->modes->skip_guards_unsafe) { /* in torch's words: programs look for them */
         PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
                         "This usually means that you have not warmed up your model "
                         "with enough inputs such that you can guarantee no more recompilations.");
@@ -456,36 +378,31 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto no_memory;
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
-    outcome = refused(state, &actions, callback, torch);
+    outcome = refused(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED)
         goto run;
-    decision_ask(&decision, state);
-    if (ask(ts, callback, frame, locals, state, torch, region, &decision, &answer)) {
+    if (ask(ts, callback, frame, locals, state, front, region, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
     }
     if (actions.callees == ACTION_DEFAULT)
-        under = callback_under(callback, answer.recursive_action);
-    entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, torch) : NULL;
+        under = callback_under(callback, answer.actions.callees);
+    entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, front) : NULL;
     if (!(state = state_now(state, code)))
         goto no_memory;
-    outcome = entry ? OUTCOME_COMPILED : answer.guarded ? OUTCOME_CALLBACK_ERROR : OUTCOME_DECLINED;
-    if (torch && outcome == OUTCOME_DECLINED && answer.action == ACTION_RUN_ONLY)
-        outcome = OUTCOME_LIMIT;
+    outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
     decision_answer(&decision, state, entry, outcome);
     if (outcome == OUTCOME_CALLBACK_ERROR) /* a wrong answer changes nothing */
         goto err;
     if (answer.for_code) {
-        if (!(state = state_now(state, code)))
+        answer.actions.limited = outcome == OUTCOME_LIMIT;
+        if (!(state = state_now(state, code)) || !code_state_act(state, region, answer.actions))
             goto no_memory;
-        if (!code_state_act(state, region, (struct code_actions){.own = answer.action, .callees = answer.recursive_action,
-                                                                 .limited = outcome == OUTCOME_LIMIT}))
-            goto no_memory;
-        tell_actions(state, region, answer.reason);
+        decision_actions(state, region, answer.reason);
     }
 run:
-    t->torch = torch; /* somebody may have set a callback of the other kind and put ours back */
+    t->front = front; /* somebody may have set a callback of the other kind and put ours back */
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);
     Py_CLEAR(locals); /* what the frame drops must die when it does */
@@ -526,7 +443,7 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
 {
     const struct code_state *state = code_state_of(code, false);
 
-    return state ? code_state_actions(state, t->torch ? t->region : -1).own != ACTION_SKIP : t->callback != Py_False;
+    return state ? code_state_actions(state, front_region(t->front)).own != ACTION_SKIP : t->callback != Py_False;
 }
 
 /* While the compiler compiles, the thread has no callback: most of the frames that come here. */

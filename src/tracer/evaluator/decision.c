@@ -10,8 +10,6 @@
  * Nothing here changes a decision, and no failure shows: a thing that cannot be
  * noted is left out. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/guards/guard.h"
-#include "tracer/torch/torch.h"
 #include "tracer/values.h"
 
 #include <stdio.h>
@@ -88,20 +86,14 @@ static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
     Py_buffer view;
-    PyObject *repr = NULL;
+    PyObject *repr = shim_settings.describe ? shim_settings.describe(value) : NULL;
 
-    if (torch_settings.describe && torch_settings.tensor && PyType_Check(torch_settings.tensor) &&
-        PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)torch_settings.tensor)) {
-        PyObject *describe = Py_NewRef(torch_settings.describe);
-        repr = PyObject_CallOneArg(describe, value);
-        Py_DECREF(describe);
-        if (repr) {
-            text_unicode(t, repr, 200);
-            Py_DECREF(repr);
-            return;
-        }
-        PyErr_Clear();
+    if (repr) {
+        text_unicode(t, repr, 200);
+        Py_DECREF(repr);
+        return;
     }
+    PyErr_Clear();
     text_type(t, value);
     if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
                   (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
@@ -132,9 +124,15 @@ static void text_value(struct text *t, PyObject *value)
 
 /* ---- facts ---- */
 
+/* Does the recording know whether it wants the code with this MARK? And it does? */
+static bool is_seen(uintptr_t mark)
+{
+    return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
+}
+
 static bool recorded(uintptr_t mark)
 {
-    return P.recording && !(tracer_thread && tracer_thread->quiet) && (mark & (CODE_SEEN | CODE_SKIP)) == CODE_SEEN;
+    return is_seen(mark) && !(mark & CODE_SKIP);
 }
 
 /* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str, and so is STACK, the user's code that it is for, or NULL. */
@@ -152,33 +150,6 @@ static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyOb
     tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
 }
 
-/* The leaves of torch's guard manager GUARD, as the bridge tells them: a new tuple of
- * (kind, source, expression, stack), or NULL. What the bridge then knows of it goes to *VIEW. */
-static PyObject *torch_leaves(PyObject *guard, PyObject **view)
-{
-    PyObject *guards = Py_XNewRef(torch_settings.guards), *rows = NULL;
-    struct torch_quiet quiet;
-
-    if (!guards)
-        return NULL;
-    torch_quiet_begin(&quiet);
-    *view = PyObject_CallOneArg(guards, guard);
-    if (*view)
-        rows = tracer_attribute(*view, "rows");
-    if (rows)
-        Py_SETREF(rows, PyList_AsTuple(rows));
-    for (Py_ssize_t i = 0; rows && i < PyTuple_GET_SIZE(rows); i++)
-        if (!PyTuple_Check(PyTuple_GET_ITEM(rows, i)) || PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) < 4) {
-            Py_CLEAR(rows);
-            break;
-        }
-    if (!rows)
-        torch_bridge_failed("an entry's guards");
-    torch_quiet_end(&quiet);
-    Py_DECREF(guards);
-    return rows;
-}
-
 /* The order that is told: a list of ordinals, in JSON. Nothing if it is too long. */
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
@@ -186,61 +157,29 @@ static void order_fact(const struct cache_entry *entry, const struct text *words
         tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, words->bytes, words->used, "", 0);
 }
 
-struct guard_outcome decision_torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                           PyObject *locals)
+void decision_entry_order_words(const struct cache_entry *entry, PyObject *words)
 {
-    struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
-    struct torch_quiet quiet;
-    PyObject *told, *order, *words;
     struct text text = {.used = 0};
-    long failed, run;
 
-    if (!parts->view || !locals || entry->id == ENTRY_UNRECORDED)
-        return outcome;
-    torch_quiet_begin(&quiet);
-    told = tracer_call(parts->view, "failing", locals, frame->f_globals, NULL);
-    if (told && PyArg_ParseTuple(told, "llO", &failed, &run, &order)) {
-        if (failed >= 0 && failed < (long)entry->guards)
-            outcome.failed = (uint32_t)failed;
-        outcome.guards_run = run > 0 ? (uint32_t)run : 0;
-        words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
-        if (words) {
-            text_unicode(&text, words, TEXT_MAX);
-            order_fact(entry, &text, tracer_now(P.monotonic));
-        }
-        Py_XDECREF(words);
-    } else {
-        torch_bridge_failed("the guard that failed");
-    }
-    Py_XDECREF(told);
-    torch_quiet_end(&quiet);
-    return outcome;
+    text_unicode(&text, words, TEXT_MAX);
+    order_fact(entry, &text, tracer_now(P.monotonic));
 }
 
-void decision_actions(struct code_state *state, int64_t region, struct code_actions actions, PyObject *reason)
+void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
+    struct code_actions actions = code_state_actions(state, region);
     struct text words = {.used = 0};
 
-    if (!recorded(state->mark))
+    if (!is_seen(state->mark) || actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
+        return;
+    actions.told = true;
+    if (!code_state_act(state, region, actions) || !recorded(state->mark))
         return;
     if (values_kept() == SESSION_VALUES_ALL)
         text_unicode(&words, reason, 1000);
     tracer_fact(FACT_MARK, (uint32_t)(state->mark >> CODE_SHIFT),
                 (uint64_t[3]){tracer_now(P.monotonic), (uint64_t)actions.own | (uint64_t)actions.callees << 8, (uint64_t)(region + 1)},
                 words.bytes, words.used, "", 0);
-}
-
-/* The label of ENTRY: torch's, or the callback's own, a value of the program's like others. */
-static void text_label(struct text *t, const struct cache_entry *entry, const struct code_state *state)
-{
-    PyObject *label = entry->torch || values_kept() == SESSION_VALUES_ALL
-                          ? PyObject_Str(entry->compile_id)
-                          : PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : 0,
-                                               state->compiles ? state->compiles - 1 : 0);
-
-    text_unicode(t, label, 64);
-    Py_XDECREF(label);
-    PyErr_Clear();
 }
 
 /* OBJECT's attribute NAME, if it is a str; or NULL. */
@@ -254,15 +193,15 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* A backend by its name if it has one, torch's by what torch.compile was told: its repr would tell an address. */
-static PyObject *backend_name(PyObject *backend, bool torch)
+/* A backend by its name if it has one, torch's by what torch.compile was given: its repr would tell an address. */
+static PyObject *backend_name(PyObject *backend)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *name = torch && whole ? name_in(backend, "compiler_name") : NULL, *function;
+    PyObject *name = whole ? name_in(backend, "compiler_name") : NULL, *function;
 
     if (!name && whole)
         name = name_in(backend, "__qualname__");
-    if (!name && torch && (function = tracer_attribute(backend, "compiler_fn"))) {
+    if (!name && (function = tracer_attribute(backend, "compiler_fn"))) {
         name = whole ? name_in(function, "__qualname__") : values_name(function);
         Py_DECREF(function);
     }
@@ -272,14 +211,14 @@ static PyObject *backend_name(PyObject *backend, bool torch)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-/* VALUE's text, at most ROOM bytes of it, to BYTES; how many. */
-static size_t take_text(PyObject *value, char *bytes, size_t room)
+/* VALUE's text, at most ROOM - 1 bytes of it, to BYTES, ending in NUL. */
+static void take_text(PyObject *value, char *bytes, size_t room)
 {
     struct text text = {.used = 0};
 
-    text_unicode(&text, value, room);
+    text_unicode(&text, value, room - 1);
+    text_end(&text);
     memcpy(bytes, text.bytes, text.used);
-    return text.used;
 }
 
 void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
@@ -291,21 +230,24 @@ void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, u
     entry->guards = entry->tree ? guard_tree_count(guard) : 1;
     if (!b->on)
         return;
-    b->leaves = entry->torch ? torch_leaves(guard, &entry->parts->view) : entry->tree ? guard_tree_list(guard, values_kept()) : NULL;
-    PyErr_Clear();
-    if (b->leaves && PyList_Check(b->leaves))
+    if (entry->front->leaves)
+        b->leaves = entry->front->leaves(guard, &entry->parts->view);
+    else if (entry->tree && (b->leaves = guard_tree_list(guard, values_kept())))
         Py_SETREF(b->leaves, PyList_AsTuple(b->leaves));
+    PyErr_Clear();
     if (b->leaves)
         entry->guards = (uint32_t)PyTuple_GET_SIZE(b->leaves);
     else if ((text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name)))
         b->leaves = Py_BuildValue("((ssN))", "LAMBDA", "", text);
-    if (entry->compile_id && (entry->torch || values_kept() == SESSION_VALUES_ALL) && (text = PyObject_Str(entry->compile_id))) {
-        b->label_bytes = take_text(text, b->label, sizeof b->label);
+    /* Torch's ids are its own; a callback's is a value of the program's like others. */
+    if (entry->compile_id && (entry->front->ids_told || values_kept() == SESSION_VALUES_ALL) &&
+        (text = PyObject_Str(entry->compile_id))) {
+        take_text(text, entry->label, sizeof entry->label);
         Py_DECREF(text);
     }
     PyErr_Clear();
-    text = backend_name(backend, entry->torch);
-    b->backend_bytes = take_text(text, b->backend, sizeof b->backend);
+    text = backend_name(backend);
+    take_text(text, b->backend, sizeof b->backend);
     Py_XDECREF(text);
     PyErr_Clear();
 }
@@ -315,12 +257,12 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
     if (!b->on || !recorded(state->mark))
         return;
     entry->id = P.entries++;
-    if (!b->label_bytes) /* ours, or the program's is not to be told */
-        b->label_bytes = (size_t)snprintf(b->label, sizeof b->label, "%lu/%lu", state->number ? state->number - 1 : 0,
-                                          state->compiles ? state->compiles - 1 : 0);
+    if (!entry->label[0])
+        snprintf(entry->label, sizeof entry->label, "%lu/%lu", state->number ? state->number - 1 : 0,
+                 state->compiles ? state->compiles - 1 : 0);
     tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
                                                   entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
-                b->label, b->label_bytes, b->backend, b->backend_bytes);
+                entry->label, strlen(entry->label), b->backend, strlen(b->backend));
     for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
@@ -432,18 +374,18 @@ static uint32_t signature_of(PyObject *locals)
 
 /* ---- one lookup ---- */
 
-void decision_begin(struct decision *d, uint64_t began, bool torch)
+void decision_begin(struct decision *d, uint64_t began, const struct front *front)
 {
     d->on = began != 0;
     d->began = began;
-    d->torch = torch;
-    d->observed = d->older = false;
+    d->front = front;
+    d->older = false;
     d->ours = 0;
     d->count = 0;
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
     d->compile = d->signature = 0;
-    d->causes = NULL;
+    d->token = d->causes = NULL;
 }
 
 void decision_end(struct decision *d)
@@ -474,22 +416,6 @@ void decision_add(struct decision *d, struct cache_entry *entry, enum check_resu
                                                    (struct cache_entry *)Py_NewRef((PyObject *)entry)};
 }
 
-/* What the bridge says of why the entry of VIEW does not fit: a new list, or NULL. */
-static PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
-{
-    struct torch_quiet quiet;
-    PyObject *found;
-
-    torch_quiet_begin(&quiet);
-    found = tracer_call(view, "explain", locals, frame->f_globals, NULL);
-    if (!found || !PyList_Check(found)) {
-        torch_bridge_failed("why an entry does not fit");
-        Py_CLEAR(found);
-    }
-    torch_quiet_end(&quiet);
-    return found;
-}
-
 /* Why the entry of a check does not fit now: a new list, or NULL. */
 static PyObject *explain(const struct decision_check *check, compat_frame *frame, PyObject *locals)
 {
@@ -500,7 +426,7 @@ static PyObject *explain(const struct decision_check *check, compat_frame *frame
     if (parts && check->object->tree)
         found = guard_tree_explain_values(parts->guard, &values, values_kept());
     else if (parts && parts->view)
-        found = torch_explain(parts->view, frame, locals);
+        found = check->object->front->explain(parts->view, frame, locals);
     if (parts)
         cache_parts_unpin(parts);
     PyErr_Clear();
@@ -509,16 +435,13 @@ static PyObject *explain(const struct decision_check *check, compat_frame *frame
 
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
 {
-    struct torch_quiet quiet;
     uint64_t began;
 
     if (!d->on)
         return;
     began = tracer_now(P.monotonic);
-    torch_quiet_begin(&quiet); /* the bridge describes tensors */
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(locals);
-    torch_quiet_end(&quiet);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         PyObject *found = explain(&d->check[i], frame, locals);
@@ -530,30 +453,40 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
     d->ours += tracer_now(P.monotonic) - began;
 }
 
-void decision_ask(struct decision *d, const struct code_state *state)
+void decision_ask(struct decision *d, const struct code_state *state, PyObject *code)
 {
-    if (d->on) {
-        d->compile = ++P.compiles;
-        d->compile_began = tracer_now(P.monotonic);
-        tracer_fact(FACT_ASKED, d->compile - 1, (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began}, "", 0, "", 0);
-    }
+    if (!d->on)
+        return;
+    d->compile = ++P.compiles;
+    d->compile_began = tracer_now(P.monotonic);
+    tracer_fact(FACT_ASKED, d->compile - 1, (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began}, "", 0, "", 0);
+    if (d->front->compile_begins)
+        d->token = d->front->compile_begins(d->compile - 1, code);
 }
 
-/* Why an entry did not fit. Objects are borrowed and may be NULL, as ASPECT. */
+void decision_asked(struct decision *d, PyObject *result)
+{
+    PyObject *token = d->token;
+
+    d->token = NULL;
+    if (token)
+        d->front->compile_ends(token, result);
+}
+
+/* Why an entry did not fit. What it points to is borrowed; objects may be NULL. */
 struct cause {
-    int64_t ordinal;    /* of the guard, -1: none */
-    bool again;         /* not the guard that decided: it would have failed as well */
+    bool decided;       /* it is the guard that decided; else it would have failed as well */
+    long long ordinal;  /* of the guard, -1: none */
     const char *kind;   /* "": the guard's own, which the collector knows, as the source */
     PyObject *source, *expected, *actual;
-    const char *aspect; /* recompile_cause.aspect */
+    const char *aspect; /* recompile_cause.aspect, or NULL */
     int dimension;      /* recompile_cause.dimension, -1: none */
     const char *words;
 };
 
 static void cause_fact(const struct decision *d, const struct decision_check *check, const struct cause *cause)
 {
-    uint64_t how = cause->again ? 1 : d->observed ? 2 : 0;
-
+    const uint64_t how = !cause->decided ? 1 : d->front->observed ? 2 : 0;
     struct text one = {.used = 0}, two = {.used = 0};
 
     text_string(&one, cause->kind);
@@ -571,98 +504,84 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
                 one.bytes, one.used, two.bytes, two.used);
 }
 
-/* A cause as torch's bridge tells it: (ordinal, kind, source, expected, actual, aspect,
- * dimension, text). Returns whether it is of the
- * guard that decided. */
-static bool torch_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
+/* ONE of the causes that explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal, kind,
+ * source, expected, actual, aspect, dimension, text). Returns whether it is of the guard that decided; when that was not
+ * seen, the FIRST is. */
+static bool one_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
 {
-    struct cause c;
-    PyObject *words;
-    long ordinal;
+    struct cause c = {.kind = "", .words = ""};
 
-    if (!PyArg_ParseTuple(one, "lsUUUsiU", &ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect, &c.dimension, &words) ||
-        !(c.words = PyUnicode_AsUTF8(words))) {
+    if (check->object->tree ? !PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)
+                            : !PyArg_ParseTuple(one, "LsUUUsis", &c.ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect,
+                                                &c.dimension, &c.words)) {
         PyErr_Clear();
         return false;
     }
-    c.again = check->failed == UINT32_MAX ? !first : ordinal != (long)check->failed;
-    c.ordinal = ordinal;
+    c.decided = check->failed == UINT32_MAX ? first : c.ordinal == check->failed;
     cause_fact(d, check, &c);
-    return !c.again;
+    return c.decided;
 }
 
 static void causes_of(const struct decision *d, uint32_t i)
 {
     const struct decision_check *check = &d->check[i];
     PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
-    bool first_told = false;
+    struct cause c = {.decided = true, .ordinal = -1, .kind = "", .dimension = -1};
+    bool told = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH) {
-        cause_fact(d, check, &(struct cause){.ordinal = -1, .kind = "BACKEND_MATCH", .aspect = "backend", .dimension = -1,
-                                             .words = "the entry was compiled for another backend"});
-        return;
+        c.kind = "BACKEND_MATCH";
+        c.aspect = "backend";
+        c.words = "the entry was compiled for another backend";
+        cause_fact(d, check, &c);
     }
     if (check->result != CHECK_FAIL)
         return;
-    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
-        PyObject *one = PyList_GET_ITEM(found, k);
-        if (check->object->torch) {
-            first_told |= torch_cause(d, check, one, k == 0);
-            continue;
-        }
-        struct cause c = {.kind = "", .words = ""};
-        if (!PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)) {
-            PyErr_Clear();
-            continue;
-        }
-        c.again = (uint32_t)c.ordinal != check->failed;
-        first_told |= !c.again;
-        cause_fact(d, check, &c);
+    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++)
+        told |= one_cause(d, check, PyList_GET_ITEM(found, k), k == 0);
+    if (told)
+        return;
+    c.ordinal = check->failed == UINT32_MAX ? -1 : (long long)check->failed;
+    c.words = check->object->tree ? "it did not hold when it was checked" : d->front->unexplained;
+    cause_fact(d, check, &c);
+}
+
+/* The exception that a callback left: its type, and its words if they are simple and may be told. */
+static void text_exception(struct text *t, PyObject *type, PyObject *value)
+{
+    PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
+    PyObject *words = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1 ? PyTuple_GET_ITEM(arguments, 0) : value;
+
+    text_string(t, ((PyTypeObject *)type)->tp_name);
+    if (words && PyUnicode_Check(words) && values_kept() == SESSION_VALUES_ALL) {
+        Py_INCREF(words);
+        text_string(t, ": ");
+        text_unicode(t, words, 500);
+        Py_DECREF(words);
     }
-    if (!first_told)
-        cause_fact(d, check, &(struct cause){
-            .ordinal = check->failed != UINT32_MAX ? (int64_t)check->failed : check->object->torch ? -1 : 0, .kind = "", .dimension = -1,
-            .words = d->observed                                   ? "which guard did not hold was not seen"
-                     : check->object->tree || check->object->torch ? "it did not hold when it was checked"
-                                                                   : "the guard returned False"});
 }
 
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
 {
     struct text one = {.used = 0}, two = {.used = 0};
-    PyObject *type, *value, *traceback, *words = NULL;
+    PyObject *type, *value, *traceback;
+    char label[64];
 
     if (!d->on || !d->compile)
         return;
     PyErr_Fetch(&type, &value, &traceback);
     if (entry) {
-        text_label(&one, entry, state);
-    } else if (!d->torch) { /* torch's label is noted by its bridge */
-        char label[64];
-        snprintf(label, sizeof label, "%lu/%lu", state->number ? state->number - 1 : 0, state->compiles);
-        text_string(&one, state->number ? label : "");
+        text_string(&one, entry->label);
+    } else if (state->number && !d->front->ids_told) {
+        snprintf(label, sizeof label, "%lu/%lu", state->number - 1, state->compiles);
+        text_string(&one, label);
     }
     text_end(&one);
     text_string(&one, outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error");
-    if (type) { /* the exception that the callback left */
-        text_string(&two, ((PyTypeObject *)type)->tp_name);
-        if (values_kept() != SESSION_VALUES_ALL)
-            words = NULL;
-        else if (value && PyUnicode_Check(value))
-            words = Py_NewRef(value);
-        else if (value && PyExceptionInstance_Check(value) && PyTuple_Check(((PyBaseExceptionObject *)value)->args) &&
-                 PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) == 1)
-            words = Py_NewRef(PyTuple_GET_ITEM(((PyBaseExceptionObject *)value)->args, 0));
-        if (words && PyUnicode_Check(words)) {
-            text_string(&two, ": ");
-            text_unicode(&two, words, 500);
-        }
-        Py_XDECREF(words);
-    } else if (d->count || d->older) {
-        text_string(&two, "no entry fitted");
-    } else {
-        text_string(&two, "first call");
-    }
+    if (type)
+        text_exception(&two, type, value);
+    else
+        text_string(&two, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(FACT_COMPILE, d->compile - 1,
                 (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began, tracer_now(P.monotonic)}, one.bytes, one.used,
                 two.bytes, two.used);

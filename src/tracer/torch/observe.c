@@ -50,6 +50,17 @@ static PyTypeObject *torch_frame_type;         /* owned */
 static PyCFunction torch_set_direct;           /* torch_set's own, if it has one: several calls of it belong to every hit */
 static PyObject *torch_set_self;               /* borrowed; its first argument */
 
+static const struct front observed = {
+    .modes = &(const struct front_modes){0},
+    .observed = true,
+    .ids_told = true,
+    .unexplained = "which guard did not hold was not seen",
+    .leaves = torch_leaves,
+    .explain = torch_explain,
+    .compile_begins = torch_compile_begins,
+    .compile_ends = torch_compile_ends,
+};
+
 /* ---- what compiled code is ---- */
 
 /* The entry whose compiled code CODE is, or NULL. Borrowed. */
@@ -65,14 +76,12 @@ static struct cache_entry *entry_of(PyCodeObject *code)
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
     PyObject *code = tracer_attribute(guarded, "code"), *guard = tracer_attribute(guarded, "guard_manager");
-    struct cache_entry *entry = code && PyCode_Check(code) && guard ? cache_entry_new() : NULL;
+    struct cache_entry *entry = code && PyCode_Check(code) && guard ? cache_entry_new(&observed, region) : NULL;
     struct decision_birth birth;
     struct code_state *compiled;
 
     PyErr_Clear();
     if (entry) {
-        entry->torch = true;
-        entry->region = region;
         entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
         PyErr_Clear();
         entry->compile_id = tracer_attribute(guarded, "compile_id");
@@ -106,8 +115,7 @@ static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, 
 static struct decision *decision_of(struct pending *p)
 {
     if (!p->deciding) {
-        decision_begin(&p->decision, p->entered, true);
-        p->decision.observed = true;
+        decision_begin(&p->decision, p->entered, &observed);
         p->deciding = true;
     }
     return &p->decision;
@@ -218,83 +226,35 @@ static void missed(struct pending *p, PyObject *backend)
     Py_XDECREF(locals);
 }
 
-/* What a FrameExecStrategy says. */
-static struct code_actions actions_in(PyObject *strategy)
-{
-    static const char *const names[2] = {"cur_action", "recursive_action"};
-    enum frame_action action[2] = {ACTION_DEFAULT, ACTION_DEFAULT};
-
-    for (int i = 0; i < 2; i++) {
-        PyObject *value = tracer_attribute(strategy, names[i]);
-        long number = value ? PyLong_AsLong(value) : ACTION_DEFAULT;
-        if (number == ACTION_SKIP || number == ACTION_RUN_ONLY)
-            action[i] = (enum frame_action)number;
-        Py_XDECREF(value);
-        PyErr_Clear();
-    }
-    return (struct code_actions){.own = action[0], .callees = action[1]};
-}
-
-/* What torch will do with calls of STATE's code in REGION after this answer. */
-static void take_strategy(struct code_state *state, int64_t region, PyObject *result, struct code_actions *actions, bool *for_code)
-{
-    PyObject *strategy = tracer_attribute(result, "frame_exec_strategy"), *value = NULL;
-
-    *for_code = true;
-    *actions = (struct code_actions){.own = ACTION_SKIP};
-    if (result == torch_settings.limit_reached)
-        *actions = (struct code_actions){.own = ACTION_RUN_ONLY, .callees = ACTION_RUN_ONLY, .limited = true};
-    if (result == torch_settings.skip_recursively)
-        actions->callees = ACTION_SKIP;
-    if (strategy) {
-        *actions = actions_in(strategy);
-        actions->limited = actions->own == ACTION_RUN_ONLY;
-        value = tracer_attribute(result, "apply_to_code");
-        *for_code = value && PyObject_IsTrue(value) == 1;
-        Py_XDECREF(value);
-        Py_DECREF(strategy);
-    }
-    PyErr_Clear();
-    actions->told = *for_code && (actions->own || actions->callees);
-    if (*for_code)
-        code_state_act(state, region, *actions);
-}
-
 /* The callback has answered RESULT, or raised (NULL). */
 static void answered(struct pending *p, PyObject *result, PyObject *backend)
 {
-    PyObject *type, *value, *traceback, *guarded = NULL, *reason = NULL;
-    enum outcome outcome = OUTCOME_CALLBACK_ERROR;
-    struct code_actions actions = {0};
-    bool for_code = false;
+    PyObject *type, *value, *traceback;
+    struct answer answer = {0};
 
     PyErr_Fetch(&type, &value, &traceback);
+    p->decision.outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
-        guarded = tracer_attribute(result, "guarded_code"); /* 2.6: the answer is the code itself */
-        PyErr_Clear();
-        if (!guarded && tracer_has(result, "guard_manager"))
-            guarded = Py_NewRef(result);
-        if (guarded && guarded != Py_None)
-            p->entry = entry_new(p->state, guarded, backend, p->region);
-        else
-            take_strategy(p->state, p->region, result, &actions, &for_code);
-        outcome = guarded && guarded != Py_None ? OUTCOME_COMPILED
-                  : actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
-        reason = tracer_attribute(result, "skip_reason");
-        PyErr_Clear();
+        if (answer_read(result, &answer)) /* torch says so itself */
+            PyErr_Clear();
+        if (answer.guarded)
+            p->entry = entry_new(p->state, answer.guarded, backend, p->region);
+        p->decision.outcome = answer_outcome(&answer, &observed);
     }
     PyErr_Restore(type, value, traceback);
-    decision_answer(&p->decision, p->state, p->entry, outcome);
-    if (actions.told)
-        decision_actions(p->state, p->region, actions, reason);
-    p->decision.outcome = outcome;
-    Py_XDECREF(guarded);
-    Py_XDECREF(reason);
+    decision_answer(&p->decision, p->state, p->entry, p->decision.outcome);
+    if (answer.for_code && !answer.guarded) { /* with code torch says that callees are to be compiled, as they are anyway */
+        answer.actions.limited = p->decision.outcome == OUTCOME_LIMIT;
+        code_state_act(p->state, p->region, answer.actions);
+        decision_actions(p->state, p->region, answer.reason);
+    }
+    Py_XDECREF(answer.guarded);
+    Py_XDECREF(answer.reason);
 }
 
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    PyObject *result, *code = (PyObject *)compat_code(p->frame), *token, *backend;
+    PyObject *result, *code = (PyObject *)compat_code(p->frame), *backend;
     struct torch_quiet quiet;
 
     if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
@@ -307,12 +267,11 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_end(&quiet);
     decision_of(p);
     missed(p, backend);
-    decision_ask(&p->decision, p->state);
-    token = torch_compile_begins(p->decision.compile, code);
+    decision_ask(&p->decision, p->state, code);
     p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
     p->asking = false;
-    torch_compile_ends(token, result);
+    decision_asked(&p->decision, result);
     answered(p, result, backend);
     Py_DECREF(backend);
     return result;
@@ -350,10 +309,8 @@ static __attribute__((noinline)) void tell_skip(compat_frame *frame)
 
     record_mark(frame);
     state = code_state_of(compat_code(frame), false);
-    if (state) {
-        state->actions.told = true;
-        decision_actions(state, -1, state->actions, NULL);
-    }
+    if (state)
+        decision_actions(state, state->region_count ? region_now() : -1, NULL);
 }
 
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
@@ -643,10 +600,11 @@ static void act(PyObject *code, struct code_actions actions)
 static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 {
     PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
+    struct code_actions actions = {0};
 
     (void)module;
     if (result && PyArg_ParseTuple(args, "OO", &code, &strategy))
-        act(code, actions_in(strategy));
+        act(code, answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
     if (result)
         PyErr_Clear();
     return result;

@@ -9,14 +9,13 @@
  * which torch it is. */
 #include "tracer/torch/torch.h"
 #include "tracer/values.h"
-#include "tracer/guards/guard.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1, .c_recursion_limit = -1};
-PyObject *torch_lookup_name;
+static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
 
 #define S torch_settings
 
@@ -85,129 +84,21 @@ void torch_attach(bool late)
     tracer_rehook();
 }
 
-/* ---- the bridge between entries and their guard managers ---- */
-
-int64_t torch_region(void)
+/* A tensor in words, as the bridge has them. NULL: it is none, or, perhaps with an exception, could not be had. */
+static PyObject *describe(PyObject *value)
 {
-    return tracer_thread ? tracer_thread->region : -1;
-}
+    PyObject *function, *text;
+    struct torch_quiet quiet;
 
-PyObject *torch_check_of(PyObject *guard, const char *name)
-{
-    PyObject *root = tracer_attribute(guard, name), *check = NULL;
-
-    if (root && root != Py_None)
-        check = tracer_attribute(root, "check");
-    Py_XDECREF(root);
-    return check;
-}
-
-/* torch's _ExtraState: a code object's state as torch's Python code sees it. */
-struct extra_state {
-    PyObject_HEAD
-    struct code_state *state; /* borrowed; NULL once it is gone */
-};
-static PyTypeObject extra_state_type;
-
-static PyObject *extra_of(struct code_state *state)
-{
-    struct extra_state *extra;
-
-    if (!state->extra && (extra = PyObject_New(struct extra_state, &extra_state_type))) {
-        extra->state = state;
-        state->extra = (PyObject *)extra;
-    }
-    return state->extra;
-}
-
-void torch_state_gone(PyObject *extra)
-{
-    ((struct extra_state *)extra)->state = NULL;
-}
-
-static void extra_free(PyObject *self)
-{
-    PyObject_Free(self);
-}
-
-static PyObject *extra_invalidate(PyObject *self, PyObject *args)
-{
-    struct extra_state *extra = (struct extra_state *)self;
-    PyObject *entry, *instead, *more = NULL, *reason;
-    const char *words = NULL;
-
-    if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
+    if (!S.describe || !S.tensor || !PyType_Check(S.tensor) || !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
         return NULL;
-    reason = tracer_attribute(instead, "invalidation_reason");
-    if (reason && PyUnicode_Check(reason))
-        words = PyUnicode_AsUTF8(reason);
+    torch_quiet_begin(&quiet);
+    function = Py_NewRef(S.describe);
+    text = PyObject_CallOneArg(function, value);
+    Py_DECREF(function);
     PyErr_Clear();
-    if (extra->state && ((struct cache_entry *)entry)->state == extra->state) {
-        Py_INCREF(entry);
-        cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
-        Py_DECREF(entry);
-    }
-    Py_XDECREF(reason);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef extra_methods[] = {
-    {"invalidate", extra_invalidate, METH_VARARGS, "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyTypeObject extra_state_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace._ExtraState",
-    .tp_basicsize = sizeof(struct extra_state),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "The cache of one code object.",
-    .tp_dealloc = extra_free,
-    .tp_methods = extra_methods,
-};
-
-/* GUARD's idea of its entry and of that one's state. -1 with an exception. */
-static int tell_guard(PyObject *guard, PyObject *entry, PyObject *extra)
-{
-    return PyObject_SetAttrString(guard, "cache_entry", entry) || PyObject_SetAttrString(guard, "extra_state", extra) ? -1 : 0;
-}
-
-static void forget_entry(PyObject *guard)
-{
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    if (tell_guard(guard, Py_None, Py_None))
-        PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
-}
-
-int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts)
-{
-    PyObject *extra = entry->state ? Py_XNewRef(extra_of(entry->state)) : NULL, *check;
-    int status = extra ? tell_guard(parts->guard, (PyObject *)entry, extra) : -1;
-
-    Py_XDECREF(extra);
-    if (status) {
-        if (!PyErr_Occurred())
-            PyErr_NoMemory();
-        return -1;
-    }
-    check = torch_check_of(parts->guard, "diff_guard_root");
-    PyErr_Clear();
-    Py_XSETREF(parts->difference, check);
-    if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
-        forget_entry(parts->guard);
-    return 0;
-}
-
-void torch_entry_unbind(struct cache_entry *entry, PyObject *guard)
-{
-    PyObject *words = PyUnicode_FromString("Invalidated");
-
-    forget_entry(guard);
-    if (words)
-        Py_XSETREF(entry->annotation, words);
+    torch_quiet_end(&quiet);
+    return text;
 }
 
 /* ---- ranges in torch's profiler ---- */
@@ -230,7 +121,7 @@ static int find_profiled(struct dl_phdr_info *info, size_t size, void *ignored)
     return 1;
 }
 
-PyObject *torch_range_begin(PyObject *name)
+static PyObject *range_begin(PyObject *name)
 {
     PyObject *type, *range, *entered = NULL;
 
@@ -248,12 +139,10 @@ PyObject *torch_range_begin(PyObject *name)
     return range;
 }
 
-void torch_range_end(PyObject *range)
+static void range_end(PyObject *range)
 {
     PyObject *type, *value, *traceback, *left;
 
-    if (!range)
-        return;
     PyErr_Fetch(&type, &value, &traceback);
     left = tracer_call(range, "__exit__", Py_None, Py_None, Py_None);
     Py_XDECREF(left);
@@ -264,7 +153,13 @@ void torch_range_end(PyObject *range)
 
 /* ---- steps of decide() ---- */
 
-int torch_guards_complete(const struct code_state *state, bool *hit)
+static PyObject *lookup_begins(void)
+{
+    return range_begin(lookup_name);
+}
+
+/* Was it a hit for all who take part? */
+static int agreed(const struct code_state *state, bool *hit)
 {
     PyObject *hook, *result;
     int truth;
@@ -300,7 +195,7 @@ PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
     if (!begin)
         return NULL;
     torch_quiet_begin(&quiet);
-    token = PyObject_CallFunction(begin, "kO", (unsigned long)compile - 1, code);
+    token = PyObject_CallFunction(begin, "kO", (unsigned long)compile, code);
     if (!token)
         torch_bridge_failed("a compile's beginning");
     torch_quiet_end(&quiet);
@@ -310,7 +205,7 @@ PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
 
 void torch_compile_ends(PyObject *token, PyObject *result)
 {
-    PyObject *end = token ? Py_XNewRef(S.end) : NULL, *type, *value, *traceback, *done;
+    PyObject *end = Py_XNewRef(S.end), *type, *value, *traceback, *done;
     struct torch_quiet quiet;
 
     if (end) {
@@ -325,15 +220,12 @@ void torch_compile_ends(PyObject *token, PyObject *result)
         Py_DECREF(end);
         PyErr_Restore(type, value, traceback);
     }
-    Py_XDECREF(token);
+    Py_DECREF(token);
 }
 
-int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile, PyObject *code)
+static int ask_begins(struct front_asking *a, PyThreadState *ts)
 {
-    *a = (struct torch_asking){0};
-    if (compile)
-        a->token = torch_compile_begins(compile, code);
-    a->c_remaining = compat_c_remaining(ts);
+    *a = (struct front_asking){.c_remaining = compat_c_remaining(ts)};
     if (S.c_recursion_limit >= 0 && COMPAT_COUNTS_C_RECURSION) {
         if (S.c_recursion_limit < a->c_remaining &&
             PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
@@ -346,7 +238,7 @@ int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile,
     return a->random ? 0 : -1;
 }
 
-void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result)
+static void ask_ends(struct front_asking *a, PyThreadState *ts)
 {
     PyObject *type, *value, *traceback, *done;
 
@@ -359,7 +251,6 @@ void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result)
     compat_set_c_remaining(ts, a->c_remaining);
     Py_CLEAR(a->random);
     PyErr_Restore(type, value, traceback);
-    torch_compile_ends(a->token, result);
 }
 
 /* What callees of fullgraph code run under: they may not be compiled. New reference. */
@@ -392,12 +283,12 @@ static PyObject *debug_begin(void)
     return context;
 }
 
-int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
+static int run_begins(struct front_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
 {
     PyObject *done;
     int has;
 
-    *run = (struct torch_run){0};
+    *run = (struct front_run){0};
     if (S.fullgraph_frames >= 0) {
         S.fullgraph_frames++;
         if (*under && *under != Py_False) {
@@ -420,15 +311,16 @@ int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyOb
             return -1;
         Py_DECREF(done);
     }
-    run->range = torch_range_begin(entry->annotation);
+    run->range = range_begin(entry->annotation);
     return 0;
 }
 
-void torch_run_end(struct torch_run *run)
+static void run_ends(struct front_run *run)
 {
     PyObject *type, *value, *traceback, *done;
 
-    torch_range_end(run->range);
+    if (run->range)
+        range_end(run->range);
     if (run->debugging) {
         PyErr_Fetch(&type, &value, &traceback);
         done = tracer_call(run->debugging, "__exit__", Py_None, Py_None, Py_None);
@@ -439,6 +331,32 @@ void torch_run_end(struct torch_run *run)
     Py_XDECREF(run->debugging);
     Py_XDECREF(run->under);
 }
+
+static struct front_modes modes;
+
+const struct front torch_front = {
+    .modes = &modes,
+    .regions = true,
+    .ids_told = true,
+    .not_started = COMPAT_NOT_STARTED,
+    .unexplained = "it did not hold when it was checked",
+    .check_of = torch_check_of,
+    .bind = torch_entry_bind,
+    .unbind = torch_entry_unbind,
+    .update_difference = torch_update_difference,
+    .leaves = torch_leaves,
+    .failed = torch_failed,
+    .explain = torch_explain,
+    .compile_begins = torch_compile_begins,
+    .compile_ends = torch_compile_ends,
+    .lookup_begins = lookup_begins,
+    .lookup_ends = range_end,
+    .agreed = agreed,
+    .ask_begins = ask_begins,
+    .ask_ends = ask_ends,
+    .run_begins = run_begins,
+    .run_ends = run_ends,
+};
 
 /* ---- functions ---- */
 
@@ -471,7 +389,7 @@ static PyObject *truth(PyObject *value, bool *flag)
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
     (void)module;
-    return truth(value, &S.skip_guards_unsafe);
+    return truth(value, &modes.skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
@@ -499,7 +417,7 @@ static PyObject *set_lru_cache(PyObject *module, PyObject *value)
     (void)module;
     if (is < 0)
         return NULL;
-    S.insertion_order = !is;
+    modes.insertion_order = !is;
     Py_RETURN_NONE;
 }
 
@@ -521,7 +439,7 @@ static PyObject *set_region(PyObject *module, PyObject *value)
 static PyObject *get_region(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
-    return PyLong_FromLongLong(torch_region());
+    return PyLong_FromLongLong(front_region(&torch_front));
 }
 
 /* Put VALUE (None: nothing) in *SLOT; returns what was there. */
@@ -659,7 +577,7 @@ static PyObject *load_precompiled(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region, &owner))
         return NULL;
-    if (!state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region))
+    if (!state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -704,7 +622,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
         PyErr_SetString(PyExc_TypeError, "expected a callable");
         return NULL;
     }
-    return shim_set_eval_frame(callback, true);
+    return shim_set_eval_frame(callback, &torch_front);
 }
 
 static PyObject *reset_torch_code(PyObject *module, PyObject *object)
@@ -735,7 +653,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
     static const struct { const char *name; PyObject **slot; } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
-        {"skip_recursively", &S.skip_recursively}, {"limit_reached", &S.limit_reached}, {"range", &range_type},
+        {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached}, {"range", &range_type},
     };
     const char *name;
     PyObject *value, *old;
@@ -810,7 +728,7 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
     }
     for (int i = 0; dict && i < 3; i++) {
         static const char *const names[] = {"_CacheEntry", "_PrecompileEntry", "_ExtraState"};
-        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &extra_state_type)))
+        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &torch_state_type)))
             Py_CLEAR(dict);
     }
     if (dict && PyDict_SetItemString(dict, "_PyInterpreterFrame", (PyObject *)&shim_frame_type))
@@ -828,8 +746,9 @@ PyMethodDef torch_methods[] = {
 
 int torch_types_ready(PyObject *module)
 {
-    torch_lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
-    if (!torch_lookup_name || PyType_Ready(&extra_state_type))
+    lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
+    shim_settings.describe = describe;
+    if (!lookup_name || PyType_Ready(&torch_state_type))
         return -1;
     return PyModule_AddFunctions(module, torch_methods) || PyModule_AddFunctions(module, note_methods) ||
                    PyModule_AddFunctions(module, observe_methods) ? -1 : 0;

@@ -1,72 +1,41 @@
-/* tracer/torch/torch.h -- what torch's front end needs of the shim beyond tracer/evaluator/decide.c's rules.
+/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed (observe.c).
  *
  * Runs in: the traced process, under the GIL.
  *
- * torch's Python code sets callbacks through functions of its own (tracer/torch/torch.c),
- * which make a thread's `torch` true; the same decide_frame() then also keeps to
- * what is written here. python/dyntrace/_torch.py puts them in place. */
+ * torch's Python code sets callbacks through functions of its own, which python/dyntrace/_torch.py puts in place. What
+ * decide_frame() does otherwise for them is in their struct front (tracer/evaluator/cache.h). */
 #ifndef DYNTRACE_TRACER_TORCH_H
 #define DYNTRACE_TRACER_TORCH_H
 
 #include "tracer/evaluator/cache.h"
 
+extern const struct front torch_front;
+
 extern struct torch_settings {
-    bool skip_guards_unsafe;         /* a stance: check only what tells entries apart; a miss is an error */
-    bool insertion_order;            /* entries stay where they were put */
     long fullgraph_frames;           /* compiled frames run since somebody began to count; -1: nobody does */
     bool fullgraph_fails;            /* compiling below a fullgraph frame is an error rather than not done */
     long c_recursion_limit;          /* while the callback runs; -1: as it is (COMPAT_COUNTS_C_RECURSION) */
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */
-    PyObject *skip_recursively, *limit_reached; /* owned: answers of torch 2.6's callback, or NULL */
     /* the bridge, python/dyntrace/: owned, or NULL */
     PyObject *guards, *begin, *end, *describe, *tensor;
 } torch_settings;
 
-/* This thread's region: entries of another are not seen. -1: the common one. */
-int64_t torch_region(void);
-/* The bound check of guard manager GUARD's tree NAME ("root", "diff_guard_root"). New
- * reference; NULL: it has none, or, with an exception, it could not be had. */
-PyObject *torch_check_of(PyObject *guard, const char *name);
-/* ENTRY, whose PARTS are pinned, is new: its guard manager learns of it. -1 with an exception. */
-int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts);
-/* ENTRY has let go of GUARD, which forgets it. */
-void torch_entry_unbind(struct cache_entry *entry, PyObject *guard);
-/* The state behind EXTRA (code_state.extra) goes away. */
-void torch_state_gone(PyObject *extra);
-
-/* A range in torch's profiler. NULL: nobody profiles. torch_range_end takes the reference. */
-PyObject *torch_range_begin(PyObject *name);
-void torch_range_end(PyObject *range);
-extern PyObject *torch_lookup_name; /* "TorchDynamo Cache Lookup" */
-
-/* Was it a hit for all who take part? *HIT becomes false if not. -1 with an exception. */
-int torch_guards_complete(const struct code_state *state, bool *hit);
-
-/* What the bridge does before and after a compile: a token of its own, or NULL, and what becomes of it, which takes the
- * reference. RESULT is borrowed, or NULL with an exception, which is kept. */
+/* What both front ends have in common; struct front says what each does. */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 
-/* The callback runs between these. */
-struct torch_asking {
-    PyObject *random;                /* owned: the state of the module random */
-    PyObject *token;                 /* owned: the bridge's */
-    int c_remaining;
-};
-int torch_ask_begin(struct torch_asking *a, PyThreadState *ts, uint32_t compile, PyObject *code);
-/* RESULT is borrowed, or NULL with an exception, which is kept. */
-void torch_ask_end(struct torch_asking *a, PyThreadState *ts, PyObject *result);
-
-/* CODE, that of ENTRY, runs between these, its callees under *UNDER, which may change. The caller holds them. */
-struct torch_run {
-    PyObject *under;                 /* owned: what *UNDER was set to, or NULL */
-    PyObject *debugging;             /* owned context, or NULL */
-    PyObject *range;
-};
-int torch_run_begin(struct torch_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under);
-void torch_run_end(struct torch_run *run);
+/* tracer/torch/guards.c: likewise. */
+PyObject *torch_check_of(PyObject *guard);
+int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts);
+void torch_entry_unbind(struct cache_entry *entry, PyObject *guard);
+void torch_update_difference(struct cache_parts *parts);
+PyObject *torch_leaves(PyObject *guard, PyObject **view);
+struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
+                                  PyObject *locals);
+PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
+extern PyTypeObject torch_state_type; /* of code_state.view: torch's _ExtraState */
 
 /* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage collection. */
 struct torch_quiet {
