@@ -12,7 +12,7 @@ import sys
 
 import _dyntrace
 
-from . import _torch_private as private, _torch_versions as versions
+from . import _torch_notes as notes, _torch_private as private, _torch_versions as versions
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
@@ -41,8 +41,8 @@ def attach(wanted, late):
             try:
                 _attached = _attach(sys.modules["torch"], wanted, late)
             except Exception as error:
-                _dyntrace._note_loss("torch bridge: not attached: %s" % private.error(error))
-    _dyntrace._note_torch(*_attached)
+                notes.loss("torch bridge: not attached: %s" % private.error(error))
+    notes.torch(*_attached)
 
 
 def _attach(torch, wanted, late):
@@ -125,13 +125,13 @@ def _bridge(torch, module):
 
         parts.update(guards=_torch_guards.Guards, describe=_torch_guards.describe)
     except Exception as error:
-        _dyntrace._note_loss("torch bridge: guards: %s" % private.error(error))
+        notes.loss("torch bridge: guards: %s" % private.error(error))
     try:
         from . import _torch_facts
 
         parts.update(begin=_first(_torch_facts), end=_torch_facts.end)
     except Exception as error:
-        _dyntrace._note_loss("torch bridge: compiles: %s" % private.error(error))
+        notes.loss("torch bridge: compiles: %s" % private.error(error))
     for name, part in parts.items():
         _dyntrace._torch_bridge(name, part)
 

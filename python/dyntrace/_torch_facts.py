@@ -45,7 +45,7 @@ import time
 import types
 import weakref
 
-from . import _torch_private as private, _torch_versions as versions
+from . import _torch_notes as notes, _torch_private as private, _torch_versions as versions
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -98,7 +98,7 @@ def _lost(where, error):
     _losses += 1
     if _losses <= _LOSSES_MAX:
         try:
-            native._note_loss("facts of compiling: %s: %s" % (where, private.error(error)))
+            notes.loss("facts of compiling: %s: %s" % (where, private.error(error)))
         except Exception:
             pass
 
@@ -127,7 +127,7 @@ def prepare():
         _lost("prepare", error)
     try:
         if "RANK" in os.environ:
-            native._note_rank(int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", -1)))
+            notes.rank(int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", -1)))
     except Exception as error:
         _lost("rank", error)
 
@@ -150,7 +150,7 @@ def end(token, result, error):
     del state.events[token.event_depth:]
     try:
         outcome, reason, sticky = _outcome(token, result, error)
-        native._note_compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
+        notes.compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
     except Exception as failure:
         _lost("outcome", failure)
         outcome = ""
@@ -160,7 +160,7 @@ def end(token, result, error):
         _note_listings(token, result, made)
     if made is not None:
         try:
-            native._note_origin(made, token.code, "compiled")
+            notes.origin(made, token.code, "compiled")
         except Exception as failure:
             _lost("origin", failure)
     if token.breaks:
@@ -178,7 +178,7 @@ def _note_rank():
     try:
         distributed = _torch.distributed
         if distributed.is_available() and distributed.is_initialized():
-            native._note_rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
+            notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
             _rank_known = True
     except Exception as error:
         _rank_known = True # once is enough
@@ -190,9 +190,8 @@ def _skip_ourselves():
 
     Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
-    pending = [value.__code__ for value in (*globals().values(), *vars(private).values()) if isinstance(value, types.FunctionType)]
-    pending += [value.__code__ for owner in (_Compile, _Thread) for value in vars(owner).values()
-                if isinstance(value, types.FunctionType)]
+    owners = globals(), vars(private), vars(notes), vars(_Compile), vars(_Thread)
+    pending = [value.__code__ for owner in owners for value in owner.values() if isinstance(value, types.FunctionType)]
     while pending:
         code = pending.pop()
         skip_code(code)
@@ -325,7 +324,7 @@ def _event(event):
         token = state.compiles[-1] if state.compiles else None
         # A backward, compiled when it is first needed, has the label of its forward and no compile of its own.
         compile = token.id if token is not None and token.label == label else -1
-        native._note_phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
+        notes.phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
 
 
 def _label(event):
@@ -359,8 +358,8 @@ def _graph(token):
             _render_graph(module, name, rows, lines, 0)
     finally: # as far as it came
         _thread.names = None
-        native._note_graph(token.id, name, rows)
-        native._note_listing(token.id, "graph", "\n".join(lines))
+        notes.graph(token.id, name, rows)
+        notes.listing(token.id, "graph", "\n".join(lines))
 
 
 def _render_graph(module, name, rows, lines, depth):
@@ -627,7 +626,7 @@ def _note_breaks(token, made):
     metadata = getattr(_resume_cache, "generated_code_metadata", {})
     for _, code in resumes:
         origin = getattr(metadata.get(code) if code in metadata else None, "code", token.code)
-        native._note_origin(code, origin, "resume")
+        notes.origin(code, origin, "resume")
     for found in token.breaks:
         resume = None
         if found is token.breaks[-1]:
@@ -635,7 +634,7 @@ def _note_breaks(token, made):
             resume = next((code for offset in found.targets for at, code in resumes if at == offset), None)
             if resume is None and len(resumes) == 1:
                 resume = resumes[0][1]
-        native._note_break(token.id, found.code, found.line, found.offset, found.reason, found.user_stack, resume)
+        notes.graph_break(token.id, found.code, found.line, found.offset, found.reason, found.user_stack, resume)
 
 
 def _resume_codes(token, made):
@@ -675,14 +674,14 @@ def _note_listings(token, result, made):
             known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code, whole), whole)
             if len(_listings) > 64:
                 _listings.popitem(last=False)
-        native._note_listing(token.id, "original_bytecode", known[1])
+        notes.listing(token.id, "original_bytecode", known[1])
         if made is None:
             return
-        native._note_listing(token.id, "modified_bytecode", _bytecode(made, whole))
+        notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
         guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
         root = getattr(guards, "root", None)
         if root is not None and whole: # else the rows of `guard` have all that may be told
-            native._note_listing(token.id, "guards", _guards(root))
+            notes.listing(token.id, "guards", _guards(root))
     except Exception as failure:
         _lost("listing", failure)
 

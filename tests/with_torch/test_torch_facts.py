@@ -48,22 +48,30 @@ def extension():
         del sys.path[0]
 
 
+KINDS = {"torch": "torch", "compile": "compile", "graph": "graph", "graph_break": "break", "listing": "listing", "phase": "phase",
+         "origin": "origin", "rank": "rank", "loss": "loss"}
+
+
 class Notes:
-    """Stands for the extension: keeps every note."""
+    """Stands for _torch_notes and for the extension: keeps every note."""
 
     def __init__(self):
         self.rows, self.begun, self.broken = [], {}, set()
 
     def __getattr__(self, name):
-        if not name.startswith("_note_"):
+        if name not in KINDS:
             raise AttributeError(name)
-        kind = name[len("_note_"):]
+        kind = KINDS[name]
 
         def note(*values):
             if kind in self.broken:
                 raise RuntimeError("broken note")
             self.rows.append((kind,) + values)
         return note
+
+    @staticmethod
+    def _values():
+        return "all"
 
     @property
     def _around(self):
@@ -97,7 +105,8 @@ def load(native):
     package.__path__ = [str(PACKAGE)]
     stub = types.ModuleType("dyntrace_under_test._native")
     stub.native = native
-    sys.modules.update({"dyntrace_under_test": package, "dyntrace_under_test._native": stub})
+    sys.modules.update({"dyntrace_under_test": package, "dyntrace_under_test._native": stub,
+                        "dyntrace_under_test._torch_notes": native})
     try:
         return importlib.import_module("dyntrace_under_test._torch_facts")
     finally:
