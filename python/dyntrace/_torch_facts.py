@@ -36,7 +36,6 @@ functions puts our frame into its tracebacks and its stack filters; register_byt
 """
 import collections
 import dis
-import opcode
 import os
 import re
 import sys
@@ -45,7 +44,7 @@ import time
 import types
 import weakref
 
-from . import _torch_notes as notes, _torch_private as private, _torch_versions as versions
+from . import _torch_notes as notes, _torch_private as private
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -190,7 +189,7 @@ def _skip_ourselves():
 
     Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
-    owners = globals(), vars(private), vars(notes), vars(_Compile), vars(_Thread)
+    owners = globals(), vars(private), vars(notes), vars(_Compile), vars(_Thread), vars(_Hidden)
     pending = [value.__code__ for owner in owners for value in owner.values() if isinstance(value, types.FunctionType)]
     while pending:
         code = pending.pop()
@@ -605,7 +604,7 @@ def _add_break(token, frame, reason, user_stack, counted):
 
 def _offset(code, instructions, instruction):
     """The offset in CODE of one of torch's INSTRUCTIONS. Torch rewrites some, and then numbers all of them anew: what
-    remains are operation and position in the source, and the how manieth with these it is. -1: torch's invention."""
+    remains are operation and position in the source, and its place among those with the same. -1: torch's invention."""
     positions, opcode, nth = instruction.positions, instruction.opcode, 0
     for other in instructions:
         if other is instruction:
@@ -714,104 +713,33 @@ def _guards_below(manager, indent, role, lines):
         _guards_below(child, indent, "", lines)
 
 
-# What an instruction's argument is, by operation. dis finds out the same, at three times the cost.
-_NUMBER, _CONSTANT, _NAME, _LOCAL, _LOCALS, _JUMP, _GLOBAL, _ATTRIBUTE, _SUPER, _COMPARE, _BINARY = range(11)
+class _Hidden:
+    """Stands for a constant that may not be told: its type."""
 
+    def __init__(self, constant):
+        self.type = type(constant).__name__
 
-def _argument_kinds():
-    """(kinds, padded names, jumps' (sign, cache units)) by operation."""
-    kinds, names, jumps = [_NUMBER] * 256, ["%-24s" % name for name in dis.opname[:256]], {}
-    caches = opcode._inline_cache_entries # a list or, later, a dict by name
-    for operations, kind in ((dis.hasconst, _CONSTANT), (dis.hasname, _NAME), (dis.haslocal, _LOCAL),
-                             (dis.hasfree, _LOCAL)):
-        for operation in operations:
-            if operation < 256: # others are only known to the compiler
-                kinds[operation] = kind
-    for operation in dis.hasjrel:
-        name = dis.opname[operation]
-        if operation < 256 and name != "END_ASYNC_FOR": # its argument says where from
-            kinds[operation] = _JUMP
-            count = caches.get(name, 0) if isinstance(caches, dict) else caches[operation]
-            jumps[operation] = -1 if "JUMP_BACKWARD" in name else 1, count
-    special = {"LOAD_GLOBAL": _GLOBAL, "COMPARE_OP": _COMPARE, "BINARY_OP": _BINARY, "LOAD_SUPER_ATTR": _SUPER,
-               "LOAD_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_LOAD_FAST": _LOCALS, "STORE_FAST_STORE_FAST": _LOCALS,
-               "LOAD_FAST_BORROW_LOAD_FAST_BORROW": _LOCALS,
-               "LOAD_ATTR": _ATTRIBUTE if versions.NAMES_CARRY_A_FLAG else _NAME}
-    for name, kind in special.items():
-        if dis.opmap.get(name, 256) < 256:
-            kinds[dis.opmap[name]] = kind
-    return kinds, names, jumps
-
-
-try:
-    _kinds = _argument_kinds()
-except Exception: # names of the interpreter's own have gone
-    _kinds = None
-_with_argument = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
-_small_int = dis.opmap.get("LOAD_SMALL_INT", -1) # a constant in the instruction
+    def __repr__(self):
+        return "<%s>" % self.type
 
 
 def _bytecode(code, whole=True):
     """A disassembly: line, `>>` at jump targets, offset, operation, argument. Constants may be values that torch put
     there: without WHOLE their types are told."""
-    if _kinds is None:
-        return dis.Bytecode(code).dis() if whole else private.hidden()
-    kinds, opnames, jumps = _kinds
-    rows, targets, extended, bytecode = [], set(), 0, code.co_code
-    for offset in range(0, len(bytecode), 2):
-        operation = bytecode[offset]
-        if operation == 0: # an instruction's cache
-            continue
-        argument = bytecode[offset + 1] | extended
-        extended = argument << 8 if operation == dis.EXTENDED_ARG else 0
-        rows.append((offset, operation, argument))
-        if kinds[operation] == _JUMP:
-            sign, units = jumps[operation]
-            targets.add(offset + 2 + 2 * (units + sign * argument))
-    entries = getattr(dis, "_parse_exception_table", lambda code: ())(code)
-    targets.update(entry.target for entry in entries)
-    starts = {start: line for start, _, line in code.co_lines()}
-    constants, names, local, lines, line = code.co_consts, code.co_names, code._varname_from_oparg, [], None
-    for offset, operation, argument in rows:
-        shown = starts.get(offset)
-        if shown is None or shown == line:
-            shown = ""
-        else:
-            line = shown
-        kind, text = kinds[operation], ""
-        if kind == _LOCAL:
-            text = local(argument)
-        elif kind == _CONSTANT:
-            text = repr(constants[argument])[:_BOUND] if whole else "<%s>" % type(constants[argument]).__name__
-        elif kind == _NAME:
-            text = names[argument]
-        elif kind == _JUMP:
-            sign, units = jumps[operation]
-            text = "to %d" % (offset + 2 + 2 * (units + sign * argument))
-        elif kind == _GLOBAL:
-            text = names[argument >> 1]
-            if argument & 1:
-                text = "NULL + " + text if versions.NULL_FIRST else text + " + NULL"
-        elif kind == _ATTRIBUTE or kind == _SUPER:
-            text = names[argument >> (1 if kind == _ATTRIBUTE else 2)]
-            if argument & 1:
-                text = "NULL|self + " + text if versions.NULL_FIRST else text + " + NULL|self"
-        elif kind == _LOCALS:
-            text = "%s, %s" % (local(argument >> 4), local(argument & 15))
-        elif kind == _COMPARE:
-            text = dis.cmp_op[argument >> versions.COMPARE_SHIFT]
-        elif kind == _BINARY:
-            text = dis._nb_ops[argument][1]
-        elif operation not in _with_argument or operation == _small_int and not whole:
-            argument = ""
-        mark = ">>" if offset in targets else "  "
-        if text:
-            lines.append("%5s %s %5d %s %s (%s)" % (shown, mark, offset, opnames[operation], argument, text))
-        else:
-            lines.append("%5s %s %5d %s %s" % (shown, mark, offset, opnames[operation], argument))
-    if entries:
+    listing = dis.Bytecode(code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts))))
+    lines, line = [], None
+    for one in listing:
+        text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
+        if one.opcode in dis.hasjrel:
+            text = "to %d" % one.argval
+        elif one.opname == "LOAD_SMALL_INT" and not whole: # a constant in the instruction
+            text = argument = ""
+        at, line = "" if one.positions.lineno == line else one.positions.lineno, one.positions.lineno or line
+        row = "%5s %s %5d %-24s %s" % (at or "", ">>" if one.is_jump_target else "  ", one.offset, one.opname, argument)
+        lines.append("%s (%s)" % (row, text) if text else row)
+    if listing.exception_entries:
         lines.append("exceptions:")
-        for entry in entries:
+        for entry in listing.exception_entries:
             lines.append("      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,
                                                                ", with the instruction" if entry.lasti else ""))
     return "\n".join(lines)

@@ -11,14 +11,6 @@ TESTED = {
 # The one of them that `pip` has, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}
 
-# ---- CPython's bytecode (dis.py of each version has the same) ----
-
-NAMES_CARRY_A_FLAG = sys.version_info >= (3, 12)  # LOAD_ATTR's argument: name << 1 | it is a method
-COMPARE_SHIFT = 0 if sys.version_info < (3, 12) else 4 if sys.version_info < (3, 13) else 5  # flags below the operator
-NULL_FIRST = sys.version_info < (3, 13)  # LOAD_GLOBAL of a function pushes a NULL before it, not after
-
-# ---- CPython's frames ----
-
 # 3.11 may count a frame more on the stack of one that was replaced (_torch's canary).
 REPLACED_MAY_BE_DEEPER = sys.version_info < (3, 12)
 

@@ -359,11 +359,6 @@ def test_a_listing_says_what_dis_says(notes, name):
     assert told > 500
 
 
-def test_a_listing_on_a_python_that_was_not_read(notes, monkeypatch):
-    monkeypatch.setattr(notes.facts, "_kinds", None)
-    assert "LOAD_" in notes.facts._bytecode(plain.__code__)
-
-
 def test_guards_of_a_dict_whose_order_matters(notes):
     def function(d, x):
         for key, value in d.items():
