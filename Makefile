@@ -43,6 +43,8 @@ GUARDS += $(if $(SANITIZE),,$(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FO
 # Files of the extension through which every call and lookup goes. A canary would cost them more than their own work
 # does in places, and nothing of theirs is a buffer of bytes.
 HOT    := tracer_shim tracer/evaluator/decide tracer/torch/observe tracer/guards/guard tracer/guards/read tracer/evaluator/replace
+# Functions that CPython calls have the parameters that it passes, used or not.
+CALLED := -Wno-unused-parameter
 RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 
 # ---- the program -----------------------------------------------------------
@@ -123,7 +125,7 @@ $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/l
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
 $(BUILD)/obj-$(1)/%.o: src/%.c Makefile
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $(CALLED) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
 -include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)
 endef
 

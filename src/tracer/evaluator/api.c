@@ -14,7 +14,7 @@
 struct shim_frame {
     PyObject_HEAD
     PyObject *code, *globals, *builtins, *locals, *closure, *module; /* owned */
-    int last; /* instruction */
+    int line, last; /* its first line; f_lasti */
 };
 
 PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct front *front)
@@ -28,6 +28,7 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct fr
     view->globals = Py_NewRef(frame->f_globals);
     view->builtins = Py_NewRef(frame->f_builtins);
     view->locals = Py_NewRef(locals);
+    view->line = compat_code(frame)->co_firstlineno;
     view->last = front->not_started;
     view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
     name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
@@ -57,49 +58,20 @@ static void frame_free(PyObject *object)
     PyObject_Free(object);
 }
 
-static PyObject *frame_first_line(PyObject *object, void *context)
-{
-    (void)context;
-    return PyLong_FromLong(((PyCodeObject *)((struct shim_frame *)object)->code)->co_firstlineno);
-}
-
-/* "not started": torch's callers check that it is the first instruction. */
-static PyObject *frame_last_instruction(PyObject *object, void *context)
-{
-    (void)context;
-    return PyLong_FromLong(((struct shim_frame *)object)->last);
-}
-
-static PyObject *frame_back(PyObject *object, void *context)
-{
-    (void)object, (void)context;
-    Py_RETURN_NONE;
-}
-
-/* So that inspect.getmodule(frame) finds the module, as for a real frame. */
-static PyObject *frame_module(PyObject *object, void *context)
-{
-    (void)context;
-    return Py_NewRef(((struct shim_frame *)object)->module);
-}
-
+#define FRAME_MEMBER(type, name) type, offsetof(struct shim_frame, name), READONLY
 static PyMemberDef frame_members[] = {
-    {"f_code", T_OBJECT_EX, offsetof(struct shim_frame, code), READONLY, "The code object about to run."},
-    {"f_globals", T_OBJECT_EX, offsetof(struct shim_frame, globals), READONLY, "Its globals."},
-    {"f_builtins", T_OBJECT_EX, offsetof(struct shim_frame, builtins), READONLY, "Its builtins."},
-    {"f_locals", T_OBJECT_EX, offsetof(struct shim_frame, locals), READONLY,
-     "Arguments and free variables by name; None once the callback has returned."},
-    {"closure", T_OBJECT_EX, offsetof(struct shim_frame, closure), READONLY, "The function's cells, a tuple."},
+    {"f_code", FRAME_MEMBER(T_OBJECT_EX, code), "The code object about to run."},
+    {"f_globals", FRAME_MEMBER(T_OBJECT_EX, globals), "Its globals."},
+    {"f_builtins", FRAME_MEMBER(T_OBJECT_EX, builtins), "Its builtins."},
+    {"f_locals", FRAME_MEMBER(T_OBJECT_EX, locals), "Arguments and free variables by name; None once the callback has returned."},
+    {"closure", FRAME_MEMBER(T_OBJECT_EX, closure), "The function's cells, a tuple."},
+    {"f_lineno", FRAME_MEMBER(T_INT, line), "The first line of the code."},
+    {"f_lasti", FRAME_MEMBER(T_INT, last), "Before the first instruction: torch's callers check that it has not started."},
+    {"f_back", T_NONE, 0, READONLY, "None."},
+    {"__module__", FRAME_MEMBER(T_OBJECT_EX, module), "The name of the module whose globals it has, for inspect.getmodule()."},
     {NULL, 0, 0, 0, NULL},
 };
-
-static PyGetSetDef frame_fields[] = {
-    {"f_lineno", frame_first_line, NULL, "The first line of the code.", NULL},
-    {"f_lasti", frame_last_instruction, NULL, "0: it has not started.", NULL},
-    {"f_back", frame_back, NULL, "None.", NULL},
-    {"__module__", frame_module, NULL, "The name of the module whose globals it has.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
+#undef FRAME_MEMBER
 
 PyTypeObject shim_frame_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -109,7 +81,6 @@ PyTypeObject shim_frame_type = {
     .tp_doc = "A call that is about to run, as a callback sees it.",
     .tp_dealloc = frame_free,
     .tp_members = frame_members,
-    .tp_getset = frame_fields,
 };
 
 /* ---- functions ---- */
@@ -128,12 +99,12 @@ static PyCodeObject *a_code(PyObject *object)
     return NULL;
 }
 
-static struct code_state *a_state(PyObject *object)
+struct code_state *shim_state_of(PyObject *object, bool make)
 {
     PyCodeObject *code = a_code(object);
-    struct code_state *state = code ? code_state_of(code, true) : NULL;
+    struct code_state *state = code ? code_state_of(code, make) : NULL;
 
-    if (code && !state)
+    if (code && make && !state)
         PyErr_NoMemory();
     return state;
 }
@@ -231,7 +202,6 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
-    (void)module;
     return shim_set_eval_frame(callback, &front_own);
 }
 
@@ -239,15 +209,13 @@ PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
 {
     struct tracer *t = tracer_thread;
 
-    (void)module, (void)ignored;
     return Py_NewRef(t && t->callback ? t->callback : Py_None);
 }
 
-static PyObject *reset_code(PyObject *module, PyObject *object)
+PyObject *shim_reset_code(PyObject *module, PyObject *object)
 {
     PyCodeObject *code = a_code(object);
 
-    (void)module;
     if (!code)
         return NULL;
     code_state_reset(code);
@@ -256,16 +224,14 @@ static PyObject *reset_code(PyObject *module, PyObject *object)
 
 static PyObject *reset(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     code_state_reset_all();
     Py_RETURN_NONE;
 }
 
 static PyObject *skip_code(PyObject *module, PyObject *object)
 {
-    struct code_state *state = a_state(object);
+    struct code_state *state = shim_state_of(object, true);
 
-    (void)module;
     if (!state)
         return NULL;
     state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
@@ -278,10 +244,9 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
     struct code_actions actions = {0};
     struct code_state *state;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) || answer_strategy(strategy, &actions))
         return NULL;
-    state = a_state(code);
+    state = shim_state_of(code, true);
     if (!state)
         return NULL;
     state->actions = actions;
@@ -292,7 +257,6 @@ static PyObject *unsupported(PyObject *module, PyObject *args)
 {
     PyObject *first, *second;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "OO:unsupported", &first, &second))
         return NULL;
     return Py_NewRef(second);
@@ -313,29 +277,30 @@ static PyObject *set_hook(PyObject **slot, PyObject *hook)
 
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 {
-    (void)module;
     return set_hook(&shim_settings.guard_error_hook, hook);
 }
 
 static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 {
-    (void)module;
     return set_hook(&shim_settings.guard_fail_hook, hook);
+}
+
+PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region)
+{
+    for (Py_ssize_t i = 0; list && entries && i < entries->count; i++)
+        if ((region == SHIM_ALL_REGIONS || entries->at[i]->region == region) && PyList_Append(list, (PyObject *)entries->at[i]))
+            break;
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
+    return list;
 }
 
 static PyObject *cache_entry_list(PyObject *module, PyObject *object)
 {
     PyObject *list = PyList_New(0); /* first: the garbage collector may run */
-    PyCodeObject *code = list ? a_code(object) : NULL;
-    struct code_state *state = code ? code_state_of(code, false) : NULL;
+    struct code_state *state = list ? shim_state_of(object, false) : NULL;
 
-    (void)module;
-    for (Py_ssize_t i = 0; state && i < state->entries.count; i++)
-        if (PyList_Append(list, (PyObject *)state->entries.at[i]))
-            break;
-    if (PyErr_Occurred())
-        Py_CLEAR(list);
-    return list;
+    return shim_list(list, state ? &state->entries : NULL, SHIM_ALL_REGIONS);
 }
 
 static PyObject *set_limits(PyObject *module, PyObject *args)
@@ -343,7 +308,6 @@ static PyObject *set_limits(PyObject *module, PyObject *args)
     PyObject *object[2];
     long limit[2];
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "OO:_set_limits", &object[0], &object[1]))
         return NULL;
     for (int i = 0; i < 2; i++) {
@@ -360,7 +324,6 @@ static PyObject *set_limits(PyObject *module, PyObject *args)
 
 static PyObject *get_limits(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     return Py_BuildValue("(kk)", shim_settings.recompile_limit, shim_settings.accumulated_limit);
 }
 
@@ -368,7 +331,7 @@ PyMethodDef shim_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
      "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
-    {"reset_code", reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
+    {"reset_code", shim_reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
     {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
     {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
     {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS,

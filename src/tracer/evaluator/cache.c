@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <structmember.h>
 
 const struct front front_own = {
     .modes = &(const struct front_modes){0},
@@ -558,40 +559,25 @@ static void entry_free(PyObject *self)
     PyObject_Free(self);
 }
 
-#define FIELD(name, value)                                                           \
-    static PyObject *entry_##name(PyObject *self, void *context)                    \
-    {                                                                               \
-        const struct cache_entry *e = (struct cache_entry *)self;                   \
-        PyObject *found = value;                                                    \
-        (void)context;                                                              \
-        return Py_NewRef(found ? found : Py_None);                                  \
-    }
-FIELD(code, e->valid ? e->parts->code : NULL)
-FIELD(guard, e->valid ? e->parts->guard : e->instead)
-FIELD(backend, e->backend)
-FIELD(compile_id, e->compile_id)
-FIELD(annotation, e->annotation)
-FIELD(invalid_reason, e->invalid_reason)
-#undef FIELD
+static PyObject *entry_code(PyObject *self, void *context)
+{
+    const struct cache_entry *e = (struct cache_entry *)self;
+
+    return Py_NewRef(e->valid ? e->parts->code : Py_None);
+}
+
+static PyObject *entry_guard(PyObject *self, void *context)
+{
+    const struct cache_entry *e = (struct cache_entry *)self;
+
+    return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
+}
 
 static PyObject *entry_next(PyObject *self, void *context)
 {
     struct cache_entry *after = cache_entry_after((struct cache_entry *)self);
 
-    (void)context;
     return Py_NewRef(after ? (PyObject *)after : Py_None);
-}
-
-static PyObject *entry_valid(PyObject *self, void *context)
-{
-    (void)context;
-    return PyBool_FromLong(((struct cache_entry *)self)->valid);
-}
-
-static PyObject *entry_hits(PyObject *self, void *context)
-{
-    (void)context;
-    return PyLong_FromUnsignedLong(((struct cache_entry *)self)->hits);
 }
 
 static PyObject *entry_invalidate(PyObject *self, PyObject *args)
@@ -604,18 +590,11 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *entry_region(PyObject *self, void *context)
-{
-    (void)context;
-    return PyLong_FromLongLong(((struct cache_entry *)self)->region);
-}
-
 static PyObject *entry_update_difference(PyObject *self, PyObject *ignored)
 {
     struct cache_entry *entry = (struct cache_entry *)self;
     struct cache_parts *parts = entry->front->update_difference ? cache_entry_pin(entry) : NULL;
 
-    (void)ignored;
     if (parts) {
         entry->front->update_difference(parts);
         cache_parts_unpin(parts);
@@ -634,16 +613,22 @@ static PyGetSetDef entry_fields[] = {
     {"code", entry_code, NULL, "The compiled code object; None once the entry is invalid.", NULL},
     {"guard_manager", entry_guard, NULL, "The guard as the callback gave it; None once invalid.", NULL},
     {"check_fn", entry_guard, NULL, "The same, under its older name.", NULL},
-    {"backend", entry_backend, NULL, "What the entry was compiled for; part of the match.", NULL},
-    {"compile_id", entry_compile_id, NULL, "Which compilation made it: \"code/attempt\" unless the callback said.", NULL},
-    {"trace_annotation", entry_annotation, NULL, "The callback's words for profilers.", NULL},
     {"next", entry_next, NULL, "The entry tried after this one, or None.", NULL},
-    {"valid", entry_valid, NULL, "False once a guarded object has died, or after a reset.", NULL},
-    {"invalid_reason", entry_invalid_reason, NULL, "Why it is no longer valid, or None.", NULL},
-    {"hits", entry_hits, NULL, "Calls that ran this entry.", NULL},
-    {"isolate_recompiles_id", entry_region, NULL, "torch: the region that sees it; -1: all do.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
+
+#define ENTRY_MEMBER(type, name) type, offsetof(struct cache_entry, name), READONLY
+static PyMemberDef entry_members[] = {
+    {"backend", ENTRY_MEMBER(T_OBJECT, backend), "What the entry was compiled for; part of the match."},
+    {"compile_id", ENTRY_MEMBER(T_OBJECT, compile_id), "Which compilation made it: \"code/attempt\" unless the callback said."},
+    {"trace_annotation", ENTRY_MEMBER(T_OBJECT, annotation), "The callback's words for profilers."},
+    {"valid", ENTRY_MEMBER(T_BOOL, valid), "False once a guarded object has died, or after a reset."},
+    {"invalid_reason", ENTRY_MEMBER(T_OBJECT, invalid_reason), "Why it is no longer valid, or None."},
+    {"hits", ENTRY_MEMBER(T_ULONG, hits), "Calls that ran this entry."},
+    {"isolate_recompiles_id", ENTRY_MEMBER(T_LONGLONG, region), "torch: the region that sees it; -1: all do."},
+    {NULL, 0, 0, 0, NULL},
+};
+#undef ENTRY_MEMBER
 
 static PyMethodDef entry_methods[] = {
     {"invalidate", entry_invalidate, METH_VARARGS, "invalidate(reason='...')\n\nNever match again."},
@@ -661,5 +646,6 @@ PyTypeObject cache_entry_type = {
     .tp_dealloc = entry_free,
     .tp_repr = entry_repr,
     .tp_getset = entry_fields,
+    .tp_members = entry_members,
     .tp_methods = entry_methods,
 };

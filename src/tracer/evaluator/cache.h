@@ -359,6 +359,13 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
 /* The functions that torch's front end has under the same names. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
+PyObject *shim_reset_code(PyObject *module, PyObject *object);
+/* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an exception, no memory or no
+ * code object. */
+struct code_state *shim_state_of(PyObject *object, bool make);
+/* Append those of ENTRIES (NULL: none) in REGION to LIST. LIST, or NULL with an exception, and it is gone. Runs nothing. */
+PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region);
+#define SHIM_ALL_REGIONS INT64_MIN
 /* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];

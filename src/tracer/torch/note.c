@@ -30,7 +30,6 @@ static PyObject *note(PyObject *module, PyObject *args)
     unsigned long long number[3];
     unsigned long id;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "skKKKy#y#", &name, &id, &number[0], &number[1], &number[2], &text, &bytes, &more, &more_bytes)) {
         torch_bridge_failed("a note");
         Py_RETURN_NONE;
@@ -52,7 +51,6 @@ static PyObject *note_loss(PyObject *module, PyObject *words)
     Py_ssize_t bytes = 0;
     const char *text = PyUnicode_Check(words) ? PyUnicode_AsUTF8AndSize(words, &bytes) : NULL;
 
-    (void)module;
     PyErr_Clear();
     write_loss(text ? text : "", (size_t)bytes);
     Py_RETURN_NONE;
@@ -63,7 +61,6 @@ static PyObject *code_id(PyObject *module, PyObject *code)
 {
     const uintptr_t mark = PyCode_Check(code) && P.session ? tracer_mark_code((PyCodeObject *)code) : CODE_SKIP;
 
-    (void)module;
     return PyLong_FromUnsignedLongLong(mark & CODE_SKIP ? 0 : (unsigned long long)(mark >> CODE_SHIFT) + 1);
 }
 
@@ -72,7 +69,6 @@ static PyObject *kept(PyObject *module, PyObject *none)
     static const char *const words[] = {"all", "types", "off"};
     enum session_values values = values_kept();
 
-    (void)module, (void)none;
     return PyUnicode_FromString(words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values]);
 }
 
@@ -119,7 +115,6 @@ static PyObject *around(PyObject *module, PyObject *args)
 {
     PyObject *function, *method;
 
-    (void)module;
     if (!PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 3) {
         PyErr_SetString(PyExc_TypeError, "_around(before, theirs, after)");
         return NULL;

@@ -577,7 +577,6 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
     struct tracer *t = tracer_here();
     PyObject *old;
 
-    (void)module;
     if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
         return torch_set_direct(torch_set_self, callback);
     old = change(callback);
@@ -602,7 +601,6 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
     struct code_actions actions = {0};
 
-    (void)module;
     if (result && PyArg_ParseTuple(args, "OO", &code, &strategy))
         act(code, answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
     if (result)
@@ -614,7 +612,6 @@ static PyObject *skip_code(PyObject *module, PyObject *code)
 {
     PyObject *result = PyObject_CallOneArg(torch_skip, code);
 
-    (void)module;
     if (result)
         act(code, (struct code_actions){.own = ACTION_SKIP});
     return result;
@@ -624,7 +621,6 @@ static PyObject *reset_code(PyObject *module, PyObject *code)
 {
     PyObject *result = PyObject_CallOneArg(torch_reset, code);
 
-    (void)module;
     if (result)
         act(code, (struct code_actions){0});
     return result;
@@ -682,7 +678,6 @@ static PyObject *entry_died(PyObject *self, PyObject *args)
     PyObject *code;
     const char *reason;
 
-    (void)self;
     if (PyArg_ParseTuple(args, "Os:_observe_death", &code, &reason) && PyCode_Check(code) &&
         (entry = entry_of((PyCodeObject *)code)))
         decision_entry_died(entry, reason);

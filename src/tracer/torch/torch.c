@@ -110,7 +110,6 @@ static int find_profiled(struct dl_phdr_info *info, size_t size, void *ignored)
 {
     void *library;
 
-    (void)size, (void)ignored;
     if (!info->dlpi_name || !strstr(info->dlpi_name, "libtorch_cpu."))
         return 0;
     library = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
@@ -360,20 +359,6 @@ const struct front torch_front = {
 
 /* ---- functions ---- */
 
-static struct code_state *state_of(PyObject *object, bool make)
-{
-    struct code_state *state;
-
-    if (!PyCode_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "expected a code object!");
-        return NULL;
-    }
-    state = code_state_of((PyCodeObject *)object, make);
-    if (make && !state)
-        PyErr_NoMemory();
-    return state;
-}
-
 static PyObject *truth(PyObject *value, bool *flag)
 {
     bool old = *flag;
@@ -388,13 +373,11 @@ static PyObject *truth(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    (void)module;
     return truth(value, &modes.skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 {
-    (void)module;
     return truth(value, &S.fullgraph_fails);
 }
 
@@ -402,7 +385,6 @@ static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 {
     long number = PyLong_AsLong(value), old = S.fullgraph_frames;
 
-    (void)module;
     if (number == -1 && PyErr_Occurred())
         return NULL;
     if (number < 0 || old < 0) /* who counts already goes on */
@@ -414,7 +396,6 @@ static PyObject *set_lru_cache(PyObject *module, PyObject *value)
 {
     int is = PyObject_IsTrue(value);
 
-    (void)module;
     if (is < 0)
         return NULL;
     modes.insertion_order = !is;
@@ -426,7 +407,6 @@ static PyObject *set_region(PyObject *module, PyObject *value)
     struct tracer *t = tracer_here();
     long long region = PyLong_AsLongLong(value), old;
 
-    (void)module;
     if (region == -1 && PyErr_Occurred())
         return NULL;
     if (!t)
@@ -438,7 +418,6 @@ static PyObject *set_region(PyObject *module, PyObject *value)
 
 static PyObject *get_region(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     return PyLong_FromLongLong(front_region(&torch_front));
 }
 
@@ -453,7 +432,6 @@ static PyObject *exchange(PyObject **slot, PyObject *value)
 
 static PyObject *set_guard_complete_hook(PyObject *module, PyObject *hook)
 {
-    (void)module;
     return exchange(&S.guard_complete_hook, hook);
 }
 
@@ -461,20 +439,17 @@ static PyObject *set_debugger(PyObject *module, PyObject *callback)
 {
     PyObject *old = exchange(&S.debugger, callback);
 
-    (void)module;
     Py_DECREF(old);
     Py_RETURN_NONE;
 }
 
 static PyObject *get_debugger(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     return Py_NewRef(S.debugger ? S.debugger : Py_None);
 }
 
 static PyObject *register_breakpoint(PyObject *module, PyObject *code)
 {
-    (void)module;
     if ((!S.breakpoints && !(S.breakpoints = PySet_New(NULL))) || PySet_Add(S.breakpoints, code))
         return NULL;
     Py_RETURN_NONE;
@@ -484,7 +459,6 @@ static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
 {
     long limit = PyLong_AsLong(value);
 
-    (void)module;
     if (limit == -1 && PyErr_Occurred())
         return NULL;
     if (limit < 1 && limit != -1) {
@@ -497,48 +471,29 @@ static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
 
 static PyObject *get_c_recursion_limit(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     return PyLong_FromLong(S.c_recursion_limit);
 }
 
-static int by_region(const void *one, const void *other)
+/* The lowest region above ABOVE that an entry of STATE is in, or INT64_MAX. */
+static int64_t next_region(const struct code_state *state, int64_t above)
 {
-    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+    int64_t next = INT64_MAX;
 
-    return a < b ? -1 : a > b;
-}
-
-/* Append the entries of REGION to LIST. Runs nothing. */
-static int append_region(PyObject *list, const struct code_state *state, int64_t region)
-{
     for (Py_ssize_t i = 0; i < state->entries.count; i++)
-        if (state->entries.at[i]->region == region && PyList_Append(list, (PyObject *)state->entries.at[i]))
-            return -1;
-    return 0;
+        if (state->entries.at[i]->region > above && state->entries.at[i]->region < next)
+            next = state->entries.at[i]->region;
+    return next;
 }
 
 /* A new list goes before a look at what is to be in it: the garbage collector may run. */
 static PyObject *entry_list(PyObject *module, PyObject *object)
 {
     PyObject *list = PyList_New(0);
-    struct code_state *state = list ? state_of(object, false) : NULL;
-    Py_ssize_t count = state ? state->entries.count : 0;
-    int64_t *regions = PyMem_New(int64_t, (size_t)count + 1);
+    struct code_state *state = list ? shim_state_of(object, false) : NULL;
 
-    (void)module;
-    if (!regions && !PyErr_Occurred())
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; regions && i < count; i++)
-        regions[i] = state->entries.at[i]->region;
-    if (regions)
-        qsort(regions, (size_t)count, sizeof *regions, by_region);
-    for (Py_ssize_t i = 0; regions && i < count; i++)
-        if ((!i || regions[i] != regions[i - 1]) && append_region(list, state, regions[i]))
-            break;
-    PyMem_Free(regions);
-    if (PyErr_Occurred())
-        Py_CLEAR(list);
-    return list;
+    for (int64_t region = INT64_MIN; list && state && (region = next_region(state, region)) < INT64_MAX;)
+        list = shim_list(list, &state->entries, region);
+    return shim_list(list, NULL, 0);
 }
 
 static PyObject *entries_of_region(PyObject *module, PyObject *args)
@@ -547,23 +502,17 @@ static PyObject *entries_of_region(PyObject *module, PyObject *args)
     struct code_state *state;
     long long region;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "OL:_get_cache_entries_for_region", &code, &region))
         return NULL;
     list = PyList_New(0);
-    state = list ? state_of(code, false) : NULL;
-    if (state)
-        append_region(list, state, region);
-    if (PyErr_Occurred())
-        Py_CLEAR(list);
-    return list;
+    state = list ? shim_state_of(code, false) : NULL;
+    return shim_list(list, state ? &state->entries : NULL, region);
 }
 
 static PyObject *entry_count(PyObject *module, PyObject *object)
 {
-    struct code_state *state = state_of(object, false);
+    struct code_state *state = shim_state_of(object, false);
 
-    (void)module;
     return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(state ? state->entries.count : 0);
 }
 
@@ -574,19 +523,17 @@ static PyObject *load_precompiled(PyObject *module, PyObject *args)
     PyObject *object, *guard, *code, *owner = NULL;
     long long region = -1;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region, &owner))
         return NULL;
-    if (!state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
+    if (!shim_state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *reset_precompiled(PyObject *module, PyObject *object)
 {
-    struct code_state *state = state_of(object, false);
+    struct code_state *state = shim_state_of(object, false);
 
-    (void)module;
     if (PyErr_Occurred())
         return NULL;
     if (state)
@@ -597,15 +544,9 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
 static PyObject *list_precompiled(PyObject *module, PyObject *object)
 {
     PyObject *list = PyList_New(0);
-    struct code_state *state = list ? state_of(object, false) : NULL;
+    struct code_state *state = list ? shim_state_of(object, false) : NULL;
 
-    (void)module;
-    for (Py_ssize_t i = 0; state && i < state->precompiled.count; i++)
-        if (PyList_Append(list, (PyObject *)state->precompiled.at[i]))
-            break;
-    if (PyErr_Occurred())
-        Py_CLEAR(list);
-    return list;
+    return shim_list(list, state ? &state->precompiled : NULL, SHIM_ALL_REGIONS);
 }
 
 /* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */
@@ -613,7 +554,6 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 {
     struct tracer *t = tracer_here();
 
-    (void)module;
     if (!t)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
@@ -625,22 +565,10 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     return shim_set_eval_frame(callback, &torch_front);
 }
 
-static PyObject *reset_torch_code(PyObject *module, PyObject *object)
-{
-    (void)module;
-    if (!PyCode_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "expected a code object");
-        return NULL;
-    }
-    code_state_reset((PyCodeObject *)object);
-    Py_RETURN_NONE;
-}
-
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 {
     PyObject *old = exchange(&shim_settings.guard_error_hook, hook);
 
-    (void)module;
     Py_DECREF(old);
     Py_RETURN_NONE;
 }
@@ -658,7 +586,6 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
     const char *name;
     PyObject *value, *old;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "sO:_torch_bridge", &name, &value))
         return NULL;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
@@ -680,7 +607,6 @@ static PyObject *traced(PyObject *module, PyObject *function)
     PyThreadState *ts = PyThreadState_Get();
     PyObject *result;
 
-    (void)module;
     PyThreadState_LeaveTracing(ts);
     result = PyObject_CallNoArgs(function);
     PyThreadState_EnterTracing(ts);
@@ -691,7 +617,7 @@ static PyMethodDef attributes[] = {
     {"set_eval_frame", set_torch_eval_frame, METH_O, NULL},
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, NULL},
     {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS, NULL},
-    {"reset_code", reset_torch_code, METH_O, NULL},
+    {"reset_code", shim_reset_code, METH_O, NULL},
     {"set_guard_error_hook", set_guard_error_hook, METH_O, NULL},
     {"set_guard_complete_hook", set_guard_complete_hook, METH_O, NULL},
     {"set_skip_guard_eval_unsafe", set_skip_guard_eval_unsafe, METH_O, NULL},
@@ -719,7 +645,6 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
 {
     PyObject *dict = PyDict_New();
 
-    (void)ignored;
     for (PyMethodDef *m = attributes; dict && m->ml_name; m++) {
         PyObject *function = PyCFunction_NewEx(m, module, NULL);
         if (!function || PyDict_SetItemString(dict, m->ml_name, function))
