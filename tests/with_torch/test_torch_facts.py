@@ -95,7 +95,7 @@ class Notes:
     def compile_of(self, code, nth=0):
         return [one for one in self.compiles if self.begun[one.id] is code and one.label][nth]
 
-    def listing(self, id, kind):
+    def listed(self, id, kind):
         return [text for row_id, row_kind, text in self.of("listing") if (row_id, row_kind) == (id, kind)]
 
 
@@ -298,14 +298,14 @@ def test_a_compile_and_what_it_made(notes):
     cat, = [row for row in rows if "cat" in row[2]]
     assert cat[0] == "call_function" and cat[2] == "torch.cat" and cat[3].startswith("([") and cat[4] == "{}"
 
-    text, = notes.listing(id, "graph")
+    text, = notes.listed(id, "graph")
     assert "float32[3]" in text and "torch.cat([" in text and "test_torch_facts.py:" in text and "return (" in text
-    original, = notes.listing(id, "original_bytecode")
-    modified, = notes.listing(id, "modified_bytecode")
+    original, = notes.listed(id, "original_bytecode")
+    modified, = notes.listed(id, "modified_bytecode")
     for listing, code in (original, plain.__code__), (modified, entry.code):
         rows = [line[9:].split() for line in listing.partition("\nexceptions:")[0].splitlines()]
         assert [(int(row[0]), row[1]) for row in rows] == [(i.offset, i.opname) for i in dis.get_instructions(code)]
-    guards, = notes.listing(id, "guards")
+    guards, = notes.listed(id, "guards")
     assert "TENSOR_MATCH" in guards and "L['x']" in guards
     assert (entry.code, plain.__code__, "compiled") in notes.of("origin")
 
@@ -325,7 +325,7 @@ def test_bytecode_of_a_function_that_is_compiled_again_is_the_same(notes):
         run(torch.ones(size), torch.ones(size))
     ids = [one.id for one in notes.compiles if one.label]
     assert len(ids) == 3
-    assert len({notes.listing(id, "original_bytecode")[0] for id in ids}) == 1
+    assert len({notes.listed(id, "original_bytecode")[0] for id in ids}) == 1
     assert [one.label.split("/")[1] for one in notes.compiles if one.label] == ["0", "1", "2"]
 
 
@@ -367,7 +367,7 @@ def test_guards_of_a_dict_whose_order_matters(notes):
 
     compile(function)({"a": 1, "b": 2}, torch.ones(2))
     id = notes.compile_of(function.__code__).id
-    text, = notes.listing(id, "guards")
+    text, = notes.listed(id, "guards")
     assert text.startswith("+- root\n| +- ") and "| +- L['d']" in text and "TENSOR_MATCH" in text
     assert len(text.splitlines()) > 8
 
@@ -376,7 +376,7 @@ def test_a_place_that_torch_does_not_know_is_not_told(notes):
     """What export() takes as inputs is made before the first instruction, and its line is -1."""
     torch._dynamo.export(plain)(torch.ones(3), torch.ones(3))
     compiled = notes.compile_of(plain.__code__)
-    lines = notes.listing(compiled.id, "graph")[0].splitlines()
+    lines = notes.listed(compiled.id, "graph")[0].splitlines()
     places = [line.split("#")[1].strip() for line in lines if line.startswith("    #")]
     first = plain.__code__.co_firstlineno
     assert places == [f"{__file__}:{first + 1}", f"{__file__}:{first + 2}"]
@@ -436,7 +436,7 @@ def test_limit(notes):
     assert outcomes == ["compiled", "compiled", "limit"]
     limited = notes.compile_of(function.__code__, 2)
     assert limited.reason == f"{name} (2) reached" and limited.sticky is True and limited.label.endswith("/2")
-    assert not notes.listing(limited.id, "original_bytecode") # it was listed when it was compiled
+    assert not notes.listed(limited.id, "original_bytecode") # it was listed when it was compiled
 
 
 def test_accumulated_limit(notes):
@@ -474,10 +474,10 @@ def test_skipped_frames(notes):
     unread, = [one for one in notes.compiles if notes.begun[one.id] is alone.__code__]
     assert unread.outcome == "skipped" and unread.sticky is True
     assert not NEW or unread.reason == "no tensor-related objects found in frame"
-    assert unread.label == "" and not notes.listing(unread.id, "original_bytecode")
+    assert unread.label == "" and not notes.listed(unread.id, "original_bytecode")
     compile(no_tensors)(1) # torch looks into what it was asked to compile
     read = notes.compile_of(no_tensors.__code__)
-    assert read.outcome == "skipped" and read.sticky is True and notes.listing(read.id, "original_bytecode")
+    assert read.outcome == "skipped" and read.sticky is True and notes.listed(read.id, "original_bytecode")
     assert not NEW or "No ops traced" in read.reason or "no ops" in read.reason.lower()
     assert not any(one.outcome == "declined" for one in notes.compiles)
 
