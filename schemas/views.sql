@@ -1,6 +1,106 @@
--- views.sql -- the named questions about a trace. The tables are explained in trace.sql.
+-- views.sql -- the named questions about a trace, and the definitions of the words that answers use (docs/answers.md).
 --
--- Views that read `frame` or `lookup` from end to end say so: on a long recording those take minutes.
+-- The tables are explained in trace.sql. Every command that counts takes its definitions from here, so that SQL on these
+-- views gives the numbers that the commands print. Views that read `frame` or `lookup` from end to end say so: on a long
+-- recording those take minutes.
+
+
+-- outcomes: what an outcome means; the numbers and words are those of src/vocabulary.h.
+--   asked          a compiler was set: the call counts in shares
+--   missed         compiled code was looked for, and none fitted
+--   ran_as_python  though a compiler was set
+CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES
+    (0, 'plain', 0, 0, 0), (1, 'hit', 1, 0, 0), (2, 'compiled', 1, 1, 0), (3, 'run_only', 1, 1, 1), (4, 'skip', 1, 0, 1),
+    (5, 'limit', 1, 1, 1), (6, 'declined', 1, 1, 1), (7, 'disabled', 1, 0, 1), (8, 'guard_error', 1, 1, 0),
+    (9, 'callback_error', 1, 1, 0);
+
+
+-- lineage: whose cache entries a process began with: its own, and those of the processes that it was forked from, made
+-- until the fork. (Code ids of a process that was started anew are its own, so that it is harmless here.)
+CREATE VIEW lineage AS
+WITH RECURSIVE up(process_id, ancestor_id, until_ns, depth) AS (
+    SELECT process_id, process_id, 9223372036854775807, 0 FROM process
+    UNION ALL
+    SELECT up.process_id, p.parent_process_id, MIN(up.until_ns, p.start_ns), up.depth + 1
+    FROM up JOIN process p ON p.process_id = up.ancestor_id
+    WHERE p.parent_process_id <> up.process_id AND up.depth < 60
+)
+SELECT process_id, ancestor_id, until_ns FROM up;
+
+
+-- functions: a row per code object with the function that it is: those with one file, name and first line are one
+-- function, in several processes or defined again, and function_id is the smallest code_id among them. A resume function
+-- is the rest of one after a graph break.
+CREATE VIEW functions AS
+SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename, qualname,
+       first_line, kind, origin_code_id,
+       kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*') AS is_resume
+FROM code;
+
+
+-- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as far
+-- as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
+CREATE VIEW turned_away AS
+SELECT DISTINCT code_id FROM lookup
+WHERE code_id NOT IN (SELECT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL)
+  AND code_id NOT IN (SELECT l.code_id FROM lookup l JOIN outcomes o ON o.outcome = l.outcome
+                      WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL);
+
+
+-- calls: a row per call of code that the compiler watches, in the process that made it (a forked process shares the code
+-- ids of its parent). `counted` is 1 for the calls that shares are taken of: hit share is SUM(is_hit) by SUM(counted),
+-- eager share SUM(counted AND ran_as_python) by SUM(counted). Reads `lookup`.
+CREATE VIEW calls AS
+SELECT l.lookup_id, l.frame_id, COALESCE(t.process_id, c.process_id) AS process_id, p.pid, l.thread_id, l.code_id, c.qualname,
+       c.filename, c.first_line, o.name AS outcome, o.asked AND a.code_id IS NULL AS counted, o.name = 'hit' AS is_hit,
+       o.missed, o.ran_as_python, l.cache_entry_id, l.entries_checked, l.start_ns, l.duration_ns
+FROM lookup l
+LEFT JOIN outcomes o ON o.outcome = l.outcome
+LEFT JOIN code c ON c.code_id = l.code_id
+LEFT JOIN thread t ON t.thread_id = l.thread_id
+LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
+LEFT JOIN turned_away a ON a.code_id = l.code_id;
+
+
+-- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads `lookup`.
+CREATE VIEW shares AS
+SELECT process_id, pid, SUM(counted) AS calls, SUM(counted AND is_hit) AS hits, SUM(counted AND missed) AS misses,
+       SUM(counted AND ran_as_python) AS ran_as_python, 1.0 * SUM(counted AND is_hit) / NULLIF(SUM(counted), 0) AS hit_share,
+       1.0 * SUM(counted AND ran_as_python) / NULLIF(SUM(counted), 0) AS eager_share, SUM(counted = 0) AS turned_away
+FROM calls
+GROUP BY process_id;
+
+
+-- compiles: every compile, in the process that ran it. It is a recompile when it made code in a process whose cache had
+-- held an entry for that code object before: made there, loaded there, or inherited by fork.
+CREATE VIEW compiles AS
+WITH held AS MATERIALIZED ( -- the first entry of each code object in each process
+    SELECT COALESCE(t.process_id, c.process_id) AS process_id, code_id, MIN(COALESCE(e.born_ns, m.end_ns, m.start_ns)) AS born_ns,
+           m.compile_id
+    FROM compile m
+    LEFT JOIN cache_entry e USING(cache_entry_id, code_id)
+    LEFT JOIN thread t USING(thread_id)
+    LEFT JOIN code c USING(code_id)
+    WHERE m.cache_entry_id IS NOT NULL
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT c.process_id, e.code_id, MIN(e.born_ns), NULL
+    FROM cache_entry e JOIN code c ON c.code_id = e.code_id
+    WHERE e.compile_id IS NULL
+    GROUP BY 1, 2
+),
+line AS MATERIALIZED (SELECT * FROM lineage)
+SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.code_id, c.qualname, c.filename, c.first_line, m.label,
+       m.start_ns, m.end_ns, m.end_ns - m.start_ns AS compile_ns, m.outcome, m.cache_entry_id,
+       m.cache_entry_id IS NOT NULL AND EXISTS (
+           SELECT 1 FROM line l CROSS JOIN held h ON h.process_id = l.ancestor_id AND h.code_id = m.code_id
+           WHERE l.process_id = p.process_id AND h.born_ns <= MIN(l.until_ns, COALESCE(m.end_ns, m.start_ns))
+             AND h.compile_id IS NOT m.compile_id) AS is_recompile,
+       m.reason, m.sticky
+FROM compile m
+LEFT JOIN thread t ON t.thread_id = m.thread_id
+LEFT JOIN code c ON c.code_id = m.code_id
+LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 
 
 -- frames: every frame, spelled out. Reads `frame`; give it a range of frame_id or a LIMIT.
@@ -72,17 +172,25 @@ LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, 
        ON uses.cache_entry_id = e.cache_entry_id;
 
 
--- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.
+-- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw. `decided`
+-- is 1 for the first thing that did not fit in that entry; the others would have failed as well.
 CREATE VIEW recompile_causes AS
-SELECT r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
-       m.end_ns - m.start_ns AS compile_ns,
-       r.cache_entry_id, e.label AS older_entry, r.ordinal, r.guard_id, r.kind, r.source, r.aspect, r.dimension,
-       r.expected, r.actual, r.text, r.how
+SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
+       m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal, COALESCE(r.ordinal, 0) = 0 AS decided,
+       r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual,
+       COALESCE(r.text, r.source || ' was ' || r.actual || ', wanted ' || r.expected) AS text, r.how
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id
-LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
-ORDER BY r.compile_id, r.cache_entry_id, r.ordinal;
+LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id;
+
+
+-- recompiles: the compiles that are recompiles, each with what decided it.
+CREATE VIEW recompiles AS
+SELECT m.*, k.older_entry, k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual, COALESCE(k.text, m.reason) AS why
+FROM compiles m
+LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
+WHERE m.is_recompile;
 
 
 -- graph_breaks: where compiles stopped, why, and the function that runs the rest.
@@ -127,7 +235,7 @@ WHERE g.guard_id = k.failed_guard_id
    OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
 
--- guard_bill: what guards cost over the whole run, by kind and source, dearest first. The time is an estimate,
+-- guard_bill: what guards cost over the whole run, by kind and source, the most costly first. The time is an estimate,
 -- see guard_evaluation. Reads `guard_check`.
 CREATE VIEW guard_bill AS
 SELECT kind, source, COUNT(*) AS evaluations, SUM(result <> 'pass') AS failures, SUM(share_ns) AS estimated_ns

@@ -16,26 +16,27 @@
 
 /* How a call was decided (frame.outcome, lookup.outcome).
  *
- *   asked    the compiler, or its cache, was asked: the call counts in shares (docs/answers.md)
+ *   asked    a compiler was set, so that the call counts in shares (docs/answers.md)
+ *   missed   compiled code was looked for, and none fitted
  *   python   it ran as Python though a compiler was set
  *   style    of the word on a screen: GOOD, ACCENT, DIM, WARN, ALARM
  *   words    in a sentence; `torch` is what users of torch say, where that is something else
  *
- *       number, NAME,  "word",        asked, python, style, "words", torch */
+ *    number, NAME, "word", asked, missed, python, style, "words", torch */
 #define OUTCOME_ROWS(X) \
-    X(0, PLAIN, "plain", false, false, DIM, "no compiler was asked", "torch was not asked") \
-    X(1, HIT, "hit", true, false, GOOD, "ran compiled code", NULL) \
-    X(2, COMPILED, "compiled", true, false, ACCENT, "no entry fitted: compiled, then ran that", NULL) \
-    X(3, RUN_ONLY, "run_only", true, true, WARN, "no entry fitted, compiling was not allowed: ran as Python", \
+    X(0, PLAIN, "plain", false, false, false, DIM, "no compiler was asked", "torch was not asked") \
+    X(1, HIT, "hit", true, false, false, GOOD, "ran compiled code", NULL) \
+    X(2, COMPILED, "compiled", true, true, false, ACCENT, "no entry fitted: compiled, then ran that", NULL) \
+    X(3, RUN_ONLY, "run_only", true, true, true, WARN, "no entry fitted, compiling was not allowed: ran as Python", \
       "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran eagerly") \
-    X(4, SKIP, "skip", true, true, DIM, "marked never to be compiled: ran as Python", "torch skips it: ran eagerly") \
-    X(5, LIMIT, "limit", true, true, ALARM, "no entry fitted, the limit was reached: ran as Python", \
+    X(4, SKIP, "skip", true, false, true, DIM, "marked never to be compiled: ran as Python", "torch skips it: ran eagerly") \
+    X(5, LIMIT, "limit", true, true, true, ALARM, "no entry fitted, the limit was reached: ran as Python", \
       "no entry fitted, the limit was reached: ran eagerly") \
-    X(6, DECLINED, "declined", true, true, WARN, "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly") \
-    X(7, DISABLED, "disabled", true, true, DIM, "the compiler was off on this thread: ran as Python", \
+    X(6, DECLINED, "declined", true, true, true, WARN, "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly") \
+    X(7, DISABLED, "disabled", true, false, true, DIM, "the compiler was off on this thread: ran as Python", \
       "the compiler was off (force_eager, disable): ran eagerly") \
-    X(8, GUARD_ERROR, "guard_error", true, false, ALARM, "a guard raised: the call failed", NULL) \
-    X(9, CALLBACK_ERROR, "callback_error", true, false, ALARM, "the compiler raised: the call failed", \
+    X(8, GUARD_ERROR, "guard_error", true, true, false, ALARM, "a guard raised: the call failed", NULL) \
+    X(9, CALLBACK_ERROR, "callback_error", true, true, false, ALARM, "the compiler raised: the call failed", \
       "torch raised while compiling: the call failed")
 
 enum outcome {
@@ -47,11 +48,11 @@ enum outcome {
 
 struct outcome_facts {
     const char *word, *words, *torch; /* torch NULL: the same words */
-    bool asked, python;
+    bool asked, missed, python;
 };
 
 static const struct outcome_facts outcome_facts[OUTCOMES] = {
-#define X(number, NAME, word, asked, python, style, words, torch) {word, words, torch, asked, python},
+#define X(number, NAME, word, asked, missed, python, style, words, torch) {word, words, torch, asked, missed, python},
     OUTCOME_ROWS(X)
 #undef X
 };

@@ -473,7 +473,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
 static int cell_style(const struct list_column *column, const struct value *value, const char *text)
 {
     static const struct { const char *word; int style; } words[] = {
-#define X(number, NAME, word, asked, python, style, ...) {word, STYLE_##style},
+#define X(number, NAME, word, asked, missed, python, style, ...) {word, STYLE_##style},
         OUTCOME_ROWS(X)
 #undef X
 #define X(number, NAME, word, style) {word, STYLE_##style},
