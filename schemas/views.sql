@@ -72,7 +72,8 @@ GROUP BY process_id;
 
 
 -- compiles: every compile, in the process that ran it. It is a recompile when it made code in a process whose cache had
--- held an entry for that code object before: made there, loaded there, or inherited by fork.
+-- held an entry for that code object before: made there, loaded there, or inherited by fork. cause_id: what decided it, that
+-- which did not fit in the newest of the older entries (view recompile_causes).
 CREATE VIEW compiles AS
 WITH held AS MATERIALIZED ( -- the first entry of each code object in each process
     SELECT COALESCE(t.process_id, c.process_id) AS process_id, code_id, MIN(COALESCE(e.born_ns, m.end_ns, m.start_ns)) AS born_ns,
@@ -96,7 +97,8 @@ SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.cod
            SELECT 1 FROM line l CROSS JOIN held h ON h.process_id = l.ancestor_id AND h.code_id = m.code_id
            WHERE l.process_id = p.process_id AND h.born_ns <= MIN(l.until_ns, COALESCE(m.end_ns, m.start_ns))
              AND h.compile_id IS NOT m.compile_id) AS is_recompile,
-       m.reason, m.sticky
+       (SELECT r.rowid FROM recompile_cause r WHERE r.compile_id = m.compile_id
+        ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1) AS cause_id, m.reason, m.sticky
 FROM compile m
 LEFT JOIN thread t ON t.thread_id = m.thread_id
 LEFT JOIN code c ON c.code_id = m.code_id

@@ -3,14 +3,8 @@
  *
  * Runs in: the viewer.
  *
- * Compiles and graph breaks are few: SQL counts them. Lookups and guard checks
- * are many: one pass over each, in order of id, adds them up per code object,
- * which is several times faster than a GROUP BY that sorts.
- *
- *     code_read         every code object, whether --function means it
- *     lookups_read      outcomes; where each function's warm-up ends
- *     guards_read       time of guards
- *     check_*           one limit each: what was found, the rows that offend
+ * Compiles and graph breaks are few: SQL counts them (schemas/check.sql). Lookups
+ * and guard checks are many: one pass over each (trace/counts.h).
  *
  * Numbers of compiles, breaks and the eager share are held against the limit for
  * each process by itself, so that a gate does not depend on how many ranks there
@@ -25,14 +19,18 @@
 #include <string.h>
 
 #include "command.h"
+#include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "lib/progress.h"
 #include "trace/prose.h"
+#include "trace/result.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "lib/table.h"
 #include "vocabulary.h"
 
@@ -42,20 +40,7 @@ enum {
     TICK_ROWS = 1 << 15,
 };
 
-/* ---- what is known of each code object ------------------------------------- */
-
-struct code {
-    int64_t id, process_id, origin;
-    bool meant;                /* --function matches it, or what it was made from */
-    bool looked_at;            /* the compiler did not only turn it away */
-    int64_t seen;              /* lookups, also those of the warm-up */
-    int64_t counted[OUTCOMES]; /* lookups after the warm-up, by outcome */
-    int64_t calls;             /* the sum of those */
-    int64_t warm_id;           /* lookups with greater ids count */
-    int64_t warm_ns;           /* what began then or later counts; INT64_MAX: nothing does */
-    double guards_ns;          /* time of guards after the warm-up */
-    int64_t guards_known;      /* checks whose time is known */
-};
+/* ---- limits, and what was found ---------------------------------------------- */
 
 enum kind { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, KINDS };
 static const char *const kind_names[KINDS] = {
@@ -73,6 +58,12 @@ struct result {
     const char *function;  /* borrowed: of --require-compiled */
 };
 
+/* Time in the guards of a function's calls. */
+struct guard_time {
+    double ns;
+    int64_t known; /* checks whose time is known */
+};
+
 struct check {
     struct db *db;         /* owned */
     FILE *out;             /* borrowed */
@@ -82,171 +73,68 @@ struct check {
     const char *required[REQUIRED]; /* borrowed */
     int required_count;
     int64_t warmup, limit; /* limit -1: all */
-    bool any_lookup, any_duration;
-    struct code *codes;    /* owned: by id */
-    size_t code_count;
+    struct map meant;      /* code ids that --function means; of use with globs */
+    struct counts counts;
+    LIST(struct guard_time) guards; /* by the index of the calls in counts */
+    bool any_duration;
     struct result results[KINDS + REQUIRED];
     int result_count;
     struct table *table;   /* owned: offending rows, made with the first */
     struct progress progress;
 };
 
-static struct code *code_find(struct check *check, int64_t id)
+static bool means(const struct check *check, int64_t code_id)
 {
-    size_t low = 0, high = check->code_count;
-    uint64_t guess = high ? (uint64_t)id - (uint64_t)check->codes[0].id : 0;
-
-    if (guess < high && check->codes[guess].id == id) /* ids seldom have gaps */
-        return &check->codes[guess];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (check->codes[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == check->code_count || check->codes[low].id != id)
-        return NULL;
-    return &check->codes[low];
+    return !check->globs || map_get(&check->meant, code_id);
 }
 
-static bool code_read(struct check *check)
+static bool meant_read(struct check *check)
 {
-    static const char sql[] =
-        "SELECT code_id, process_id, origin_code_id,"
-        "       ?1 IS NULL OR EXISTS (SELECT 1 FROM json_each(?1) g WHERE c.qualname GLOB g.value"
-        "                             OR c.qualname GLOB '*.' || g.value OR c.filename GLOB g.value) "
-        "FROM code c ORDER BY code_id";
-    struct query *query = db_query(check->db, sql);
-    size_t room = 0;
-    bool meant = false, changed = check->globs != NULL;
+    struct query *query;
+    bool ok = true;
 
-    if (query && check->globs)
-        query_bind_text(query, 1, check->globs);
-    while (query_step(query)) {
-        if (check->code_count == room) {
-            struct code *more = realloc(check->codes, (room = room ? room * 2 : 1024) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(check->db));
-                query_close(query);
-                return false;
-            }
-            check->codes = more;
-        }
-        check->codes[check->code_count++] = (struct code){
-            .id = query_integer(query, 0), .process_id = query_integer(query, 1),
-            .origin = query_type(query, 2) == QUERY_NULL ? INT64_MIN : query_integer(query, 2),
-            .meant = query_integer(query, 3) != 0,
-            .warm_id = check->warmup ? INT64_MAX : INT64_MIN, .warm_ns = check->warmup ? INT64_MAX : INT64_MIN,
-        };
-        meant = meant || query_integer(query, 3);
-    }
-    if (!query_close(query))
-        return false;
-    if (check->globs && !meant) {
+    if (!check->globs)
+        return true;
+    query = db_query(check->db, schema_statement("check/meant"));
+    query_bind_text(query, 1, check->globs);
+    while (ok && query_step(query))
+        ok = map_put(&check->meant, query_integer(query, 0)) != NULL;
+    if (!ok)
+        say_error("%s: out of memory", db_path(check->db));
+    ok = query_close(query) && ok;
+    if (ok && !check->meant.count) {
         say_error("%s: no function matches --function, so there is nothing to check", db_path(check->db));
         return false;
     }
-    /* The rest of a function after a graph break is the function, too. A chain has as many links as breaks. */
-    for (int depth = 0; changed && depth < 1000; depth++) {
-        changed = false;
-        for (size_t i = 0; i < check->code_count; i++) {
-            struct code *code = &check->codes[i], *origin;
-            if (!code->meant && code->origin != INT64_MIN && (origin = code_find(check, code->origin)) && origin->meant)
-                code->meant = changed = true;
-        }
-    }
-    return true;
+    return ok;
 }
 
-/* ---- the two passes -------------------------------------------------------- */
-
-static bool lookups_read(struct check *check)
+/* One check of guards: code_id, thread_id, lookup_id, duration_ns. */
+static bool guard_add(void *context, const int64_t *values, unsigned nulls)
 {
-    struct query *query = db_query(check->db, "SELECT lookup_id, code_id, outcome, start_ns FROM lookup ORDER BY lookup_id");
-    int64_t last = db_integer(check->db, 0, "SELECT MAX(lookup_id) FROM lookup"), read = 0;
+    struct check *check = context;
+    const struct count *count = nulls & 1u << 3 ? NULL : counts_of(&check->counts, values[0], values[1]);
+    struct guard_time *time;
 
-    check->progress.what = "reading lookups";
-    while (query_step(query)) {
-        int64_t id = query_integer(query, 0), outcome = query_integer(query, 2);
-        struct code *code = code_find(check, query_integer(query, 1));
-        if (!(++read % TICK_ROWS))
-            progress_tick(&check->progress, id, last);
-        check->any_lookup = true;
-        if (!code)
-            continue;
-        if (outcome < 0 || outcome >= OUTCOMES)
-            outcome = 0;
-        if (outcome && outcome != OUTCOME_SKIP && outcome != OUTCOME_DECLINED && outcome != 7)
-            code->looked_at = true;
-        if (check->warmup) {
-            if (code->seen++ < check->warmup)
-                continue;
-            if (code->seen == check->warmup + 1) {
-                code->warm_id = id - 1;
-                code->warm_ns = query_integer(query, 3);
-            }
-        }
-        code->counted[outcome]++;
-        code->calls++;
-    }
-    return query_close(query);
+    if (!(++check->counts.rows % TICK_ROWS))
+        progress_tick(&check->progress, values[2], check->counts.last_id);
+    if (!count || values[2] <= count->warm_id)
+        return true;
+    time = &check->guards.at[count - check->counts.all.at];
+    time->ns += (double)values[3];
+    time->known++;
+    check->any_duration = true;
+    return true;
 }
 
 static bool guards_read(struct check *check)
 {
-    struct query *entries = db_query(check->db, "SELECT cache_entry_id, code_id FROM cache_entry ORDER BY cache_entry_id");
-    struct query *query = NULL;
-    struct { int64_t id, code; } *entry = NULL, *more;
-    size_t count = 0, room = 0, at = 0;
-    int64_t last = db_integer(check->db, 0, "SELECT MAX(guard_check_id) FROM guard_check"), read = 0;
-    bool ok = false;
-
-    while (query_step(entries)) {
-        if (count == room) {
-            more = realloc(entry, (room = room ? room * 2 : 256) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(check->db));
-                goto out;
-            }
-            entry = more;
-        }
-        entry[count].id = query_integer(entries, 0);
-        entry[count++].code = query_integer(entries, 1);
+    if (check->counts.all.count && !list_reach(&check->guards, check->counts.all.count - 1)) {
+        say_error("%s: out of memory", db_path(check->db));
+        return false;
     }
     check->progress.what = "reading guard checks";
-    query = db_query(check->db, "SELECT guard_check_id, lookup_id, cache_entry_id, duration_ns FROM guard_check");
-    while (query_step(query)) {
-        int64_t id = query_integer(query, 2);
-        size_t low = 0, high = count;
-        struct code *code;
-        if (!(++read % TICK_ROWS))
-            progress_tick(&check->progress, query_integer(query, 0), last);
-        at = count ? (size_t)((uint64_t)id - (uint64_t)entry[0].id) : 0;
-        if (at >= count || entry[at].id != id) {
-            while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                if (entry[middle].id < id)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
-            at = low;
-        }
-        if (at >= count || entry[at].id != id || query_type(query, 3) == QUERY_NULL ||
-            !(code = code_find(check, entry[at].code)) || query_integer(query, 1) <= code->warm_id)
-            continue;
-        check->any_duration = true;
-        code->guards_ns += query_real(query, 3);
-        code->guards_known++;
-    }
-    ok = true;
-out:
-    ok = query_close(entries) && ok;
-    if (query || ok)
-        ok = query_close(query) && ok;
-    free(entry);
-    return ok;
+    return db_each(check->db, schema_statement("check/guards"), guard_add, check);
 }
 
 /* ---- offending rows -------------------------------------------------------- */
@@ -296,20 +184,17 @@ static bool row_begin(struct check *check, struct result *result, double found)
     return true;
 }
 
-/* pid, function, where; CODE by its id. */
-static void row_code(struct check *check, int64_t code_id)
+/* pid, function, where. */
+static void row_code(struct check *check, int64_t process_id, int64_t code_id)
 {
-    struct query *query = db_query(check->db, "SELECT p.pid, c.qualname, c.filename, c.first_line FROM code c"
-                                              " LEFT JOIN process p ON p.process_id = c.process_id WHERE c.code_id = ?1");
+    struct query *query = db_query(check->db, schema_statement("check/code"));
     char *where = NULL;
 
     query_bind_integer(query, 1, code_id);
+    query_bind_integer(query, 2, process_id);
     if (query_step(query)) {
-        if (query_type(query, 0) == QUERY_NULL)
-            table_null(check->table);
-        else
-            table_integer(check->table, query_integer(query, 0));
-        table_string(check->table, query_text(query, 1, NULL));
+        result_cell(check->table, query, 0);
+        result_cell(check->table, query, 1);
         if (asprintf(&where, "%s:%" PRId64, check->json ? query_text(query, 2, NULL) : prose_path(query_text(query, 2, NULL)),
                      query_integer(query, 3)) < 0)
             where = NULL;
@@ -333,49 +218,34 @@ static void row_calls(struct check *check, int64_t calls, const char *why)
 
 /* ---- limits on compiles and breaks ----------------------------------------- */
 
-/* What counts, in order: process, then time. Columns: process, compile_id, code_id, label, at, why, is a recompile.
- * An entry that was made before for the same code makes a recompile, also one of the warm-up. */
-static const char compiles_sql[] =
-    "WITH made AS MATERIALIZED ("
-    "  SELECT compile_id, code_id, label, start_ns, substr(reason, 1, 400) AS reason,"
-    "         ROW_NUMBER() OVER (PARTITION BY code_id ORDER BY start_ns, compile_id) AS place"
-    "  FROM compile WHERE cache_entry_id IS NOT NULL) "
-    "SELECT c.process_id, m.compile_id, m.code_id, m.label, m.start_ns,"
-    "       COALESCE((SELECT COALESCE(substr(r.text, 1, 400), r.source || ' was ' || r.actual || ', wanted ' || r.expected)"
-    "                 FROM recompile_cause r WHERE r.compile_id = m.compile_id"
-    "                 ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1), m.reason), m.place > 1 "
-    "FROM made m JOIN code c ON c.code_id = m.code_id ORDER BY c.process_id, m.start_ns, m.compile_id";
-
-static const char breaks_sql[] =
-    "SELECT c.process_id, b.compile_id, m.code_id, m.label, m.start_ns,"
-    "       'line ' || COALESCE(b.line, '?') || ': ' || substr(COALESCE(b.reason, '?'), 1, 400), 1 "
-    "FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN code c ON c.code_id = m.code_id "
-    "ORDER BY c.process_id, b.graph_break_id";
+/* Columns of the statements compiles and breaks; a process after the other. */
+enum { EVENT_PROCESS, EVENT_COMPILE, EVENT_CODE, EVENT_LABEL, EVENT_AT, EVENT_WHY, EVENT_AGAIN };
 
 static void event_row(struct check *check, struct result *result, struct query *query, int64_t found)
 {
-    const char *why = query_text(query, 5, NULL);
-    struct code *code = code_find(check, query_integer(query, 2));
+    const char *why = query_text(query, EVENT_WHY, NULL);
+    const struct count *count = counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
     char *line;
 
     if (!row_begin(check, result, (double)found))
         return;
-    row_code(check, query_integer(query, 2));
-    table_integer(check->table, code ? code->calls : 0);
-    table_string(check->table, query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
-    table_integer(check->table, query_integer(query, 1));
-    table_integer(check->table, query_integer(query, 4));
+    row_code(check, query_integer(query, EVENT_PROCESS), query_integer(query, EVENT_CODE));
+    table_integer(check->table, count ? count_calls(count) : 0);
+    result_cell(check->table, query, EVENT_LABEL);
+    table_integer(check->table, query_integer(query, EVENT_COMPILE));
+    table_integer(check->table, query_integer(query, EVENT_AT));
     line = strndup(why, strcspn(why, "\n"));
-    table_string(check->table, query_type(query, 5) == QUERY_NULL ? NULL : line);
+    table_string(check->table, query_type(query, EVENT_WHY) == QUERY_NULL ? NULL : line);
     free(line);
 }
 
 /* True when the current row counts for KIND. */
 static bool event_counts(struct check *check, enum kind kind, struct query *query)
 {
-    struct code *code = code_find(check, query_integer(query, 2));
+    const struct count *count = counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
 
-    return code && code->meant && query_integer(query, 4) >= code->warm_ns && (kind != RECOMPILES || query_integer(query, 6));
+    return means(check, query_integer(query, EVENT_CODE)) && (kind != RECOMPILES || query_integer(query, EVENT_AGAIN)) &&
+           (count ? query_integer(query, EVENT_AT) >= count->warm_ns : !check->warmup);
 }
 
 /* The events of SQL, counted by process; those of a process with too many are rows. */
@@ -406,19 +276,23 @@ static bool check_guards(struct check *check)
     char why[128];
     bool asked = false;
 
-    for (size_t i = 0; i < check->code_count; i++) {
-        struct code *code = &check->codes[i];
-        double mean = code->calls ? code->guards_ns / 1e3 / (double)code->calls : 0;
-        asked = asked || (code->meant && code->calls);
-        if (!code->meant || !code->guards_known)
+    for (size_t i = 0; i < check->counts.all.count; i++) {
+        const struct count *count = &check->counts.all.at[i];
+        const struct guard_time *time = &check->guards.at[i];
+        int64_t calls = count_calls(count);
+        double mean = calls ? time->ns / 1e3 / (double)calls : 0;
+        if (!means(check, count->code_id) || !calls)
+            continue;
+        asked = true;
+        if (!time->known)
             continue;
         if (mean > result->found)
             result->found = mean;
         if (!(mean > result->allowed) || !row_begin(check, result, mean))
             continue;
-        row_code(check, code->id);
-        snprintf(why, sizeof why, "%" PRId64 " guard checks took %.3f ms", code->guards_known, code->guards_ns / 1e6);
-        row_calls(check, code->calls, why);
+        row_code(check, count->process_id, count->code_id);
+        snprintf(why, sizeof why, "%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
+        row_calls(check, calls, why);
     }
     if (asked && !check->any_duration && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
@@ -428,80 +302,77 @@ static bool check_guards(struct check *check)
     return true;
 }
 
-static bool code_eager_counts(const struct check *check, const struct code *code)
+/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was named. */
+static struct call_sums shared(const struct check *check, const struct count *count)
 {
-    return code->meant && code->calls && (check->globs || code->looked_at);
+    bool counts = means(check, count->code_id) && (check->globs || !count->turned_away);
+
+    return counts ? calls_sum(count->calls) : (struct call_sums){0};
 }
 
-static int64_t code_eager(const struct code *code)
+/* Rows for the functions of a process whose share is too large. */
+static void eager_rows(struct check *check, struct result *result, int64_t process_id, double share)
 {
-    return code->calls - code->counted[OUTCOME_HIT] - code->counted[OUTCOME_COMPILED];
+    for (size_t i = 0; i < check->counts.all.count; i++) {
+        const struct count *count = &check->counts.all.at[i];
+        char why[400] = "";
+        size_t made = 0;
+        if (count->process_id != process_id || !shared(check, count).python || !row_begin(check, result, share))
+            continue;
+        row_code(check, process_id, count->code_id);
+        for (int o = 0; o < OUTCOMES; o++)
+            if (outcome_facts[o].python && count->calls[o])
+                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "", count->calls[o],
+                                         outcome_word(o));
+        row_calls(check, count_calls(count), why);
+    }
 }
 
 struct share {
-    int64_t process_id, calls, eager;
+    int64_t process_id, calls, python;
 };
-
-static int share_order(const void *a, const void *b)
-{
-    const struct share *x = a, *y = b;
-
-    return (x->process_id > y->process_id) - (x->process_id < y->process_id);
-}
 
 static bool check_eager(struct check *check)
 {
     struct result *result = result_add(check, EAGER);
-    struct share *shares = calloc(check->code_count + 1, sizeof *shares);
-    size_t count = 0, kept = 0;
+    LIST(struct share) shares = {0};
+    struct map by_process = {0};
+    bool ok = true;
 
-    if (!shares) {
-        say_error("%s: out of memory", db_path(check->db));
-        return false;
-    }
-    for (size_t i = 0; i < check->code_count; i++) {
-        struct code *code = &check->codes[i];
-        if (code_eager_counts(check, code))
-            shares[count++] = (struct share){code->process_id, code->calls, code_eager(code)};
-    }
-    qsort(shares, count, sizeof *shares, share_order);
-    for (size_t i = 0; i < count; i++) /* a row per process */
-        if (kept && shares[kept - 1].process_id == shares[i].process_id) {
-            shares[kept - 1].calls += shares[i].calls;
-            shares[kept - 1].eager += shares[i].eager;
-        } else {
-            shares[kept++] = shares[i];
+    for (size_t i = 0; ok && i < check->counts.all.count; i++) {
+        const struct count *count = &check->counts.all.at[i];
+        struct call_sums sums = shared(check, count);
+        int64_t *at = map_put(&by_process, count->process_id);
+        if (at && !*at && list_add(&shares))
+            *at = (int64_t)shares.count;
+        ok = at && *at;
+        if (ok) {
+            struct share *share = &shares.at[*at - 1];
+            share->process_id = count->process_id;
+            share->calls += sums.asked;
+            share->python += sums.python;
         }
-    for (size_t s = 0; s < kept; s++) {
-        double share = (double)shares[s].eager / (double)shares[s].calls;
+    }
+    for (size_t i = 0; ok && i < shares.count; i++) {
+        double share = shares.at[i].calls ? (double)shares.at[i].python / (double)shares.at[i].calls : 0;
         if (share > result->found)
             result->found = share;
-        if (!(share > result->allowed))
-            continue;
-        for (size_t i = 0; i < check->code_count; i++) {
-            struct code *code = &check->codes[i];
-            char why[400] = "";
-            size_t made = 0;
-            if (code->process_id != shares[s].process_id || !code_eager_counts(check, code) || !code_eager(code) ||
-                !row_begin(check, result, share))
-                continue;
-            row_code(check, code->id);
-            for (int o = 0; o < OUTCOMES; o++)
-                if (o != OUTCOME_HIT && o != OUTCOME_COMPILED && code->counted[o])
-                    made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                             code->counted[o], outcome_word(o));
-            row_calls(check, code->calls, why);
-        }
+        if (share > result->allowed)
+            eager_rows(check, result, shares.at[i].process_id, share);
     }
-    free(shares);
-    return true;
+    if (!ok)
+        say_error("%s: out of memory", db_path(check->db));
+    list_free(&shares);
+    map_free(&by_process);
+    return ok;
 }
 
 static bool check_required(struct check *check, const char *name)
 {
     struct found_code found;
     struct result *result;
-    int64_t calls = 0, ran = 0, first = -1, id;
+    const struct count *count = NULL;
+    int64_t calls = 0, ran = 0;
     char why[128];
 
     switch (find_code(check->db, name, &found, stderr, false)) {
@@ -522,22 +393,17 @@ static bool check_required(struct check *check, const char *name)
     }
     result = result_add(check, REQUIRE);
     result->function = name;
-    for (const char *p = found.ids; *p;) {
-        char *end;
-        id = strtoll(p, &end, 10);
-        struct code *code = end == p ? NULL : code_find(check, id);
-        if (code) {
-            first = first < 0 ? id : first;
-            calls += code->calls;
-            ran += code->counted[OUTCOME_HIT] + code->counted[OUTCOME_COMPILED];
+    for (const char *p = found.ids; *p; p += strcspn(p, ","), p += strspn(p, ", ")) {
+        int64_t *place = map_get(&check->counts.by_code, strtoll(p, NULL, 10));
+        for (size_t at = place ? (size_t)*place : 0; at; at = count->next) {
+            count = &check->counts.all.at[at - 1];
+            calls += count_calls(count);
+            ran += count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED];
         }
-        if (end == p)
-            break;
-        p = end + strspn(end, ", ");
     }
     result->found = (double)ran;
     if (!ran && row_begin(check, result, 0)) {
-        row_code(check, first);
+        row_code(check, count ? count->process_id : 0, strtoll(found.ids, NULL, 10));
         if (calls)
             snprintf(why, sizeof why, "none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls);
         else
@@ -599,35 +465,27 @@ static void json_print(struct check *check, struct json *json, bool ok, struct d
 /* Every limit that was asked about. False when one could not be checked. */
 static bool checks_run(struct check *check)
 {
-    bool lookups = check->warmup || check->given[GUARDS] || check->given[EAGER] || check->required_count ||
-                   check->given[RECOMPILES] || check->given[COMPILES] || check->given[BREAKS];
-    struct query *looked;
-    bool ok = code_read(check) && (!lookups || lookups_read(check));
+    bool calls = check->warmup || check->given[GUARDS] || check->given[EAGER] || check->required_count;
+    bool ok = meant_read(check);
 
-    if (ok && !check->any_lookup && (check->warmup || check->given[GUARDS] || check->given[EAGER] || check->required_count) &&
+    check->progress.what = "reading lookups";
+    check->counts.warmup = check->warmup;
+    ok = ok && counts_read(&check->counts, check->db, &check->progress);
+    if (ok && calls && !check->counts.all.count &&
         db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) { /* as imported ones: no calls is not "none ran as Python" */
-        say_error("%s: --%s cannot be told: the trace has compiles, but no calls", db_path(check->db),
+        say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db),
                   check->warmup ? "after-warmup" : kind_names[check->given[GUARDS] ? GUARDS : check->given[EAGER] ? EAGER : REQUIRE]);
         return false;
-    }
-    if (ok) {
-        looked = db_query(check->db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
-        while (query_step(looked)) {
-            struct code *code = code_find(check, query_integer(looked, 0));
-            if (code)
-                code->looked_at = true;
-        }
-        ok = query_close(looked);
     }
     if (ok && check->given[GUARDS])
         ok = guards_read(check);
     progress_end(&check->progress);
     if (ok && check->given[RECOMPILES])
-        ok = check_events(check, RECOMPILES, compiles_sql);
+        ok = check_events(check, RECOMPILES, schema_statement("check/compiles"));
     if (ok && check->given[COMPILES])
-        ok = check_events(check, COMPILES, compiles_sql);
+        ok = check_events(check, COMPILES, schema_statement("check/compiles"));
     if (ok && check->given[BREAKS])
-        ok = check_events(check, BREAKS, breaks_sql);
+        ok = check_events(check, BREAKS, schema_statement("check/breaks"));
     if (ok && check->given[GUARDS])
         ok = check_guards(check);
     if (ok && check->given[EAGER])
@@ -646,8 +504,6 @@ static int check_trace(struct check *check)
 
     query_step(snapshot);
     query_close(snapshot);
-    if (!find_tables(check->db))
-        return 2;
     check->progress = progress_begin("reading");
     if (check->json) {
         json_object(&json, NULL);
@@ -781,7 +637,9 @@ out:
     db_close(check->db);
     free(globs.text);
     free(check->globs);
-    free(check->codes);
+    counts_free(&check->counts);
+    map_free(&check->meant);
+    list_free(&check->guards);
     return status;
 }
 

@@ -1,0 +1,161 @@
+/* trace/counts.c -- the calls of a trace, counted by function and process. See trace/counts.h.
+ *
+ * Runs in: the viewer. */
+#include "trace/counts.h"
+
+#include "lib/say.h"
+#include "lib/times.h"
+#include "trace/db.h"
+
+enum { TICK_ROWS = 1 << 15 };
+
+/* Of a thread that has no row. Its code's process is found at the end. */
+static const int64_t NO_PROCESS = INT64_MIN;
+
+struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)
+{
+    int64_t *first = map_get(&counts->by_code, code_id);
+
+    for (size_t at = first ? (size_t)*first : 0; at; at = counts->all.at[at - 1].next)
+        if (counts->all.at[at - 1].process_id == process_id)
+            return &counts->all.at[at - 1];
+    return NULL;
+}
+
+static int64_t process_of(const struct counts *counts, int64_t thread_id)
+{
+    int64_t *process = map_get(&counts->threads, thread_id);
+
+    return process ? *process : NO_PROCESS;
+}
+
+struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id)
+{
+    return counts_find(counts, code_id, process_of(counts, thread_id));
+}
+
+/* The same, made if need be. NULL: no memory. */
+static struct count *count_make(struct counts *counts, int64_t code_id, int64_t thread_id)
+{
+    int64_t process_id = process_of(counts, thread_id), *first;
+    struct count *count = counts_find(counts, code_id, process_id);
+
+    if (count)
+        return count;
+    first = map_put(&counts->by_code, code_id);
+    count = first ? list_add(&counts->all) : NULL;
+    if (!count)
+        return NULL;
+    *count = (struct count){.code_id = code_id, .process_id = process_id, .turned_away = true, .next = (size_t)*first,
+                            .warm_id = counts->warmup ? INT64_MAX : INT64_MIN, .warm_ns = counts->warmup ? INT64_MAX : INT64_MIN};
+    *first = (int64_t)counts->all.count;
+    return count;
+}
+
+/* One lookup: lookup_id, code_id, thread_id, outcome, start_ns, duration_ns. */
+static bool lookup_count(void *context, const int64_t *values, unsigned nulls)
+{
+    struct counts *counts = context;
+    struct count *count = counts->last ? &counts->all.at[counts->last - 1] : NULL;
+    enum outcome outcome = outcome_of(values[3]);
+
+    (void)nulls;
+    if (!(++counts->rows % TICK_ROWS))
+        progress_tick(counts->progress, values[0], counts->last_id);
+    if (!count || count->code_id != values[1] || counts->last_thread != values[2]) {
+        if (!(count = count_make(counts, values[1], values[2]))) {
+            counts->failed = true;
+            return false;
+        }
+        counts->last = (size_t)(count - counts->all.at) + 1;
+        counts->last_thread = values[2];
+    }
+    if ((outcome == OUTCOME_HIT || outcome_facts[outcome].missed) && outcome != OUTCOME_DECLINED)
+        count->turned_away = false;
+    if (count->seen++ < counts->warmup)
+        return true;
+    if (counts->warmup && count->seen == counts->warmup + 1) {
+        count->warm_id = values[0] - 1;
+        count->warm_ns = values[4];
+    }
+    count->calls[outcome]++;
+    count->times_ns[outcome] = times_sum(count->times_ns[outcome], values[5]);
+    if (counts->each)
+        counts->each(counts->context, &(struct counted_call){values[0], values[2], values[1], values[4], outcome});
+    return true;
+}
+
+static bool threads_read(struct counts *counts, struct db *db)
+{
+    struct query *query = db_query(db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL");
+
+    while (!counts->failed && query_step(query)) {
+        int64_t *process = map_put(&counts->threads, query_integer(query, 0));
+        if (process)
+            *process = query_integer(query, 1);
+        counts->failed = !process;
+    }
+    return query_close(query);
+}
+
+/* What one process has the compiler look at, others need not turn away; nor what some compile looked at. */
+static bool turned_away_set(struct counts *counts, struct db *db)
+{
+    struct query *query = db_query(db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
+    struct query *home = db_query(db, "SELECT process_id FROM code WHERE code_id = ?1");
+    bool ok;
+
+    for (size_t i = 0; i < counts->all.count; i++) {
+        struct count *count = &counts->all.at[i];
+        if (!count->turned_away)
+            for (size_t at = (size_t)*map_get(&counts->by_code, count->code_id); at; at = counts->all.at[at - 1].next)
+                counts->all.at[at - 1].turned_away = false;
+        if (count->process_id != NO_PROCESS)
+            continue;
+        query_bind_integer(home, 1, count->code_id);
+        if (query_step(home))
+            count->process_id = query_integer(home, 0);
+        query_reset(home);
+    }
+    while (query_step(query)) {
+        int64_t *first = map_get(&counts->by_code, query_integer(query, 0));
+        for (size_t at = first ? (size_t)*first : 0; at; at = counts->all.at[at - 1].next)
+            counts->all.at[at - 1].turned_away = false;
+    }
+    ok = query_close(query);
+    return query_close(home) && ok;
+}
+
+bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
+{
+    bool ok;
+
+    counts->progress = progress;
+    counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
+    ok = threads_read(counts, db) && !counts->failed &&
+         db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", lookup_count,
+                 counts) &&
+         !counts->failed && turned_away_set(counts, db);
+    if (counts->failed)
+        say_error("%s: out of memory", db_path(db));
+    return ok;
+}
+
+void counts_free(struct counts *counts)
+{
+    list_free(&counts->all);
+    map_free(&counts->by_code);
+    map_free(&counts->threads);
+}
+
+struct call_sums calls_sum(const int64_t calls[OUTCOMES])
+{
+    struct call_sums sums = {.hits = calls[OUTCOME_HIT]};
+
+    for (int o = 0; o < OUTCOMES; o++) {
+        sums.asked += outcome_facts[o].asked ? calls[o] : 0;
+        sums.missed += outcome_facts[o].missed ? calls[o] : 0;
+        sums.python += outcome_facts[o].python ? calls[o] : 0;
+    }
+    return sums;
+}
