@@ -14,7 +14,7 @@ SELECT code_id FROM meant;
 
 -- name: compiles
 -- Those that made code, a process after the other.
-SELECT m.process_id, m.compile_id, m.code_id, m.label, m.start_ns, substr(COALESCE(k.text, m.reason), 1, 400) AS why,
+SELECT m.process_id, m.compile_id, m.code_id, m.label, m.start_ns, substr(COALESCE(k.why, m.reason), 1, 400) AS why,
        m.is_recompile
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id

@@ -179,8 +179,8 @@ LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, 
 CREATE VIEW recompile_causes AS
 SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
        m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal, COALESCE(r.ordinal, 0) = 0 AS decided,
-       r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual,
-       COALESCE(r.text, r.source || ' was ' || r.actual || ', wanted ' || r.expected) AS text, r.how
+       r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text,
+       COALESCE(r.source || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id
@@ -189,7 +189,7 @@ LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id;
 
 -- recompiles: the compiles that are recompiles, each with what decided it.
 CREATE VIEW recompiles AS
-SELECT m.*, k.older_entry, k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual, COALESCE(k.text, m.reason) AS why
+SELECT m.*, k.older_entry, k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual, COALESCE(k.why, m.reason) AS why
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
 WHERE m.is_recompile;

@@ -29,6 +29,21 @@ static void enum_row(sqlite3 *db, const char *kind, int number, const char *word
     sqlite3_finalize(s);
 }
 
+/* A row of the view `outcomes`. */
+static void outcome_row(sqlite3 *db, int number, const char *word, bool asked, bool missed, bool python)
+{
+    sqlite3_stmt *s = NULL;
+
+    sqlite3_prepare_v2(db, "SELECT 1 FROM outcomes WHERE outcome = ? AND name = ? AND asked = ? AND missed = ? AND ran_as_python = ?", -1, &s, NULL);
+    sqlite3_bind_int(s, 1, number);
+    sqlite3_bind_text(s, 2, word, -1, SQLITE_STATIC);
+    sqlite3_bind_int(s, 3, asked);
+    sqlite3_bind_int(s, 4, missed);
+    sqlite3_bind_int(s, 5, python);
+    check(sqlite3_step(s) == SQLITE_ROW, "outcomes", word);
+    sqlite3_finalize(s);
+}
+
 static int number(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *s = NULL;
@@ -40,11 +55,18 @@ static int number(sqlite3 *db, const char *sql)
     return found;
 }
 
+/* Stands for the function of db_each. */
+static void each(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)context, (void)count, (void)values;
+}
+
 static void prepares(sqlite3 *db, const char *name, const char *sql)
 {
     sqlite3_stmt *s = NULL;
+    bool ok = sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && s;
 
-    check(sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && s, name, sqlite3_errmsg(db));
+    check(ok, name, sqlite3_errmsg(db));
     sqlite3_finalize(s);
 }
 
@@ -54,6 +76,7 @@ int main(void)
     sqlite3 *db;
 
     sqlite3_open(":memory:", &db);
+    sqlite3_create_function(db, "each", -1, SQLITE_UTF8, NULL, each, NULL, NULL);
     check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace.sql", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views.sql", sqlite3_errmsg(db));
     snprintf(text, sizeof text, "SELECT value = %d FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
@@ -69,6 +92,11 @@ int main(void)
     FRAME_EXIT_ROWS(X)
 #undef X
     check(number(db, "SELECT COUNT(*) FROM enum") == OUTCOMES + FRAME_KINDS + FRAME_EXITS, "enum", "no rows besides");
+
+#define X(number, NAME, word, asked, missed, python, ...) outcome_row(db, number, word, asked, missed, python);
+    OUTCOME_ROWS(X)
+#undef X
+    check(number(db, "SELECT COUNT(*) FROM outcomes") == OUTCOMES, "outcomes", "no rows besides");
 
     for (int i = 0; i < schema_query_count; i++)
         prepares(db, schema_queries[i].name, schema_queries[i].text);
