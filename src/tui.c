@@ -1,4 +1,4 @@
-/* tui.c -- `dyntrace tui`: the loop, the screen's frame, and the key table. See tui.h.
+/* tui.c -- `dyntrace tui`: the loop, and the screen's frame. See tui.h; what views see of it is tui/view.h.
  *
  * Runs in: the viewer.
  *
@@ -23,15 +23,14 @@
 #include <unistd.h>
 
 #include "lib/bounds.h"
-#include "trace/db.h"
 #include "lib/say.h"
-#include "schema.h"
-#include "trace/sql_words.h"
 #include "lib/state_file.h"
-#include "tui/main.h"
+#include "trace/db.h"
+#include "trace/sql_words.h"
 #include "tui/output.h"
 #include "tui/prompt.h"
 #include "tui/script.h"
+#include "tui/view.h"
 
 enum {
     STACK = 64,          /* views; the oldest but the first goes when there are more */
@@ -56,11 +55,10 @@ struct tui {
     bool alarm, quit, scripted;
     bool clicked;           /* the last key was a click, and opened a view */
     char searched[200];
-    int direction;
     char *path;             /* owned: absolute */
     dev_t device;
     ino_t inode;
-    bool gone, replaced;    /* it was told that the file is not there any more, or is another */
+    bool gone, replaced;    /* the user knows that the file is not there any more, or is another */
     struct db *fresh;       /* owned: of the file that took its place, or NULL */
     int64_t version, ticked_ms;
     const char *seen;       /* borrowed from a db: which one VERSION is of */
@@ -68,110 +66,7 @@ struct tui {
     struct output output;   /* owned: what the program printed */
 };
 
-/* ---- the key table --------------------------------------------------------- */
-
-const struct binding tui_bindings[] = {
-    {REQUEST_UP, "up", {'k', K_UP}, "a line up", "Moving"},
-    {REQUEST_DOWN, "down", {'j', K_DOWN}, "a line down", NULL},
-    {REQUEST_LEFT, "left", {'h', K_LEFT}, "a column to the left; scroll text, pan the timeline", NULL},
-    {REQUEST_RIGHT, "right", {'l', K_RIGHT}, "to the right", NULL},
-    {REQUEST_PAGE_UP, "page-up", {K_PAGE_UP, K_CONTROL('b')}, "a page up", NULL},
-    {REQUEST_PAGE_DOWN, "page-down", {K_PAGE_DOWN, K_CONTROL('f')}, "a page down", NULL},
-    {REQUEST_HALF_UP, "half-up", {K_CONTROL('u')}, "half a page up", NULL},
-    {REQUEST_HALF_DOWN, "half-down", {K_CONTROL('d')}, "half a page down", NULL},
-    {REQUEST_HOME, "first", {'g', K_HOME}, "to the first line", NULL},
-    {REQUEST_END, "last", {'G', K_END}, "to the last line", NULL},
-    {REQUEST_NEXT_PART, "next-part", {K_TAB}, "to the next part of a text", NULL},
-    {REQUEST_PREVIOUS_PART, "previous-part", {K_BACKTAB}, "to the part before", NULL},
-    {REQUEST_OPEN, "open", {K_ENTER}, "go deeper: what this line, or this number of it, is made of", NULL},
-    {REQUEST_BACK, "back", {K_ESCAPE, 'q', K_BACKSPACE}, "back to the view before; q in the first one ends", NULL},
-    {REQUEST_QUIT, "quit", {'Q'}, "end", NULL},
-    {REQUEST_SEARCH, "search", {'/'}, "search for a text", "Finding"},
-    {REQUEST_SEARCH_NEXT, "search-next", {'n'}, "the next place", NULL},
-    {REQUEST_SEARCH_PREVIOUS, "search-previous", {'N'}, "the place before", NULL},
-    {REQUEST_FILTER, "filter", {'f'}, "only rows with all these words, or an SQL condition such as calls > 10", NULL},
-    {REQUEST_SORT, "sort", {'s'}, "sort by the chosen column; again turns it around", NULL},
-    {REQUEST_SORT_TURN, "sort-turn", {'S'}, "turn the order around", NULL},
-    {REQUEST_VIEW_1, "view-1", {'1'}, "overview", "Views"},
-    {REQUEST_VIEW_2, "view-2", {'2'}, "functions", NULL},
-    {REQUEST_VIEW_3, "view-3", {'3'}, "recompiles, by cause", NULL},
-    {REQUEST_VIEW_4, "view-4", {'4'}, "graph breaks, by reason", NULL},
-    {REQUEST_VIEW_5, "view-5", {'5'}, "ledger: every call of watched code", NULL},
-    {REQUEST_VIEW_6, "view-6", {'6'}, "guards: what they cost", NULL},
-    {REQUEST_VIEW_7, "view-7", {'7'}, "timeline", NULL},
-    {REQUEST_VIEW_8, "view-8", {'8'}, "call tree and flame graph", NULL},
-    {REQUEST_VIEW_9, "view-9", {'9'}, "replay", NULL},
-    {REQUEST_VIEW_0, "view-0", {'0'}, "processes", NULL},
-    {REQUEST_SQL, "query", {'!'}, "SQL: a prompt, and the result as a table", NULL},
-    {REQUEST_HELP, "keys", {'?', K_F1}, "this help", NULL},
-    {REQUEST_COMMAND, "command", {':'}, "a command: any name of this table or of a view, or a line's number", NULL},
-    {REQUEST_EDIT, "edit", {'o'}, "open $EDITOR at the line", "With what is shown"},
-    {REQUEST_COPY, "copy-sql", {'y'}, "copy the SQL of what is shown to the clipboard", NULL},
-    {REQUEST_EXPORT, "export", {'e'}, "write what is shown to a file: rows as CSV, texts as they are", NULL},
-    {REQUEST_INPUT, "input", {'i'}, "type into the view: a query", NULL},
-    {REQUEST_REPLAY, "replay-here", {'r'}, "replay from this line's moment", NULL},
-    {REQUEST_TIMELINE, "timeline-here", {'t'}, "timeline around this line's moment", NULL},
-    {REQUEST_WHATIF, "what-if", {'w'}, "what a change would have made of this", NULL},
-    {REQUEST_ZOOM_IN, "zoom-in", {'+', '='}, "zoom in: timeline, flame graph", NULL},
-    {REQUEST_ZOOM_OUT, "zoom-out", {'-'}, "zoom out", NULL},
-    {REQUEST_ZOOM_ALL, "zoom-all", {'*'}, "all of it", NULL},
-    {REQUEST_TOGGLE, "toggle", {' '}, "fold or unfold; in other views a page down", NULL},
-    {REQUEST_STEP, "step", {']'}, "replay: a step on", NULL},
-    {REQUEST_STEP_BACK, "step-back", {'['}, "replay: a step back", NULL},
-    {REQUEST_RUN, "run", {'}'}, "replay: on to the next breakpoint", NULL},
-    {REQUEST_RUN_BACK, "run-back", {'{'}, "replay: back to the one before", NULL},
-    {REQUEST_BREAKPOINT, "breakpoint", {'b'}, "replay: stop where this happens, or no more", NULL},
-    {REQUEST_CANCEL, "cancel", {K_CONTROL('c'), K_CONTROL('g')}, "cancel what is being asked", "The program"},
-    {REQUEST_REFRESH, "refresh", {'R'}, "ask again", NULL},
-    {REQUEST_FOLLOW, "follow", {'F'}, "live: follow the trace, or hold still", NULL},
-    {REQUEST_OUTPUT, "program-output", {'O'}, "run --live: what the program printed", NULL},
-    {REQUEST_REDRAW, "redraw", {K_CONTROL('l')}, "draw the screen anew", NULL},
-    {REQUEST_STOP, "stop", {K_CONTROL('z')}, "to the shell; fg comes back", NULL},
-    {REQUEST_CLICK, "click", {K_CLICK}, "choose; on the chosen line: open; on a heading: sort", "Mouse"},
-    {REQUEST_DOUBLE, "double-click", {K_DOUBLE}, "open", NULL},
-    {REQUEST_WHEEL_UP, "wheel-up", {K_WHEEL_UP}, "three lines up", NULL},
-    {REQUEST_WHEEL_DOWN, "wheel-down", {K_WHEEL_DOWN}, "three lines down", NULL},
-};
-const size_t tui_binding_count = sizeof tui_bindings / sizeof *tui_bindings;
-
-/* By enum view_kind. */
-static const struct view_ops *const views[VIEW_KINDS] = {
-    [VIEW_OVERVIEW] = &view_overview, [VIEW_FUNCTIONS] = &view_functions, [VIEW_FUNCTION] = &view_function,
-    [VIEW_ENTRIES] = &view_entries, [VIEW_ENTRY] = &view_entry, [VIEW_RECOMPILES] = &view_recompiles, [VIEW_CAUSES] = &view_causes,
-    [VIEW_COMPILES] = &view_compiles, [VIEW_COMPILE] = &view_compile, [VIEW_BREAKS] = &view_breaks, [VIEW_BREAK] = &view_break,
-    [VIEW_LEDGER] = &view_ledger, [VIEW_CALL] = &view_call, [VIEW_GUARDS] = &view_guards, [VIEW_CHECKS] = &view_checks,
-    [VIEW_PROCESSES] = &view_processes, [VIEW_LOSSES] = &view_losses, [VIEW_SQL] = &view_sql, [VIEW_HELP] = &view_help,
-    [VIEW_FLAME] = &view_flame, [VIEW_TIMELINE] = &view_timeline, [VIEW_REPLAY] = &view_replay, [VIEW_WHATIF] = &view_whatif, [VIEW_OUTPUT] = &view_output,
-};
-
-const struct view_ops *tui_view(int kind)
-{
-    return kind >= 0 && kind < VIEW_KINDS ? views[kind] : NULL;
-}
-
-/* ---- targets --------------------------------------------------------------- */
-
-struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
-{
-    return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
-}
-
-struct target target_copy(const struct target *target)
-{
-    struct target copy = target_make(target->kind, target->id, target->where, target->title);
-
-    copy.at_ns = target->at_ns;
-    copy.about = target->about;
-    return copy;
-}
-
-void target_free(struct target *target)
-{
-    free(target->where);
-    free(target->title);
-    *target = (struct target){0};
-}
-
+/* Where two targets would show the same. */
 static bool target_same(const struct target *a, const struct target *b)
 {
     return a->kind == b->kind && a->id == b->id && (a->where && b->where ? !strcmp(a->where, b->where) : a->where == b->where);
@@ -187,11 +82,6 @@ struct work *tui_work(struct tui *tui)
 struct screen *tui_screen(struct tui *tui)
 {
     return tui->screen;
-}
-
-const char *tui_path(struct tui *tui)
-{
-    return tui->path;
 }
 
 bool tui_scripted(const struct tui *tui)
@@ -241,7 +131,8 @@ static struct view *top(struct tui *tui)
 
 static void view_end(struct view *view)
 {
-    view->ops->close(view);
+    if (view->ops->close)
+        view->ops->close(view);
     target_free(&view->target);
     free(view);
 }
@@ -249,7 +140,6 @@ static void view_end(struct view *view)
 static void view_place(struct tui *tui, struct view *view)
 {
     view->y = 1;
-    view->x = 0;
     view->rows = tui->screen->rows - 2;
     view->columns = tui->screen->columns;
     if (view->rows < 1)
@@ -258,7 +148,7 @@ static void view_place(struct tui *tui, struct view *view)
 
 void tui_go(struct tui *tui, const struct target *target)
 {
-    const struct view_ops *ops = tui_view((int)target->kind);
+    const struct view_ops *ops = view_of((int)target->kind);
     struct view *view;
 
     if (!ops) {
@@ -302,9 +192,9 @@ static char *complete(void *context, const char *word, bool first, int again)
     int skip = again;
 
     if (tui->asked == REQUEST_COMMAND && first) {
-        for (size_t i = 0; i < tui_binding_count + VIEW_KINDS; i++) {
-            const char *name = i < tui_binding_count ? tui_bindings[i].name
-                               : views[i - tui_binding_count] ? views[i - tui_binding_count]->name : NULL;
+        for (int i = 0; i < REQUESTS + VIEW_KINDS; i++) {
+            const struct view_ops *ops = view_of(i - REQUESTS);
+            const char *name = i < REQUESTS ? bindings[i].name : ops ? ops->name : NULL;
             if (name && !strncmp(name, word, length) && skip-- == 0)
                 return strdup(name);
         }
@@ -324,9 +214,9 @@ static void ask_line(struct tui *tui, enum request asked, const char *label, con
     tui->message[0] = 0;
 }
 
-void tui_ask(struct tui *tui, const char *label, const char *text, const char *history)
+void tui_ask(struct tui *tui, const char *label, const char *text, bool sql)
 {
-    ask_line(tui, REQUEST_INPUT, label, text, history && !strcmp(history, "sql") ? HISTORY_SQL : HISTORY_COMMAND);
+    ask_line(tui, REQUEST_INPUT, label, text, sql ? HISTORY_SQL : HISTORY_COMMAND);
 }
 
 static void search_from(struct tui *tui, int direction)
@@ -344,91 +234,96 @@ static void search_from(struct tui *tui, int direction)
 static void request(struct tui *tui, enum request request, const struct key *key);
 static void file_reopen(struct tui *tui);
 
+static void search_for(struct tui *tui, const char *text)
+{
+    snprintf(tui->searched, sizeof tui->searched, "%s", text);
+    if (*text)
+        search_from(tui, 1);
+}
+
+/* To line NUMBER. */
+static void line_go(struct tui *tui, long number)
+{
+    static const struct key none = {KEY_NONE, 0, 0};
+
+    request(tui, REQUEST_HOME, &none);
+    for (long i = 1; i < number && i < 20000000; i++)
+        top(tui)->ops->request(top(tui), REQUEST_DOWN, &none);
+}
+
+/* `:view REST`: its number, or what to filter by, or what is typed into it. */
+static void view_command(struct tui *tui, enum view_kind kind, const char *rest)
+{
+    const struct view_ops *ops = view_of((int)kind);
+    struct target target = {.kind = kind, .id = ops->all ? strtoll(rest, NULL, 10) : 0};
+
+    if (ops->all && target.id <= 0)
+        target = (struct target){.kind = ops->all};
+    tui_go(tui, &target);
+    if (!*rest || target.id > 0)
+        return;
+    if (top(tui)->ops->input) {
+        tui->prompt.active = false; /* what it asked for as it opened is given */
+        top(tui)->ops->input(top(tui), rest);
+    } else if (top(tui)->ops->filter) {
+        top(tui)->ops->filter(top(tui), rest);
+    }
+}
+
+static void name_command(struct tui *tui, enum request asked, const char *rest)
+{
+    static const struct key none = {KEY_NONE, 0, 0};
+    struct view *view = top(tui);
+
+    if (asked == REQUEST_SEARCH)
+        search_for(tui, rest);
+    else if (asked == REQUEST_FILTER && view->ops->filter)
+        view->ops->filter(view, rest);
+    else if (asked == REQUEST_EXPORT && *rest && view->ops->export)
+        view->ops->export(view, rest);
+    else
+        request(tui, asked, &none);
+}
+
 /* `:name rest`. */
 static void command(struct tui *tui, char *text)
 {
     char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
-    static const struct key none = {KEY_NONE, 0, 0};
-    long number;
+    long number = strtol(name, &end, 10);
+    enum view_kind kind = view_named(name, (size_t)(rest - name));
 
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
     if (!*name)
         return;
-    number = strtol(name, &end, 10);
     if (!*end && number > 0) {
-        request(tui, REQUEST_HOME, &none);
-        for (long i = 1; i < number && i < 20000000; i++)
-            top(tui)->ops->request(top(tui), REQUEST_DOWN, &none);
-        return;
-    }
-    if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!")) {
+        line_go(tui, number);
+    } else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!")) {
         tui->quit = true;
-        return;
+    } else if (kind) {
+        view_command(tui, kind, rest);
+    } else {
+        int i = REQUEST_NONE + 1;
+        while (i < REQUESTS && strcmp(bindings[i].name, name))
+            i++;
+        if (i < REQUESTS)
+            name_command(tui, (enum request)i, rest);
+        else
+            tui_alarm(tui, "%s: no such command; ? lists them", name);
     }
-    for (int kind = 0; kind < VIEW_KINDS; kind++)
-        if (views[kind] && !strcmp(views[kind]->name, name)) {
-            if (kind == VIEW_FUNCTION || kind == VIEW_ENTRY || kind == VIEW_COMPILE || kind == VIEW_BREAK || kind == VIEW_CALL) {
-                struct target target = {.kind = (enum view_kind)kind, .id = strtoll(rest, NULL, 10)};
-                if (target.id > 0) {
-                    tui_go(tui, &target);
-                    return;
-                }
-                go_kind(tui, kind == VIEW_ENTRY ? VIEW_ENTRIES : kind == VIEW_COMPILE ? VIEW_COMPILES : kind == VIEW_BREAK ? VIEW_BREAKS
-                             : kind == VIEW_CALL ? VIEW_LEDGER : VIEW_FUNCTIONS);
-            } else {
-                go_kind(tui, (enum view_kind)kind);
-            }
-            if (*rest && top(tui)->ops->input) {
-                tui->prompt.active = false; /* what it asked for as it opened is given */
-                top(tui)->ops->input(top(tui), rest);
-            } else if (*rest && top(tui)->ops->filter) {
-                top(tui)->ops->filter(top(tui), rest);
-            }
-            return;
-        }
-    for (size_t i = 0; i < tui_binding_count; i++)
-        if (!strcmp(tui_bindings[i].name, name)) {
-            struct view *view = top(tui);
-            switch (tui_bindings[i].request) {
-            case REQUEST_SEARCH:
-                snprintf(tui->searched, sizeof tui->searched, "%s", rest);
-                tui->direction = 1;
-                search_from(tui, 1);
-                break;
-            case REQUEST_FILTER:
-                if (view->ops->filter)
-                    view->ops->filter(view, rest);
-                break;
-            case REQUEST_EXPORT:
-                if (*rest && view->ops->export)
-                    view->ops->export(view, rest);
-                else
-                    request(tui, REQUEST_EXPORT, &none);
-                break;
-            default:
-                request(tui, tui_bindings[i].request, &none);
-            }
-            return;
-        }
-    tui_alarm(tui, "%s: no such command; ? lists them", name);
 }
 
 static void prompt_take(struct tui *tui, const struct key *key)
 {
-    enum prompt_state state = tui_prompt_key(&tui->prompt, &tui->past, key);
     struct view *view = top(tui);
-    char *text = tui->prompt.text;
+    char *text;
 
-    if (state != PROMPT_DONE)
+    if (tui_prompt_key(&tui->prompt, &tui->past, key) != PROMPT_DONE || !(text = strdup(tui->prompt.text)))
         return;
-    tui->prompt.text = NULL;
     switch (tui->asked) {
     case REQUEST_SEARCH:
-        snprintf(tui->searched, sizeof tui->searched, "%s", text);
-        if (*text)
-            search_from(tui, tui->direction = 1);
+        search_for(tui, text);
         break;
     case REQUEST_FILTER:
         view->ops->filter(view, text);
@@ -590,19 +485,6 @@ static void request(struct tui *tui, enum request request, const struct key *key
         else
             tui_say(tui, "there are no rows to filter in this view");
         break;
-    case REQUEST_VIEW_1: case REQUEST_VIEW_2: case REQUEST_VIEW_3: case REQUEST_VIEW_4: case REQUEST_VIEW_5:
-    case REQUEST_VIEW_6: case REQUEST_VIEW_7: case REQUEST_VIEW_8: case REQUEST_VIEW_9: case REQUEST_VIEW_0: {
-        static const enum view_kind kinds[] = {VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_RECOMPILES, VIEW_BREAKS, VIEW_LEDGER,
-                                               VIEW_GUARDS, VIEW_TIMELINE, VIEW_FLAME, VIEW_REPLAY, VIEW_PROCESSES};
-        go_kind(tui, kinds[request - REQUEST_VIEW_1]);
-        break;
-    }
-    case REQUEST_SQL:
-        go_kind(tui, VIEW_SQL);
-        break;
-    case REQUEST_HELP:
-        go_kind(tui, VIEW_HELP);
-        break;
     case REQUEST_COMMAND:
         ask_line(tui, request, ":", "", HISTORY_COMMAND);
         break;
@@ -616,13 +498,9 @@ static void request(struct tui *tui, enum request request, const struct key *key
         export(tui);
         break;
     case REQUEST_REPLAY:
-        go_subject(tui, VIEW_REPLAY);
-        break;
     case REQUEST_TIMELINE:
-        go_subject(tui, VIEW_TIMELINE);
-        break;
     case REQUEST_WHATIF:
-        go_subject(tui, VIEW_WHATIF);
+        go_subject(tui, (enum view_kind)bindings[request].view);
         break;
     case REQUEST_TOGGLE:
         view->ops->request(view, REQUEST_PAGE_DOWN, key);
@@ -639,9 +517,6 @@ static void request(struct tui *tui, enum request request, const struct key *key
         tui->hold = !tui->hold;
         tui_say(tui, !tui->live ? "the trace is not live" : tui->hold ? "holding still; F follows again" : "following");
         break;
-    case REQUEST_OUTPUT:
-        go_kind(tui, VIEW_OUTPUT);
-        break;
     case REQUEST_REDRAW:
         screen_resize(tui->screen, tui->screen->rows, tui->screen->columns);
         break;
@@ -649,7 +524,10 @@ static void request(struct tui *tui, enum request request, const struct key *key
         screen_stop(tui->screen);
         break;
     default:
-        tui_say(tui, "that means nothing in this view; ? lists the keys");
+        if (bindings[request].view)
+            go_kind(tui, (enum view_kind)bindings[request].view);
+        else
+            tui_say(tui, "that means nothing in this view; ? lists the keys");
         break;
     }
 }
@@ -676,10 +554,10 @@ static void key_take(struct tui *tui, const struct key *key)
         return;
     tui->message[0] = 0;
     tui->clicked = false;
-    for (size_t i = 0; i < tui_binding_count; i++)
-        for (int k = 0; k < 4 && tui_bindings[i].keys[k]; k++)
-            if (tui_bindings[i].keys[k] == key->code) {
-                request(tui, tui_bindings[i].request, key);
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        for (int k = 0; k < 4 && bindings[i].keys[k]; k++)
+            if (bindings[i].keys[k] == key->code) {
+                request(tui, (enum request)i, key);
                 tui->clicked = key->code == K_CLICK && top(tui) != view;
                 return;
             }
@@ -726,24 +604,36 @@ static void bar_draw(struct tui *tui)
     }
 }
 
+/* Some of the keys, where nothing is to be said. */
+static void hint_draw(struct screen *screen)
+{
+    static const enum request wide[] = {REQUEST_OPEN, REQUEST_BACK, REQUEST_SEARCH, REQUEST_FILTER, REQUEST_SORT, REQUEST_VIEW_1,
+                                        REQUEST_COMMAND, REQUEST_HELP, REQUEST_QUIT, REQUEST_NONE},
+                              narrow[] = {REQUEST_OPEN, REQUEST_BACK, REQUEST_HELP, REQUEST_QUIT, REQUEST_NONE};
+    char line[160] = "", *end = line;
+
+    for (const enum request *at = screen->columns < 72 ? narrow : wide; *at; at++)
+        end = stpcpy(stpcpy(end, at == wide || at == narrow ? "" : "  "), bindings[*at].foot);
+    screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
+}
+
 static void foot_draw(struct tui *tui)
 {
     struct screen *screen = tui->screen;
     int y = screen->rows - 1;
 
-    if (tui->prompt.active)
+    if (tui->prompt.active) {
         tui_prompt_draw(&tui->prompt, screen);
-    else if (tui->message[0])
+    } else if (tui->message[0]) {
         screen_put(screen, y, 0, screen->columns, tui->alarm ? STYLE_ALARM : STYLE_NORMAL, tui->message);
-    else if (tui->output.bytes && top(tui)->ops != &view_output) {
+    } else if (tui->output.text.count && top(tui)->ops != view_of(VIEW_OUTPUT)) {
         char *last = output_last(&tui->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
         screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last ? last : "");
         free(last);
-    } else
-        screen_put(screen, y, 0, screen->columns, STYLE_DIM, screen->columns < 72
-                   ? "Enter opens  Esc back  ? keys  q ends"
-                   : "Enter opens  Esc back  / search  f filter  s sort  1-9 views  : command  ? keys  q ends");
+    } else {
+        hint_draw(screen);
+    }
 }
 
 static void settle(struct tui *tui)
@@ -973,7 +863,7 @@ out:
     past_free(&tui->past);
     db_close(tui->fresh);
     output_print(&tui->output, STDOUT_FILENO); /* where it would have been printed */
-    free(tui->output.text);
+    list_free(&tui->output.text);
     sql_words_free(&tui->words);
     free(tui->path);
     free(tui);

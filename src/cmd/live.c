@@ -19,7 +19,7 @@
 
 #include "trace/db.h"
 #include "lib/say.h"
-#include "tui/main.h"
+#include "tui.h"
 #include "tui/screen.h"
 
 enum { LOOK_MS = 100, QUIET_MS = 300 };

@@ -10,7 +10,7 @@
 #include "command.h"
 #include "trace/db.h"
 #include "lib/say.h"
-#include "tui/main.h"
+#include "tui.h"
 #include "tui/screen.h"
 
 static struct {

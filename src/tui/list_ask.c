@@ -1,78 +1,59 @@
-/* tui/list_ask.c -- what a list asks the trace, beside the keys. See tui/list.h.
+/* tui/list_ask.c -- what a list asks the trace, beside the keys. See tui/list_ask.h.
  *
- * Runs in: the viewer; list_run() in a thread.
- *
- *     ASK_IDS     ids of all rows as they are sorted and filtered: a first screenful at once, then all
- *     ASK_ROWS    whole lists: all rows
- *     ASK_WINDOW  windowed lists: the rows of some ids
- *     ASK_SEEK    the next row with a text in it
- *     ASK_EXPORT  all rows to a file */
+ * Runs in: the viewer; list_run() in a thread. */
 #include "tui/list_ask.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "lib/out_file.h"
+#include "lib/say.h"
 #include "trace/csv.h"
 #include "trace/db.h"
-#include "lib/out_file.h"
-#include "trace/prose.h"
-#include "lib/say.h"
 
 enum {
     ROWS_MOST = 100000,      /* of a whole list */
     BYTES_MOST = 48 << 20,   /* of them */
     IDS_MOST = 8000000,      /* of a windowed list */
-    FIRST_IDS = 400,         /* what is asked for first */
-    TEXT_MOST = 400,         /* bytes of a cell */
 };
 
 /* ---- SQL ------------------------------------------------------------------- */
 
-void sql_name(FILE *out, const char *name)
+/* TEXT between QUOTEs, which are doubled in it; PATTERN: as one of LIKE that finds it anywhere. */
+static void quoted_put(FILE *out, const char *text, size_t bytes, char quote, bool pattern)
 {
-    putc('"', out);
-    for (; *name; name++) {
-        if (*name == '"')
-            putc('"', out);
-        putc(*name, out);
-    }
-    putc('"', out);
-}
-
-/* TEXT as a pattern of LIKE within quotes. */
-static void sql_pattern(FILE *out, const char *text, size_t bytes)
-{
-    fputs("'%", out);
+    fputs(pattern ? "'%" : (char[]){quote, 0}, out);
     for (size_t i = 0; i < bytes; i++) {
-        if (strchr("%_\\", text[i]))
+        if (pattern && strchr("%_\\", text[i]))
             putc('\\', out);
-        if (text[i] == '\'')
-            putc('\'', out);
+        if (text[i] == quote)
+            putc(quote, out);
         putc(text[i], out);
     }
-    fputs("%' ESCAPE '\\'", out);
+    fputs(pattern ? "%' ESCAPE '\\'" : (char[]){quote, 0}, out);
+}
+
+static void name_put(FILE *out, const char *name)
+{
+    quoted_put(out, name, strlen(name), '"', false);
 }
 
 /* Each word must be in some text column. */
-static void sql_words(FILE *out, const struct list *list, const char *words)
+static void words_put(FILE *out, const struct question *q)
 {
-    const char *between = "";
+    const char *words = q->filter, *between = "";
 
     while (*(words += strspn(words, " "))) {
         size_t length = strcspn(words, " ");
         bool any = false;
         fprintf(out, "%s(", between);
-        for (int i = 1; i < list->column_count; i++) {
-            const struct list_column *c = &list->columns[i];
-            if (c->format != AS_TEXT && c->format != AS_PATH && c->format != AS_OUTCOME)
+        for (size_t i = 0; i < q->columns.count; i++) {
+            const struct list_column *c = &q->columns.at[i];
+            if (c->format > AS_OUTCOME)
                 continue;
             fputs(any ? " OR " : "", out);
-            sql_name(out, c->name);
+            name_put(out, c->name);
             fputs(" LIKE ", out);
-            sql_pattern(out, words, length);
+            quoted_put(out, words, length, '\'', true);
             any = true;
         }
         fputs(any ? ")" : "1)", out);
@@ -81,53 +62,54 @@ static void sql_words(FILE *out, const struct list *list, const char *words)
     }
 }
 
-char *list_query(const struct list *list, enum ask what, bool first)
+void order_put(FILE *out, const struct question *q)
 {
-    const struct list_spec *spec = list->spec;
-    const char *where = list->view.target.where;
-    bool filter = list->filter && (list->filter_sql || (spec && spec->key));
+    const char *by = q->columns.at[q->sort].name;
+
+    fputs(" ORDER BY ", out);
+    name_put(out, by);
+    fputs(q->descending ? " DESC" : "", out);
+    if (q->key && strcmp(q->key, by)) {
+        fputs(", ", out);
+        name_put(out, q->key);
+    }
+}
+
+char *question_sql(const struct question *q, enum ask what, bool first)
+{
+    bool filter = q->filter && (q->filter_sql || q->key);
     char *made = NULL;
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
     if (!out)
         return NULL;
-    if (!spec && !filter && list->sort < 0) { /* not everything can stand within another query */
-        fputs(list->sql_text, out);
+    if (q->typed && !filter && q->sort < 0) {
+        fputs(q->sql, out);
         fclose(out);
         return made;
     }
-    if (what == ASK_IDS) {
-        fputs("SELECT ", out);
-        sql_name(out, spec->key);
-    } else {
-        fputs("SELECT *", out);
-    }
-    fprintf(out, " FROM (%s\n)", !spec ? list->sql_text : what == ASK_ROWS && first && spec->quick ? spec->quick : spec->sql);
+    fputs("SELECT ", out);
+    if (what == ASK_IDS)
+        name_put(out, q->key);
+    fprintf(out, "%s FROM (%s\n)", what == ASK_IDS ? "" : "*", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
     if (what == ASK_WINDOW) {
         fputs(" WHERE ", out);
-        sql_name(out, spec->key);
+        name_put(out, q->key);
         fputs(" = ?1", out);
     } else {
-        if (where)
-            fprintf(out, " WHERE (%s)", where);
+        if (q->where)
+            fprintf(out, " WHERE (%s)", q->where);
         if (filter) {
-            fputs(where ? " AND (" : " WHERE (", out);
-            if (list->filter_sql)
-                fprintf(out, "%s\n", list->filter);
+            fputs(q->where ? " AND (" : " WHERE (", out);
+            if (q->filter_sql)
+                fprintf(out, "%s\n", q->filter);
             else
-                sql_words(out, list, list->filter);
+                words_put(out, q);
             putc(')', out);
         }
-        if (list->sort >= 0 && (what != ASK_ROWS || !spec)) {
-            fputs(" ORDER BY ", out);
-            sql_name(out, list->columns[list->sort].name);
-            fputs(list->descending ? " DESC" : "", out);
-            if (spec && spec->key && strcmp(spec->key, list->columns[list->sort].name)) {
-                fputs(", ", out);
-                sql_name(out, spec->key);
-            }
-        }
+        if (q->sort >= 0 && (what != ASK_ROWS || q->typed))
+            order_put(out, q);
         if (what == ASK_IDS)
             fprintf(out, " LIMIT %d", first ? FIRST_IDS : IDS_MOST + 1);
     }
@@ -137,173 +119,111 @@ char *list_query(const struct list *list, enum ask what, bool first)
 
 /* ---- reading rows ---------------------------------------------------------- */
 
-static struct value value_read(struct query *query, int column)
+static void columns_read(struct list_job *ask, struct query *query)
 {
-    struct value value = {.type = (unsigned char)query_type(query, column)};
-    size_t bytes;
-    const char *text;
-
-    switch (value.type) {
-    case QUERY_INTEGER:
-        value.integer = query_integer(query, column);
-        break;
-    case QUERY_REAL:
-        value.real = query_real(query, column);
-        break;
-    case QUERY_TEXT:
-        text = query_text(query, column, &bytes);
-        value.text = strndup(text, prose_cut(text, TEXT_MOST));
-        break;
-    case QUERY_BLOB:
-        query_whole(query, column, &bytes);
-        value.type = QUERY_TEXT;
-        if (asprintf(&value.text, "(%zu bytes)", bytes) < 0)
-            value.text = NULL;
-        break;
-    default:
-        break;
+    ask->width = query_columns(query);
+    for (int i = 0; i < ask->width; i++) {
+        char **name = list_add(&ask->names);
+        if (name)
+            *name = strdup(query_name(query, i));
+        if (!name || !*name)
+            ask->width = 0;
     }
-    if (value.type == QUERY_TEXT && !value.text)
-        value.type = QUERY_NULL;
-    return value;
 }
 
-void values_free(struct value *values, size_t count)
-{
-    for (size_t i = 0; values && i < count; i++)
-        if (values[i].type == QUERY_TEXT)
-            free(values[i].text);
-    free(values);
-}
-
-/* Room for one more row. */
-static bool values_room(struct list_job *ask)
-{
-    if (ask->row_count == ask->room) {
-        size_t room = ask->room ? ask->room * 2 : 64;
-        struct value *more = realloc(ask->values, room * (size_t)ask->columns * sizeof *more);
-        if (!more) {
-            say_error("out of memory");
-            return false;
-        }
-        ask->values = more;
-        ask->room = room;
-    }
-    return true;
-}
-
+/* A row; without a query one of nothing. False: no memory. */
 static bool row_read(struct list_job *ask, struct query *query)
 {
-    if (!values_room(ask))
+    struct value *row = list_add_many(&ask->values, (size_t)ask->width);
+
+    if (!row) {
+        say_error("out of memory");
         return false;
-    for (int i = 0; i < ask->columns; i++) {
-        struct value v = value_read(query, i);
-        ask->values[ask->row_count * (size_t)ask->columns + (size_t)i] = v;
-        ask->bytes += sizeof v + (v.type == QUERY_TEXT ? strlen(v.text) + 16 : 0);
+    }
+    for (int i = 0; query && i < ask->width; i++) {
+        row[i] = value_read(query, i);
+        ask->bytes += sizeof *row + (row[i].type == QUERY_TEXT ? strlen(row[i].text) + 16 : 0);
     }
     ask->row_count++;
     return true;
 }
 
-static void ask_rows(struct list_job *ask, struct db *db)
+static void ask_rows(struct list_job *ask, struct query *query)
 {
-    struct query *query = db_query(db, ask->sql);
-
-    if (query && (ask->columns = query_columns(query)) == 0)
+    columns_read(ask, query);
+    if (query && !ask->width)
         say_error("this finds no rows: only SELECT does");
-    if (query && ask->columns && (ask->names = calloc((size_t)ask->columns, sizeof *ask->names)))
-        for (int i = 0; i < ask->columns; i++)
-            ask->names[i] = strdup(query_name(query, i));
-    while (ask->columns && query_step(query)) {
-        if (ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST) {
-            ask->cut = true;
-            break;
-        }
-        if (!row_read(ask, query))
+    while (ask->width && query_step(query)) {
+        ask->cut = ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST;
+        if (ask->cut || !row_read(ask, query))
             break;
     }
-    query_close(query);
 }
 
-static void ask_ids(struct list_job *ask, struct db *db)
+static void ask_ids(struct list_job *ask, struct query *query)
 {
-    struct query *query = db_query(db, ask->sql);
-
     while (query_step(query)) {
-        if (ask->row_count == IDS_MOST) {
-            ask->cut = true;
+        int64_t *id;
+        ask->cut = ask->ids.count == IDS_MOST;
+        if (ask->cut)
+            break;
+        if (!(id = list_add(&ask->ids))) {
+            say_error("out of memory");
             break;
         }
-        if (ask->row_count == ask->room) {
-            size_t room = ask->room ? ask->room * 2 : 512;
-            int64_t *more = realloc(ask->ids, room * sizeof *more);
-            if (!more) {
-                say_error("out of memory");
-                break;
-            }
-            ask->ids = more;
-            ask->room = room;
-        }
-        ask->ids[ask->row_count++] = query_integer(query, 0);
+        *id = query_integer(query, 0);
     }
-    query_close(query);
 }
 
-static void ask_window(struct list_job *ask, struct db *db)
+static void ask_window(struct list_job *ask, struct query *query)
 {
-    struct query *query = db_query(db, ask->sql);
+    bool more = query != NULL;
 
-    ask->columns = query_columns(query);
-    for (size_t i = 0; ask->columns && i < ask->id_count; i++) {
+    columns_read(ask, query);
+    for (size_t i = 0; more && i < ask->ids.count; i++) {
         query_reset(query);
-        query_bind_integer(query, 1, ask->ids[i]);
-        if (query_step(query)) {
-            if (!row_read(ask, query))
-                break;
-        } else if (query_failed(query) || !values_room(ask)) {
-            break;
-        } else { /* gone since */
-            memset(&ask->values[ask->row_count++ * (size_t)ask->columns], 0, (size_t)ask->columns * sizeof(struct value));
-        }
+        query_bind_integer(query, 1, ask->ids.at[i]);
+        if (query_step(query))
+            more = row_read(ask, query);
+        else /* gone since */
+            more = !query_failed(query) && row_read(ask, NULL);
     }
-    query_close(query);
 }
 
-static void ask_seek(struct list_job *ask, struct db *db)
+/* The row that QUERY is at has the text. */
+static bool row_has(const struct list_job *ask, struct query *query)
 {
-    struct query *query = db_query(db, ask->sql);
-    int columns = query_columns(query);
+    char made[CELL_TEXT];
+    bool found = false;
 
-    for (size_t i = 0; query && i < ask->id_count && !atomic_load(&ask->job.cancelled); i++) {
-        /* Onwards from where it stood, around the end. */
-        size_t at = ask->direction > 0 ? (ask->from + 1 + i) % ask->id_count : (ask->from + 2 * ask->id_count - 1 - i) % ask->id_count;
-        query_reset(query);
-        query_bind_integer(query, 1, ask->ids[at]);
-        if (!query_step(query))
+    for (int c = 0; c < (int)ask->columns.count && !found; c++) {
+        struct value value;
+        if (ask->columns.at[c].format == AS_HIDDEN)
             continue;
-        for (int c = 0; c < columns && !ask->found; c++) {
-            char made[CELL_TEXT];
-            struct value value;
-            if (ask->formats[c] == AS_HIDDEN)
-                continue;
-            value = value_read(query, c);
-            value_print(made, &value, (enum cell_format)ask->formats[c]);
-            if (value.type == QUERY_TEXT)
-                free(value.text);
-            ask->found = strcasestr(made, ask->text) != NULL;
-        }
-        if (ask->found) {
-            ask->at = at;
-            break;
-        }
+        value = value_read(query, c);
+        found = strcasestr(value_print(made, &value, ask->columns.at[c].format, ask->columns.at[c].width), ask->text) != NULL;
+        value_free(&value);
     }
-    query_close(query);
+    return found;
+}
+
+static void ask_seek(struct list_job *ask, struct query *query)
+{
+    size_t count = ask->ids.count;
+
+    for (size_t i = 0; query && i < count && !ask->found && !atomic_load(&ask->job.cancelled); i++) {
+        /* Onwards from where it stood, around the end. */
+        ask->at = ask->direction > 0 ? (ask->from + 1 + i) % count : (ask->from + 2 * count - 1 - i) % count;
+        query_reset(query);
+        query_bind_integer(query, 1, ask->ids.at[ask->at]);
+        ask->found = query_step(query) && row_has(ask, query);
+    }
 }
 
 static void ask_export(struct list_job *ask, struct db *db)
 {
     struct out_file out = {0};
-    struct query *query = NULL;
+    struct query *query;
     struct stat st;
 
     if (lstat(ask->text, &st) == 0) {
@@ -327,54 +247,48 @@ static void ask_export(struct list_job *ask, struct db *db)
 static void list_run(struct job *job, struct db *db)
 {
     struct list_job *ask = (struct list_job *)job;
+    struct query *query;
 
-    switch (ask->what) {
-    case ASK_ROWS:
-        ask_rows(ask, db);
-        break;
-    case ASK_IDS:
-        ask_ids(ask, db);
-        break;
-    case ASK_WINDOW:
-        ask_window(ask, db);
-        break;
-    case ASK_SEEK:
-        ask_seek(ask, db);
-        break;
-    case ASK_EXPORT:
+    if (ask->what == ASK_EXPORT) {
         ask_export(ask, db);
-        break;
+        return;
     }
+    query = db_query(db, ask->sql);
+    if (ask->what == ASK_ROWS)
+        ask_rows(ask, query);
+    else if (ask->what == ASK_IDS)
+        ask_ids(ask, query);
+    else if (ask->what == ASK_WINDOW)
+        ask_window(ask, query);
+    else
+        ask_seek(ask, query);
+    query_close(query);
 }
 
 static void list_job_free(struct job *job)
 {
     struct list_job *ask = (struct list_job *)job;
 
-    values_free(ask->values, ask->row_count * (size_t)ask->columns * (ask->what == ASK_ROWS || ask->what == ASK_WINDOW));
-    for (int i = 0; ask->names && i < ask->columns; i++)
-        free(ask->names[i]);
-    free(ask->names);
-    free(ask->ids);
-    free(ask->formats);
+    values_free(ask->values.at, ask->values.count);
+    for (size_t i = 0; i < ask->names.count; i++)
+        free(ask->names.at[i]);
+    list_free(&ask->names);
+    list_free(&ask->ids);
+    list_free(&ask->columns);
     free(ask->text);
     free(ask->sql);
-    free(ask);
 }
 
-struct list_job *list_ask(struct list *list, enum ask what, bool first)
+struct list_job *list_ask(const struct question *q, enum ask what, bool first)
 {
-    struct list_job *ask = calloc(1, sizeof *ask);
+    bool slow = what == ASK_SEEK || what == ASK_EXPORT || (!first && what == ASK_IDS) || (what == ASK_ROWS && !first && (q->typed || q->quick));
+    struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
     if (!ask)
         return NULL;
-    ask->job.run = list_run;
-    ask->job.free = list_job_free;
-    ask->job.slow = what == ASK_SEEK || what == ASK_EXPORT || (!first && what == ASK_IDS) ||
-                    (what == ASK_ROWS && !first && (!list->spec || list->spec->slow));
     ask->what = what;
     ask->first = first;
-    ask->sql = list_query(list, what == ASK_SEEK ? ASK_WINDOW : what, first);
+    ask->sql = question_sql(q, what == ASK_SEEK ? ASK_WINDOW : what, first);
     if (!ask->sql) {
         free(ask);
         return NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tui.h"
+#include "tui/view.h"
 
 enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20 };
 
@@ -27,23 +27,18 @@ bool output_read(struct output *output, int fd)
             return true;
         if (got <= 0)
             return false;
-        if (output->bytes + (size_t)got + 1 > output->room) {
-            size_t room = output->room ? output->room * 2 : 65536;
-            char *more = realloc(output->text, room);
-            if (!more)
-                return true;
-            output->text = more;
-            output->room = room;
-        }
-        memcpy(output->text + output->bytes, bytes, (size_t)got);
-        output->bytes += (size_t)got;
-        output->text[output->bytes] = 0;
-        if (output->bytes > OUTPUT_MOST) { /* the older half goes */
-            size_t cut = output->bytes / 2;
-            const char *line = memchr(output->text + cut, '\n', output->bytes - cut);
-            cut = line ? (size_t)(line - output->text) + 1 : cut;
-            memmove(output->text, output->text + cut, output->bytes - cut + 1);
-            output->bytes -= cut;
+        if (!list_add_many(&output->text, (size_t)got + 1)) /* a NUL at the end, which is not counted */
+            return true;
+        output->text.count -= (size_t)got + 1;
+        memcpy(output->text.at + output->text.count, bytes, (size_t)got);
+        output->text.count += (size_t)got;
+        output->text.at[output->text.count] = 0;
+        if (output->text.count > OUTPUT_MOST) { /* the older half goes */
+            size_t cut = output->text.count / 2;
+            const char *line = memchr(output->text.at + cut, '\n', output->text.count - cut);
+            cut = line ? (size_t)(line - output->text.at) + 1 : cut;
+            memmove(output->text.at, output->text.at + cut, output->text.count - cut + 1);
+            output->text.count -= cut;
             output->cut = true;
         }
     }
@@ -53,18 +48,18 @@ bool output_read(struct output *output, int fd)
 /* The beginning of the line that ends at END, the place after its newline. */
 static size_t line_before(const struct output *output, size_t end)
 {
-    if (end && output->text[end - 1] == '\n')
+    if (end && output->text.at[end - 1] == '\n')
         end--;
-    while (end && output->text[end - 1] != '\n')
+    while (end && output->text.at[end - 1] != '\n')
         end--;
     return end;
 }
 
 char *output_last(const struct output *output)
 {
-    size_t from = output->bytes ? line_before(output, output->bytes) : 0;
+    size_t from = output->text.count ? line_before(output, output->text.count) : 0;
 
-    return output->bytes ? strndup(output->text + from, strcspn(output->text + from, "\n")) : NULL;
+    return output->text.count ? strndup(output->text.at + from, strcspn(output->text.at + from, "\n")) : NULL;
 }
 
 void output_print(const struct output *output, int fd)
@@ -75,7 +70,7 @@ void output_print(const struct output *output, int fd)
 
     if (output->cut && write(fd, words, sizeof words - 1) < 0)
         return;
-    while (at < output->bytes && (put = write(fd, output->text + at, output->bytes - at)) > 0)
+    while (at < output->text.count && (put = write(fd, output->text.at + at, output->text.count - at)) > 0)
         at += (size_t)put;
 }
 
@@ -92,11 +87,6 @@ static bool output_open(struct view *view)
     return true;
 }
 
-static void output_close(struct view *view)
-{
-    (void)view;
-}
-
 static void output_settle(struct view *view)
 {
     struct output_view *o = (struct output_view *)view;
@@ -108,22 +98,22 @@ static void output_draw(struct view *view, struct screen *screen)
 {
     struct output_view *o = (struct output_view *)view;
     const struct output *output = tui_output(view->tui);
-    size_t end = output ? output->bytes : 0;
+    size_t end = output ? output->text.count : 0;
 
     if (!end) {
-        screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_DIM, output && output->open ? "the program has printed nothing yet" : "nothing was printed");
+        view_words(view, screen, STYLE_DIM, output && output->open ? "the program has printed nothing yet" : "nothing was printed");
         return;
     }
     for (long i = 0; i < o->back && end; i++)
         end = line_before(output, end);
     if (!end) {
         o->back = 0;
-        end = output->bytes;
+        end = output->text.count;
     }
     for (int y = view->y + view->rows - 1; y >= view->y && end; y--) {
         size_t from = line_before(output, end);
-        size_t length = strcspn(output->text + from, "\r\n");
-        char *line = strndup(output->text + from, length < 4000 ? length : 4000);
+        size_t length = strcspn(output->text.at + from, "\r\n");
+        char *line = strndup(output->text.at + from, length < 4000 ? length : 4000);
         if (line)
             screen_put(screen, y, 0, view->columns, STYLE_NORMAL, line);
         free(line);
@@ -153,5 +143,5 @@ static bool output_request(struct view *view, enum request request, const struct
 
 const struct view_ops view_output = {
     .name = "output", .summary = "what the program printed, under run --live", .size = sizeof(struct output_view), .open = output_open,
-    .close = output_close, .settle = output_settle, .draw = output_draw, .request = output_request,
+    .settle = output_settle, .draw = output_draw, .request = output_request,
 };

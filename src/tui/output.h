@@ -7,11 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct tui;
+#include "lib/list.h"
 
 struct output {
-    char *text; /* owned, NUL at the end */
-    size_t bytes, room;
+    LIST(char) text; /* and a NUL at its end */
     bool cut;   /* its beginning was left out */
     bool open;  /* more may come */
 };
@@ -24,8 +23,5 @@ char *output_last(const struct output *output);
 
 /* All of it, as it came. */
 void output_print(const struct output *output, int fd);
-
-/* The program's, NULL where none runs. Borrowed. */
-const struct output *tui_output(struct tui *tui);
 
 #endif

@@ -4,13 +4,15 @@
  *
  *     tui_prompt_begin(&p, ":", "", HISTORY_COMMAND);
  *     for each key: switch (tui_prompt_key(&p, &key)) ... PROMPT_DONE: p.text is what was typed
- */
+ *
+ * libedit is not used here: it reads keys and draws by itself, and here both are the screen's. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
 
+#include "lib/list.h"
 #include "tui/screen.h"
 
-enum { PROMPT_RUNES = 4000, HISTORY_MOST = 200 };
+enum { PROMPT_BYTES = 8000, HISTORY_MOST = 200 };
 
 enum prompt_state { PROMPT_GOES_ON, PROMPT_DONE, PROMPT_LEFT };
 
@@ -23,21 +25,19 @@ typedef char *prompt_complete(void *context, const char *word, bool first, int a
 struct prompt {
     bool active;
     char label[40];
-    wchar_t runes[PROMPT_RUNES + 1];
-    size_t length, at, scroll;
+    char text[PROMPT_BYTES]; /* UTF-8 */
+    size_t at, scroll;   /* bytes: the cursor, the first that is shown */
     enum prompt_history history;
-    int back;            /* how many lines of the history up */
+    size_t back;         /* how many lines of the history up */
     int again;           /* completions of one word tried so far */
     size_t word;         /* where that word begins */
     char *begun;         /* owned: the word as it was typed */
-    char *text;          /* owned: PROMPT_DONE: the line */
     prompt_complete *complete;
     void *context;
 };
 
 struct prompt_past {
-    char *lines[HISTORIES][HISTORY_MOST]; /* owned */
-    int count[HISTORIES];
+    LIST(char *) lines[HISTORIES]; /* each owned */
     char *path; /* owned: of the file they are kept in; NULL: in none */
 };
 
@@ -48,6 +48,7 @@ void tui_prompt_free(struct prompt *prompt);
 
 /* Read what was typed in earlier runs; PATH is taken over, NULL for none. */
 void past_read(struct prompt_past *past, char *path);
+/* Keep it for later ones. */
 void past_free(struct prompt_past *past);
 
 #endif

@@ -220,13 +220,6 @@ void screen_fill(struct screen *screen, int y, int x, int width, int style)
             cell_put(screen, y, x + i, L' ', 1, style);
 }
 
-void screen_style(struct screen *screen, int y, int x, int width, int style)
-{
-    for (int i = 0; i < width; i++)
-        if (y >= 0 && y < screen->rows && x + i >= 0 && x + i < screen->columns)
-            cell_at(screen, y, x + i)->style = (unsigned char)style;
-}
-
 void screen_clear(struct screen *screen)
 {
     for (size_t i = 0; i < (size_t)screen->rows * (size_t)screen->columns; i++)
@@ -590,11 +583,9 @@ static struct key mouse_read(void)
 
 struct key screen_key(struct screen *screen)
 {
-    static const struct { int curses, ours; } table[] = {
-        {KEY_UP, K_UP}, {KEY_DOWN, K_DOWN}, {KEY_LEFT, K_LEFT}, {KEY_RIGHT, K_RIGHT}, {KEY_PPAGE, K_PAGE_UP},
-        {KEY_NPAGE, K_PAGE_DOWN}, {KEY_HOME, K_HOME}, {KEY_END, K_END}, {KEY_ENTER, K_ENTER}, {KEY_BACKSPACE, K_BACKSPACE},
-        {KEY_DC, K_DELETE}, {KEY_BTAB, K_BACKTAB}, {KEY_F(1), K_F1}, {KEY_RESIZE, K_RESIZE},
-    };
+#define CURSES_(code, name, curses) {curses, code},
+    static const struct { int curses, ours; } table[] = {KEY_CODES(CURSES_)};
+#undef CURSES_
     struct key key = {KEY_NONE, 0, 0};
     wint_t wide;
     int got;

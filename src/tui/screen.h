@@ -48,11 +48,37 @@ struct screen {
     int keys_fd;            /* readable when something was typed */
 };
 
-enum key_code { /* beyond all characters */
-    KEY_NONE, KEY_FIRST = 0x200000, K_UP, K_DOWN, K_LEFT, K_RIGHT, K_PAGE_UP, K_PAGE_DOWN, K_HOME, K_END, K_ENTER,
-    K_ESCAPE, K_BACKSPACE, K_DELETE, K_TAB, K_BACKTAB, K_RESIZE, K_CLICK, K_DOUBLE, K_WHEEL_UP, K_WHEEL_DOWN, K_F1,
+/* Keys that are no characters: ours, the name in a script, ncurses' (known where curses.h is; 0: it has none). */
+#define KEY_CODES(X)                           \
+    X(K_UP, "Up", KEY_UP)                      \
+    X(K_DOWN, "Down", KEY_DOWN)                \
+    X(K_LEFT, "Left", KEY_LEFT)                \
+    X(K_RIGHT, "Right", KEY_RIGHT)             \
+    X(K_PAGE_UP, "PgUp", KEY_PPAGE)            \
+    X(K_PAGE_DOWN, "PgDn", KEY_NPAGE)          \
+    X(K_HOME, "Home", KEY_HOME)                \
+    X(K_END, "End", KEY_END)                   \
+    X(K_ENTER, "Enter", KEY_ENTER)             \
+    X(K_ESCAPE, "Esc", 0)                      \
+    X(K_BACKSPACE, "Backspace", KEY_BACKSPACE) \
+    X(K_DELETE, "Delete", KEY_DC)              \
+    X(K_TAB, "Tab", 0)                         \
+    X(K_BACKTAB, "S-Tab", KEY_BTAB)            \
+    X(K_F1, "F1", KEY_F(1))                    \
+    X(K_RESIZE, "Resize", KEY_RESIZE)          \
+    X(K_CLICK, "Click", 0)                     \
+    X(K_DOUBLE, "Double", 0)                   \
+    X(K_WHEEL_UP, "WheelUp", 0)                \
+    X(K_WHEEL_DOWN, "WheelDown", 0)
+
+#define KEY_CODE_(code, name, curses) code,
+enum key_code {
+    KEY_NONE,
+    KEY_FIRST = 0x200000, /* beyond all characters */
+    KEY_CODES(KEY_CODE_)
     K_CLOSED, /* no more keys: the terminal is gone */
 };
+#undef KEY_CODE_
 #define K_CONTROL(letter) ((letter) & 0x1f)
 
 struct key {
@@ -80,9 +106,6 @@ void screen_fill(struct screen *screen, int y, int x, int width, int style);
 
 /* Columns that screen_put() needs for TEXT, at most LIMIT. */
 int screen_width(const struct screen *screen, const char *text, int limit);
-
-/* Give the style of cells another one: a selected line, a match. */
-void screen_style(struct screen *screen, int y, int x, int width, int style);
 
 void screen_show(struct screen *screen);
 void screen_dump(const struct screen *screen, FILE *out);

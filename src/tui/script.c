@@ -8,14 +8,10 @@
 #include <string.h>
 
 #include "lib/json.h"
-#include "tui.h"
 
-static const struct { const char *name; int code; } names[] = {
-    {"Enter", K_ENTER}, {"Esc", K_ESCAPE}, {"Tab", K_TAB}, {"S-Tab", K_BACKTAB}, {"Space", ' '}, {"Up", K_UP}, {"Down", K_DOWN},
-    {"Left", K_LEFT}, {"Right", K_RIGHT}, {"PgUp", K_PAGE_UP}, {"PgDn", K_PAGE_DOWN}, {"Home", K_HOME}, {"End", K_END},
-    {"Backspace", K_BACKSPACE}, {"Delete", K_DELETE}, {"F1", K_F1}, {"WheelUp", K_WHEEL_UP}, {"WheelDown", K_WHEEL_DOWN},
-    {"Click", K_CLICK}, {"Double", K_DOUBLE}, {"Resize", K_RESIZE},
-};
+#define NAME_(code, name, curses) {name, code},
+static const struct { const char *name; int code; } names[] = {KEY_CODES(NAME_) {"Space", ' '}};
+#undef NAME_
 enum { NAMES = sizeof names / sizeof *names };
 
 const char *key_name(int code, char *made)

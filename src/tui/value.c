@@ -1,73 +1,180 @@
-/* tui/value.c -- values of rows: as text, and in order. See tui/list.h.
+/* tui/value.c -- values of rows: as text, and in order. See tui/value.h.
  *
  * Runs in: the viewer. */
+#include "tui/value.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/json.h"
+#include "lib/table.h"
 #include "trace/db.h"
 #include "trace/prose.h"
-#include "lib/table.h"
-#include "tui/list.h"
+#include "trace/torch_words.h"
+#include "tui/screen.h"
+#include "vocabulary.h"
 
-enum { SPARK = 24 };
+enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60 };
 
-/* "3:10,4:7" -> bars: how many there were in each of SPARK stretches of the whole. */
-static void spark_print(char *made, const char *text)
+enum cell_format format_named(const char *word, size_t bytes)
+{
+    static const char *const words[FORMATS] = {
+        [AS_TEXT] = "text", [AS_PATH] = "path", [AS_OUTCOME] = "outcome", [AS_SPARK] = "spark", [AS_INTEGER] = "integer",
+        [AS_COUNT] = "count", [AS_ALARM_COUNT] = "alarm", [AS_DURATION] = "duration", [AS_TIME] = "time",
+        [AS_SECONDS] = "seconds", [AS_PERCENT] = "percent", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase", [AS_REASON] = "reason",
+        [AS_HIDDEN] = "hidden",
+    };
+
+    for (int i = 0; i < FORMATS; i++)
+        if (strlen(words[i]) == bytes && !memcmp(words[i], word, bytes))
+            return (enum cell_format)i;
+    return FORMATS;
+}
+
+struct value value_read(struct query *query, int column)
+{
+    struct value value = {.type = (unsigned char)query_type(query, column)};
+    size_t bytes;
+    const char *text;
+
+    switch (value.type) {
+    case QUERY_INTEGER:
+        value.integer = query_integer(query, column);
+        break;
+    case QUERY_REAL:
+        value.real = query_real(query, column);
+        break;
+    case QUERY_TEXT:
+        text = query_text(query, column, &bytes);
+        value.text = strndup(text, prose_cut(text, TEXT_MOST));
+        break;
+    case QUERY_BLOB:
+        query_whole(query, column, &bytes);
+        value.type = QUERY_TEXT;
+        if (asprintf(&value.text, "(%zu bytes)", bytes) < 0)
+            value.text = NULL;
+        break;
+    default:
+        break;
+    }
+    if (value.type == QUERY_TEXT && !value.text)
+        value.type = QUERY_NULL;
+    return value;
+}
+
+void value_free(struct value *value)
+{
+    if (value->type == QUERY_TEXT)
+        free(value->text);
+    value->type = QUERY_NULL;
+}
+
+void values_free(struct value *values, size_t count)
+{
+    for (size_t i = 0; values && i < count; i++)
+        value_free(&values[i]);
+    free(values);
+}
+
+/* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
+static void spark_print(char *made, const char *text, int width)
 {
     static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    long long counts[SPARK] = {0}, most = 0;
+    long long counts[BARS_MOST] = {0}, most = 0;
 
     for (const char *p = text; *p; p += *p == ',') {
         char *end;
         long long bucket = strtoll(p, &end, 10), count = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
         if (end == p)
             break;
-        if (bucket >= 0 && bucket < SPARK && count > 0)
+        if (bucket >= 0 && bucket < width && count > 0)
             counts[bucket] += count < LLONG_MAX / 4 ? count : LLONG_MAX / 4;
         p = end + strcspn(end, ",");
     }
-    for (int i = 0; i < SPARK; i++)
+    for (int i = 0; i < width; i++)
         most = counts[i] > most ? counts[i] : most;
-    made[0] = 0;
-    for (int i = 0; i < SPARK && most; i++)
-        strcat(made, !counts[i] ? "·" : bars[(int)((double)counts[i] / (double)most * 7.999)]);
+    for (int i = 0; i < width && most; i++)
+        made = stpcpy(made, !counts[i] ? "·" : bars[(int)((double)counts[i] / (double)most * 7.999)]);
 }
 
-void value_print(char *made, const struct value *value, enum cell_format format)
+/* A share of 1 as a bar. */
+static void bar_print(char *made, double share, int width)
+{
+    int full = (int)(share * width + 0.5);
+
+    if (full == 0 && share > 0)
+        full = 1;
+    for (int i = 0; i < width; i++)
+        made = stpcpy(made, i < full ? "█" : " ");
+}
+
+static void text_print(char *made, const char *text, enum cell_format format)
+{
+    struct torch_reason reason;
+    const char *phase;
+
+    switch (format) {
+    case AS_PATH:
+        text = prose_path(text);
+        break;
+    case AS_WORDS:
+        for (int i = 0; i < OUTCOMES; i++)
+            if (!strcmp(outcome_facts[i].word, text)) {
+                text = outcome_facts[i].words;
+                break;
+            }
+        break;
+    case AS_PHASE:
+        phase = torch_phase_words(text);
+        text = phase ? phase : "";
+        break;
+    case AS_REASON:
+        reason = torch_reason_split(text);
+        snprintf(made, CELL_TEXT, "%.*s", (int)(reason.what.bytes < CELL_TEXT ? reason.what.bytes : CELL_TEXT), reason.what.text ? reason.what.text : "");
+        return;
+    default:
+        break;
+    }
+    snprintf(made, CELL_TEXT, "%.*s", (int)prose_cut(text, CELL_TEXT - 8), text);
+}
+
+const char *value_print(char *made, const struct value *value, enum cell_format format, int width)
 {
     double number = value->type == QUERY_REAL ? value->real : (double)value->integer;
     int64_t whole = value->type == QUERY_REAL ? (int64_t)(fabs(number) < 9e18 ? number : 0) : value->integer;
 
+    width = width < BARS_MOST ? width : BARS_MOST;
     made[0] = 0;
-    if (value->type == QUERY_NULL) {
-        strcpy(made, format == AS_TEXT || format == AS_PATH || format == AS_SPARK || format == AS_OUTCOME ? "" : "-");
-        return;
-    }
-    if (value->type == QUERY_TEXT && format == AS_SPARK) {
-        spark_print(made, value->text);
-        return;
-    }
+    if (value->type == QUERY_NULL)
+        return strcpy(made, format <= AS_SPARK ? "" : "-");
     if (value->type == QUERY_TEXT) {
-        const char *text = format == AS_PATH ? prose_path(value->text) : value->text;
-        snprintf(made, CELL_TEXT, "%.*s", (int)prose_cut(text, CELL_TEXT - 8), text);
-        return;
+        if (format == AS_SPARK)
+            spark_print(made, value->text, width);
+        else
+            text_print(made, value->text, format);
+        return made;
     }
     switch (format) {
     case AS_COUNT:
     case AS_ALARM_COUNT:
-        table_count(made, whole);
-        break;
+        return table_count(made, whole);
     case AS_DURATION:
-        table_duration(made, whole);
-        break;
+        return table_duration(made, whole);
     case AS_TIME:
         snprintf(made, CELL_TEXT, "%.6f", number / 1e9);
         break;
+    case AS_SECONDS:
+        snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
+        break;
     case AS_PERCENT:
         snprintf(made, CELL_TEXT, "%.1f %%", number);
+        break;
+    case AS_BAR:
+        bar_print(made, number, width);
         break;
     default:
         if (value->type == QUERY_REAL)
@@ -76,6 +183,7 @@ void value_print(char *made, const struct value *value, enum cell_format format)
             snprintf(made, CELL_TEXT, "%" PRId64, whole);
         break;
     }
+    return made;
 }
 
 int value_compare(const struct value *a, const struct value *b)
@@ -93,4 +201,49 @@ int value_compare(const struct value *a, const struct value *b)
     x = a->type == QUERY_REAL ? a->real : (double)a->integer;
     y = b->type == QUERY_REAL ? b->real : (double)b->integer;
     return (x > y) - (x < y);
+}
+
+void text_fit(FILE *out, const char *text, int columns)
+{
+    size_t length = strlen(text);
+    int used = 0;
+
+    for (size_t i = 0; i < length;) {
+        unsigned long rune = 0;
+        size_t size = json_rune((const unsigned char *)text + i, length - i, &rune);
+        int width = !size || rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
+        if (text[i] == MARK[0] && text[i + 1]) { /* a style takes no room */
+            fwrite(text + i, 1, 2, out);
+            i += 2;
+            continue;
+        }
+        size = size ? size : 1;
+        if (used + (width < 0 ? 6 : width) > columns - (i + size < length)) {
+            fputs(columns > used ? "…" : "", out);
+            used += columns > used;
+            break;
+        }
+        fwrite(text + i, 1, size, out);
+        used += width < 0 ? 6 : width;
+        i += size;
+    }
+    fprintf(out, "%*s", columns - used > 0 ? columns - used : 0, "");
+}
+
+int word_style(const char *word)
+{
+    static const struct { const char *word; int style; } words[] = {
+#define X(number, NAME, word, asked, python, style, ...) {word, STYLE_##style},
+        OUTCOME_ROWS(X)
+#undef X
+#define X(number, NAME, word, style) {word, STYLE_##style},
+        CHECK_ROWS(X)
+#undef X
+        {"skipped", STYLE_DIM}, /* compile.outcome */
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i].word, word))
+            return words[i].style;
+    return STYLE_NORMAL;
 }

@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer.
  *
- *     waiting -> running -> done        under `lock`; `changed` tells of each step
+ *     waiting -> running -> done        under `lock`; `changed` is signalled at each step
  *
  * A job is freed by whoever comes last: work_drop() when it is done, its thread
  * when it was dropped before. */
@@ -42,6 +42,32 @@ int64_t work_now(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow)
+{
+    struct job *job = calloc(1, size);
+
+    if (job) {
+        job->run = run;
+        job->free = free;
+        job->slow = slow;
+    }
+    return job;
+}
+
+static void job_free(struct job *job)
+{
+    job->free(job);
+    free(job->error);
+    free(job);
+}
+
+int job_percent(struct job *job)
+{
+    long long all = atomic_load(&job->all);
+
+    return all > 0 ? (int)(100.0 * (double)atomic_load(&job->done) / (double)all) : 0;
+}
+
 /* The next job that may run now, taken out of the queue. One thread stays free of slow ones. Call locked. */
 static struct job *job_take(struct work *work)
 {
@@ -58,7 +84,7 @@ static struct job *job_take(struct work *work)
     return NULL;
 }
 
-/* An error that a job met: the first is told, it has the cause. */
+/* An error that a job met: the first is kept, it has the cause. */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
@@ -142,10 +168,8 @@ static void *work_thread(void *argument)
         work->pending--;
         job->state = DONE;
         job->db = NULL;
-        if (job->dropped) {
-            free(job->error);
-            job->free(job);
-        }
+        if (job->dropped)
+            job_free(job);
         pthread_cond_broadcast(&work->changed);
         eventfd_write(work->fd, 1);
     }
@@ -208,10 +232,8 @@ void work_close(struct work *work)
     while (work->first) {
         struct job *job = work->first;
         work->first = job->next;
-        if (job->dropped) {
-            free(job->error);
-            job->free(job);
-        }
+        if (job->dropped)
+            job_free(job);
     }
     for (int i = 0; i < THREADS; i++)
         db_close(work->dbs[i]);
@@ -233,7 +255,6 @@ void work_reconnect(struct work *work)
 void work_start(struct work *work, struct job *job)
 {
     pthread_mutex_lock(&work->lock);
-    job->begun_ms = work_now();
     job->state = WAITING;
     job->next = NULL;
     *work->last = job;
@@ -262,7 +283,7 @@ void work_cancel(struct work *work, struct job *job)
     pthread_mutex_unlock(&work->lock);
 }
 
-void work_drop(struct work *work, struct job *job)
+void work_drop_(struct work *work, struct job *job)
 {
     bool done;
 
@@ -275,10 +296,8 @@ void work_drop(struct work *work, struct job *job)
     if (!done && job->db)
         db_interrupt(job->db);
     pthread_mutex_unlock(&work->lock);
-    if (done) {
-        free(job->error);
-        job->free(job);
-    }
+    if (done)
+        job_free(job);
 }
 
 bool work_wait(struct work *work, struct job *job, int ms)
@@ -300,11 +319,6 @@ bool work_wait(struct work *work, struct job *job, int ms)
     done = job->state == DONE;
     pthread_mutex_unlock(&work->lock);
     return done;
-}
-
-int64_t work_age(struct job *job)
-{
-    return work_now() - job->begun_ms;
 }
 
 int work_fd(const struct work *work)

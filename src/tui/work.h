@@ -2,10 +2,10 @@
  *
  * Runs in: the viewer; a job's run() in threads of its own.
  *
- *     struct job *job = ...;              a struct that begins with one, `run` and `free` set
- *     work_start(work, job);
+ *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      a struct that begins with a struct job
+ *     work_start(work, &job->job);
  *     ... work_done(job) becomes true; what run() made is then the caller's to read ...
- *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it has ended
+ *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it has ended; then NULL
  *
  * Each thread has a connection of its own to the trace, so one slow query holds
  * up neither the keys nor the quick ones. */
@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct db;
@@ -21,26 +22,35 @@ struct work;
 
 struct job {
     void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
-    void (*free)(struct job *job);               /* by whoever is last */
+    void (*free)(struct job *job);               /* what it owns but itself, by whoever is last */
     bool slow;                                   /* may take seconds: a thread is kept free of these */
     atomic_bool cancelled;
     char *error;                                 /* owned: what was said while it ran, or NULL */
+    atomic_llong done, all;                      /* how far it has come, where it says so */
 
     /* of tui/work.c */
     struct job *next;
     struct db *db;
     int state;
     bool dropped;
-    int64_t begun_ms;
 };
 
 /* Connections to the trace at PATH. NULL: it was said why not. */
 struct work *work_open(const char *path);
 void work_close(struct work *work);
 
+/* SIZE bytes, zeroed, that begin with a job. NULL: no memory. */
+void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow);
+
 void work_start(struct work *work, struct job *job);
 bool work_done(struct work *work, struct job *job);
-void work_drop(struct work *work, struct job *job);
+
+/* HELD, a pointer to a struct that begins with a job, or NULL, becomes NULL. */
+#define work_drop(work, held) (work_drop_(work, (struct job *)(held)), (held) = NULL)
+void work_drop_(struct work *work, struct job *job);
+
+/* How far it has come, in per cent. */
+int job_percent(struct job *job);
 
 /* Ask it to end early; it is done soon, with an error. */
 void work_cancel(struct work *work, struct job *job);
@@ -51,9 +61,6 @@ bool work_wait(struct work *work, struct job *job, int ms);
 /* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
 void work_reconnect(struct work *work);
 
-/* Milliseconds since JOB began. */
-int64_t work_age(struct job *job);
-
 /* Readable when a job has ended since work_quiet(). */
 int work_fd(const struct work *work);
 void work_quiet(struct work *work);
@@ -61,7 +68,7 @@ void work_quiet(struct work *work);
 /* Jobs that have not ended. */
 int work_pending(struct work *work);
 
-/* The milliseconds of the clock that ages are measured by. */
+/* Milliseconds of a clock that only goes forward. */
 int64_t work_now(void);
 
 #endif

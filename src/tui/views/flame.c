@@ -6,31 +6,33 @@
  * by trace/stacks.c. Tab changes between the two ways to draw it; the chosen node is
  * the same in both.
  *
- *     tree     a line per node, dearest first; Space folds and unfolds
+ *     tree     a line per node, the longest first; Space folds and unfolds
  *     flame    boxes as wide as their time, callers above; + zooms into one */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/stacks.h"
+#include "lib/list.h"
 #include "lib/table.h"
-#include "tui.h"
+#include "tui/view.h"
 
-enum { NAME_BYTES = 100, ROWS_MOST = 100000, DEPTH_MOST = 2000, TICK = 1 << 14 };
+enum { NAME_BYTES = 100, ROWS_MOST = 100000 };
 
 struct name {
     int64_t id;
-    char *text;        /* owned */
-    char *file;        /* owned, or NULL */
+    const char *text, *file; /* in the arena; FILE may be NULL */
     int64_t line;
 };
+typedef LIST(struct name) names;
 
 struct box { /* of a node */
     int64_t total_ns, calls;
-    uint32_t child, sibling; /* dearest first; 0: none */
+    uint32_t child, sibling; /* the longest first; 0: none */
     uint32_t depth;
     bool open;
 };
@@ -39,13 +41,9 @@ struct flame_job {
     struct job job;
     struct tree tree;    /* owned */
     struct tracks tracks;
-    struct box *boxes;   /* owned: by node; 0 is all of them */
-    size_t box_room;
-    struct name *names;  /* owned: by code_id; threads have their own */
-    size_t name_count;
-    struct name *threads; /* owned: by thread_id */
-    size_t thread_count;
-    atomic_llong done, all;
+    LIST(struct box) boxes; /* by node; 0 is all of them */
+    names names, threads;   /* by code_id, by thread_id */
+    struct arena arena;
     bool failed;
 };
 
@@ -56,8 +54,7 @@ struct flame {
     char *failed;           /* owned */
     bool graph;             /* the flame graph, not the tree */
     uint32_t chosen, focus; /* nodes */
-    struct { uint32_t node; } *rows; /* owned: of the tree, as far as it is unfolded */
-    size_t row_count, top;
+    LIST(uint32_t) rows;    /* nodes of the tree, as far as it is unfolded */
 };
 
 /* ---- reading --------------------------------------------------------------- */
@@ -66,98 +63,73 @@ static bool flame_tick(void *context, int64_t frame_id)
 {
     struct flame_job *job = context;
 
-    atomic_store(&job->done, frame_id);
+    atomic_store(&job->job.done, frame_id);
     return !atomic_load(&job->job.cancelled);
 }
 
 static void flame_each(void *context, const struct track *track, const struct walked *frame)
 {
     struct flame_job *job = context;
-    uint32_t node = track->stack[track->depth - 1].what;
+    struct box *box = list_reach(&job->boxes, track->stack[track->depth - 1].what);
 
     (void)frame;
-    if (node >= job->box_room) {
-        size_t room = job->box_room ? job->box_room * 2 : 4096;
-        struct box *more;
-        while (room <= node)
-            room *= 2;
-        if (!(more = realloc(job->boxes, room * sizeof *more))) {
-            job->failed = true;
-            return;
-        }
-        memset(more + job->box_room, 0, (room - job->box_room) * sizeof *more);
-        job->boxes = more;
-        job->box_room = room;
-    }
-    job->boxes[node].calls++;
+    if (box)
+        box->calls++;
+    else
+        job->failed = true;
 }
-
-struct by_total {
-    uint32_t node;
-    int64_t total;
-};
 
 static int total_compare(const void *a, const void *b, void *context)
 {
     const struct flame_job *job = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     uint32_t p = job->tree.nodes[x].parent, q = job->tree.nodes[y].parent;
-    int64_t t = job->boxes[x].total_ns, u = job->boxes[y].total_ns;
+    int64_t t = job->boxes.at[x].total_ns, u = job->boxes.at[y].total_ns;
 
     return p != q ? (p > q) - (p < q) : t != u ? (t < u) - (t > u) : (x > y) - (x < y);
 }
 
-/* Totals from the leaves up, then each node's children in a chain, dearest first. */
+/* Totals from the leaves up, then each node's children in a chain, the longest first. */
 static bool boxes_link(struct flame_job *job)
 {
     uint32_t count = job->tree.count, *order;
-    struct box *more = realloc(job->boxes, ((size_t)count + 1) * sizeof *more);
 
-    if (!more)
+    if (!list_reach(&job->boxes, count))
         return false;
-    if (job->box_room < (size_t)count + 1)
-        memset(more + job->box_room, 0, ((size_t)count + 1 - job->box_room) * sizeof *more);
-    job->boxes = more;
-    job->box_room = (size_t)count + 1;
     for (uint32_t i = 1; i <= count; i++)
-        job->boxes[i].total_ns = job->tree.nodes[i].self_ns > 0 ? job->tree.nodes[i].self_ns : 0;
+        job->boxes.at[i].total_ns = job->tree.nodes[i].self_ns > 0 ? job->tree.nodes[i].self_ns : 0;
     for (uint32_t i = count; i >= 1; i--)
-        if (__builtin_add_overflow(job->boxes[job->tree.nodes[i].parent].total_ns, job->boxes[i].total_ns, &job->boxes[job->tree.nodes[i].parent].total_ns))
-            job->boxes[job->tree.nodes[i].parent].total_ns = INT64_MAX; /* only in a broken trace */
+        if (__builtin_add_overflow(job->boxes.at[job->tree.nodes[i].parent].total_ns, job->boxes.at[i].total_ns, &job->boxes.at[job->tree.nodes[i].parent].total_ns))
+            job->boxes.at[job->tree.nodes[i].parent].total_ns = INT64_MAX; /* only in a broken trace */
     for (uint32_t i = 1; i <= count; i++) /* a caller comes before what it calls */
-        job->boxes[i].depth = job->boxes[job->tree.nodes[i].parent].depth + 1;
+        job->boxes.at[i].depth = job->boxes.at[job->tree.nodes[i].parent].depth + 1;
     if (!(order = malloc(((size_t)count + 1) * sizeof *order)))
         return false;
     for (uint32_t i = 0; i < count; i++)
         order[i] = i + 1;
     qsort_r(order, count, sizeof *order, total_compare, job);
     for (uint32_t i = count; i-- > 0;) {
-        struct box *parent = &job->boxes[job->tree.nodes[order[i]].parent];
-        job->boxes[order[i]].sibling = parent->child;
+        struct box *parent = &job->boxes.at[job->tree.nodes[order[i]].parent];
+        job->boxes.at[order[i]].sibling = parent->child;
         parent->child = order[i];
     }
     free(order);
     return true;
 }
 
-static struct name *names_read(struct db *db, const char *sql, size_t *count)
+static void names_read(struct flame_job *job, struct db *db, const char *sql, names *names)
 {
     struct query *query = db_query(db, sql);
-    struct name *names = NULL;
-    size_t room = 0;
 
     while (query_step(query)) {
-        const char *text = query_text(query, 1, NULL);
-        if (*count == room) {
-            struct name *more = realloc(names, (room = room ? room * 2 : 256) * sizeof *more);
-            if (!more)
-                break;
-            names = more;
-        }
-        names[(*count)++] = (struct name){query_integer(query, 0), strndup(text, prose_cut(text, NAME_BYTES)), prose_column(query, 2), query_integer(query, 3)};
+        const char *text = query_text(query, 1, NULL), *file = query_type(query, 2) == QUERY_NULL ? NULL : query_text(query, 2, NULL);
+        struct name *name = list_add(names);
+        if (!name)
+            break;
+        *name = (struct name){query_integer(query, 0), arena_text(&job->arena, text, prose_cut(text, NAME_BYTES)),
+                              file ? arena_text(&job->arena, file, strlen(file)) : NULL, query_integer(query, 3)};
     }
     query_close(query);
-    return names;
 }
 
 static void flame_run(struct job *base, struct db *db)
@@ -166,12 +138,11 @@ static void flame_run(struct job *base, struct db *db)
     struct fold fold = {job, flame_tick, flame_each};
     int64_t end = db_meta_integer(db, "span_ns", 0);
 
-    atomic_store(&job->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
+    atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
     if (!stacks_fold(db, &job->tree, &job->tracks, end, -1, &fold) || atomic_load(&base->cancelled))
         return;
-    job->names = names_read(db, "SELECT code_id, COALESCE(NULLIF(qualname, ''), '?'), filename, first_line FROM code ORDER BY code_id LIMIT 400000", &job->name_count);
-    job->threads = names_read(db, "SELECT t.thread_id, COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?') || ']', NULL, 0"
-                                  " FROM thread t LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.thread_id LIMIT 100000", &job->thread_count);
+    names_read(job, db, schema_statement("tui/flame-code"), &job->names);
+    names_read(job, db, schema_statement("tui/flame-threads"), &job->threads);
     job->failed = job->failed || !boxes_link(job);
 }
 
@@ -181,44 +152,19 @@ static void flame_job_free(struct job *base)
 
     tree_free(&job->tree);
     tracks_free(&job->tracks);
-    for (size_t i = 0; i < job->name_count; i++)
-        free(job->names[i].text), free(job->names[i].file);
-    for (size_t i = 0; i < job->thread_count; i++)
-        free(job->threads[i].text), free(job->threads[i].file);
-    free(job->names);
-    free(job->threads);
-    free(job->boxes);
-    free(job);
+    list_free(&job->names);
+    list_free(&job->threads);
+    list_free(&job->boxes);
+    arena_free(&job->arena);
 }
 
 static void flame_ask(struct flame *flame)
 {
-    struct flame_job *job = calloc(1, sizeof *job);
-
-    if (!job)
-        return;
-    job->job.run = flame_run;
-    job->job.free = flame_job_free;
-    job->job.slow = true;
-    flame->job = job;
-    work_start(tui_work(flame->view.tui), &job->job);
+    if ((flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true)))
+        work_start(tui_work(flame->view.tui), &flame->job->job);
 }
 
 /* ---- nodes ----------------------------------------------------------------- */
-
-static const struct name *name_find(const struct name *names, size_t count, int64_t id)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && names[low].id == id ? &names[low] : NULL;
-}
 
 static const struct name *node_of(const struct flame *flame, uint32_t node)
 {
@@ -226,8 +172,8 @@ static const struct name *node_of(const struct flame *flame, uint32_t node)
 
     if (!node)
         return NULL;
-    return read->tree.nodes[node].parent ? name_find(read->names, read->name_count, read->tree.nodes[node].code_id)
-                                         : name_find(read->threads, read->thread_count, read->tree.nodes[node].code_id);
+    return read->tree.nodes[node].parent ? list_find(&read->names, id, read->tree.nodes[node].code_id)
+                                         : list_find(&read->threads, id, read->tree.nodes[node].code_id);
 }
 
 static const char *node_name(const struct flame *flame, uint32_t node)
@@ -239,7 +185,7 @@ static const char *node_name(const struct flame *flame, uint32_t node)
 
 static struct box *box(const struct flame *flame, uint32_t node)
 {
-    return &flame->read->boxes[node];
+    return &flame->read->boxes.at[node];
 }
 
 static uint32_t parent(const struct flame *flame, uint32_t node)
@@ -250,11 +196,11 @@ static uint32_t parent(const struct flame *flame, uint32_t node)
 /* The unfolded part of the tree below FOCUS, as lines. */
 static void rows_make(struct flame *flame)
 {
-    uint32_t at = box(flame, flame->focus)->child;
+    uint32_t at = box(flame, flame->focus)->child, *row;
 
-    flame->row_count = 0;
-    while (at && flame->row_count < ROWS_MOST) {
-        flame->rows[flame->row_count++].node = at;
+    flame->rows.count = 0;
+    while (at && flame->rows.count < ROWS_MOST && (row = list_add(&flame->rows))) {
+        *row = at;
         if (box(flame, at)->open && box(flame, at)->child) {
             at = box(flame, at)->child;
             continue;
@@ -267,8 +213,8 @@ static void rows_make(struct flame *flame)
 
 static size_t row_of(const struct flame *flame)
 {
-    for (size_t i = 0; i < flame->row_count; i++)
-        if (flame->rows[i].node == flame->chosen)
+    for (size_t i = 0; i < flame->rows.count; i++)
+        if (flame->rows.at[i] == flame->chosen)
             return i;
     return 0;
 }
@@ -299,7 +245,7 @@ static void focus(struct flame *flame, uint32_t node)
 {
     flame->focus = node;
     rows_make(flame);
-    if (!flame->row_count && node) { /* a leaf has nothing to look into */
+    if (!flame->rows.count && node) { /* a leaf has nothing to look into */
         flame->focus = parent(flame, node);
         rows_make(flame);
     }
@@ -308,39 +254,42 @@ static void focus(struct flame *flame, uint32_t node)
         within = within || at == flame->focus;
     if ((!within && flame->focus) || flame->chosen == flame->focus)
         flame->chosen = box(flame, flame->focus)->child;
-    flame->top = 0;
+    flame->view.top = 0;
+}
+
+static void answer_take(struct flame *flame)
+{
+    struct work *work = tui_work(flame->view.tui);
+    struct flame_job *job = flame->job;
+
+    free(flame->failed);
+    flame->failed = job->job.error ? strdup(job->job.error) : job->failed ? strdup("out of memory") : NULL;
+    if (flame->failed || !job->boxes.count) {
+        work_drop(work, flame->job);
+        return;
+    }
+    work_drop(work, flame->read);
+    flame->read = job;
+    flame->job = NULL;
+    flame->focus = 0;
+    flame->chosen = box(flame, 0)->child;
+    unfold_hot(flame, flame->chosen);
+    rows_make(flame);
 }
 
 static void flame_settle(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (flame->job && work_done(tui_work(view->tui), &flame->job->job)) {
-        struct flame_job *job = flame->job;
-        flame->job = NULL;
-        free(flame->failed);
-        flame->failed = job->job.error ? strdup(job->job.error) : job->failed ? strdup("out of memory") : NULL;
-        if (flame->failed || !job->boxes || !(flame->rows = realloc(flame->rows, ROWS_MOST * sizeof *flame->rows))) {
-            work_drop(tui_work(view->tui), &job->job);
-        } else {
-            if (flame->read)
-                work_drop(tui_work(view->tui), &flame->read->job);
-            flame->read = job;
-            flame->focus = 0;
-            flame->chosen = box(flame, 0)->child;
-            unfold_hot(flame, flame->chosen);
-            rows_make(flame);
-        }
-    }
+    if (flame->job && work_done(tui_work(view->tui), &flame->job->job))
+        answer_take(flame);
     view->busy = flame->job != NULL;
     view->note[0] = 0;
-    if (flame->job && !tui_scripted(view->tui)) {
-        long long all = atomic_load(&flame->job->all), done = atomic_load(&flame->job->done);
-        snprintf(view->note, sizeof view->note, "reading frames: %d %%", all > 0 ? (int)(100.0 * (double)done / (double)all) : 0);
-    } else if (flame->read) {
+    if (flame->job && !tui_scripted(view->tui))
+        snprintf(view->note, sizeof view->note, "reading frames: %d %%", job_percent(&flame->job->job));
+    else if (flame->read)
         snprintf(view->note, sizeof view->note, "%s  Tab: %s%s", flame->read->tree.cut ? "cut: too many stacks  " : "", flame->graph ? "tree" : "flame graph",
                  flame->focus ? "  - zooms out" : "");
-    }
     snprintf(view->title, sizeof view->title, "%.120s", flame->read && flame->focus ? node_name(flame, flame->focus) : "");
 }
 
@@ -353,58 +302,61 @@ static int heat(const struct flame *flame, uint32_t node)
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
+/* "share  total  self  calls" of a node. */
+static void figures_print(const struct flame *flame, uint32_t node, int64_t all, char *made, size_t room, const char *format)
+{
+    char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
+    const struct box *b = box(flame, node);
+    int64_t self_ns = flame->read->tree.nodes[node].self_ns;
+
+    snprintf(made, room, format, all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0, table_duration(total, b->total_ns),
+             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, b->calls) : "");
+}
+
+static void node_draw(struct flame *flame, struct screen *screen, uint32_t node, int y)
+{
+    struct view *view = &flame->view;
+    const struct box *b = box(flame, node);
+    int selected = node == flame->chosen ? STYLE_SELECTED : 0, style = (parent(flame, node) ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
+    int depth = (int)(b->depth - box(flame, flame->focus)->depth - 1);
+    char line[400] = "";
+
+    if (selected)
+        screen_fill(screen, y, 0, view->columns, selected);
+    screen_put(screen, y, 0, 1, heat(flame, node) | selected, selected ? ">" : " ");
+    figures_print(flame, node, box(flame, flame->focus)->total_ns, line, sizeof line, "%5.1f %% %9s %10s %8s");
+    x = screen_put(screen, y, 1, view->columns - 1, heat(flame, node) | selected, line) + 3;
+    x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
+    screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : b->open ? "▾" : "▸");
+    snprintf(line, sizeof line, depth > 30 ? "[%d] " : "", depth);
+    x += 2 + screen_put(screen, y, x + 2, view->columns - x - 2, style, line);
+    screen_put(screen, y, x, view->columns - x, style, node_name(flame, node));
+}
+
 static void tree_draw(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
-    size_t at = row_of(flame), height = view->rows > 1 ? (size_t)view->rows - 1 : 1;
-    char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN], line[400];
-    int64_t all = box(flame, flame->focus)->total_ns;
+    char line[80];
 
-    if (at < flame->top)
-        flame->top = at;
-    if (at >= flame->top + height)
-        flame->top = at - height + 1;
+    view_choose(view, row_of(flame), flame->rows.count, view->rows - 1);
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
     snprintf(line, sizeof line, " %6s %10s %10s %8s  %s", "share", "total", "self", "calls", "function");
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, line);
-    for (size_t i = 0; i < height && flame->top + i < flame->row_count; i++) {
-        uint32_t node = flame->rows[flame->top + i].node;
-        const struct box *b = box(flame, node);
-        int y = view->y + 1 + (int)i, selected = node == flame->chosen ? STYLE_SELECTED : 0, x;
-        int depth = (int)(b->depth - box(flame, flame->focus)->depth - 1);
-        if (selected)
-            screen_fill(screen, y, 0, view->columns, selected);
-        snprintf(line, sizeof line, "%c%5.1f %% %9s %10s %8s", selected ? '>' : ' ', all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0,
-                 table_duration(total, b->total_ns), table_duration(self, flame->read->tree.nodes[node].self_ns > 0 ? flame->read->tree.nodes[node].self_ns : 0),
-                 parent(flame, node) ? table_count(calls, b->calls) : "");
-        x = screen_put(screen, y, 0, view->columns, heat(flame, node) | selected, line) + 2;
-        x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
-        screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : b->open ? "▾" : "▸");
-        if (depth > 30) {
-            snprintf(line, sizeof line, "[%d] %s", depth, node_name(flame, node));
-            screen_put(screen, y, x + 2, view->columns - x - 2, (parent(flame, node) ? STYLE_NORMAL : STYLE_BOLD) | selected, line);
-        } else {
-            screen_put(screen, y, x + 2, view->columns - x - 2, (parent(flame, node) ? STYLE_NORMAL : STYLE_BOLD) | selected, node_name(flame, node));
-        }
-    }
+    for (int i = 0; i < view->rows - 1 && view->top + (size_t)i < flame->rows.count; i++)
+        node_draw(flame, screen, flame->rows.at[view->top + (size_t)i], view->y + 1 + i);
 }
 
 static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x, int width, int last)
 {
-    struct view *view = &flame->view;
     int64_t total = box(flame, node)->total_ns, before = 0;
     int style = node == flame->chosen ? STYLE_MATCH | STYLE_SELECTED : (heat(flame, node) == STYLE_NORMAL ? STYLE_ACCENT : heat(flame, node)) | STYLE_SELECTED;
 
     if (y > last || width < 1)
         return;
     screen_fill(screen, y, x, width, style);
-    if (width > 2) {
+    screen_put(screen, y, x, 1, style, "│");
+    if (width > 2)
         screen_put(screen, y, x + 1, width - 2, style, node_name(flame, node));
-        screen_put(screen, y, x, 1, style, "│");
-    } else {
-        screen_put(screen, y, x, 1, style, "│");
-    }
-    (void)view;
     for (uint32_t child = box(flame, node)->child; child && total > 0; child = box(flame, child)->sibling) {
         int from = x + (int)((double)before / (double)total * width + 0.5);
         before += box(flame, child)->total_ns < total - before ? box(flame, child)->total_ns : total - before;
@@ -421,15 +373,11 @@ static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node
 static void graph_draw(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
-    char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN], line[400];
-    const struct box *b = box(flame, flame->chosen);
-    int64_t all = box(flame, 0)->total_ns;
+    char line[400];
 
     boxes_draw(flame, screen, flame->focus, view->y, 0, view->columns, view->y + view->rows - 3);
-    snprintf(line, sizeof line, "%s", node_name(flame, flame->chosen));
-    screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD, line);
-    snprintf(line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls", all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0,
-             table_duration(total, b->total_ns), table_duration(self, flame->read->tree.nodes[flame->chosen].self_ns), table_count(calls, b->calls));
+    screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD, node_name(flame, flame->chosen));
+    figures_print(flame, flame->chosen, box(flame, 0)->total_ns, line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
     screen_put(screen, view->y + view->rows - 1, 0, view->columns, STYLE_NORMAL, line);
 }
 
@@ -438,11 +386,11 @@ static void flame_draw(struct view *view, struct screen *screen)
     struct flame *flame = (struct flame *)view;
 
     if (flame->failed && !flame->read)
-        screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_ALARM, flame->failed);
+        view_words(view, screen, STYLE_ALARM, flame->failed);
     else if (!flame->read)
-        screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_DIM, "…");
+        view_words(view, screen, STYLE_DIM, "…");
     else if (!flame->chosen)
-        screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_DIM, "no frame is in the trace (yet): single frames are stored at the end of a recording");
+        view_words(view, screen, STYLE_DIM, "no frame is in the trace (yet): single frames are stored at the end of a recording");
     else if (flame->graph)
         graph_draw(flame, screen);
     else
@@ -451,16 +399,11 @@ static void flame_draw(struct view *view, struct screen *screen)
 
 /* ---- requests -------------------------------------------------------------- */
 
-static void row_choose(struct flame *flame, long by)
+/* The row that `at` is on is the chosen node. */
+static void row_take(struct flame *flame)
 {
-    long at = (long)row_of(flame) + by;
-
-    if (at < 0)
-        at = 0;
-    if (at >= (long)flame->row_count)
-        at = (long)flame->row_count - 1;
-    if (at >= 0)
-        flame->chosen = flame->rows[at].node;
+    if (flame->view.at < flame->rows.count)
+        flame->chosen = flame->rows.at[flame->view.at];
 }
 
 /* In the graph: the box beside, above or below. */
@@ -483,7 +426,8 @@ static void graph_move(struct flame *flame, enum request request)
 static bool flame_request(struct view *view, enum request request, const struct key *key)
 {
     struct flame *flame = (struct flame *)view;
-    long page = view->rows > 3 ? view->rows - 2 : 1;
+    struct box *chosen;
+    uint32_t up;
 
     if (request == REQUEST_CANCEL && flame->job) {
         work_cancel(tui_work(view->tui), &flame->job->job);
@@ -495,17 +439,14 @@ static bool flame_request(struct view *view, enum request request, const struct 
         graph_move(flame, request);
         return true;
     }
+    view->at = row_of(flame);
+    if (view_move(view, request, flame->rows.count, view->rows - 1)) {
+        row_take(flame);
+        return true;
+    }
+    chosen = box(flame, flame->chosen);
+    up = parent(flame, flame->chosen);
     switch (request) {
-    case REQUEST_UP: row_choose(flame, -1); return true;
-    case REQUEST_DOWN: row_choose(flame, 1); return true;
-    case REQUEST_PAGE_UP: row_choose(flame, -page); return true;
-    case REQUEST_PAGE_DOWN: row_choose(flame, page); return true;
-    case REQUEST_HALF_UP: row_choose(flame, -page / 2); return true;
-    case REQUEST_HALF_DOWN: row_choose(flame, page / 2); return true;
-    case REQUEST_WHEEL_UP: row_choose(flame, -3); return true;
-    case REQUEST_WHEEL_DOWN: row_choose(flame, 3); return true;
-    case REQUEST_HOME: row_choose(flame, -(long)ROWS_MOST); return true;
-    case REQUEST_END: row_choose(flame, ROWS_MOST); return true;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
         flame->graph = !flame->graph;
@@ -513,21 +454,21 @@ static bool flame_request(struct view *view, enum request request, const struct 
         choose(flame, flame->chosen);
         return true;
     case REQUEST_RIGHT:
-        if (!box(flame, flame->chosen)->open)
+        if (!chosen->open)
             unfold_hot(flame, flame->chosen);
-        else
-            row_choose(flame, box(flame, flame->chosen)->child ? 1 : 0);
+        else if (chosen->child)
+            flame->chosen = chosen->child;
         rows_make(flame);
         return true;
     case REQUEST_LEFT:
-        if (box(flame, flame->chosen)->open && box(flame, flame->chosen)->child)
-            box(flame, flame->chosen)->open = false;
-        else if (parent(flame, flame->chosen) && parent(flame, flame->chosen) != flame->focus)
-            flame->chosen = parent(flame, flame->chosen);
+        if (chosen->open && chosen->child)
+            chosen->open = false;
+        else if (up && up != flame->focus)
+            flame->chosen = up;
         rows_make(flame);
         return true;
     case REQUEST_TOGGLE:
-        box(flame, flame->chosen)->open = !box(flame, flame->chosen)->open;
+        chosen->open = !chosen->open;
         rows_make(flame);
         return true;
     case REQUEST_ZOOM_IN:
@@ -541,20 +482,19 @@ static bool flame_request(struct view *view, enum request request, const struct 
         return true;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
-        if (!flame->graph && key->y > view->y && flame->top + (size_t)(key->y - view->y - 1) < flame->row_count) {
-            flame->chosen = flame->rows[flame->top + (size_t)(key->y - view->y - 1)].node;
+        if (!flame->graph && key->y > view->y && view->top + (size_t)(key->y - view->y - 1) < flame->rows.count) {
+            view->at = view->top + (size_t)(key->y - view->y - 1);
+            row_take(flame);
             if (request == REQUEST_DOUBLE)
                 box(flame, flame->chosen)->open = !box(flame, flame->chosen)->open;
             rows_make(flame);
         }
         return true;
     case REQUEST_OPEN:
-        if (parent(flame, flame->chosen)) {
-            struct target target = target_make(VIEW_FUNCTION, flame->read->tree.nodes[flame->chosen].code_id, NULL, NULL);
-            tui_go(view->tui, &target);
-            target_free(&target);
+        if (up) {
+            tui_go(view->tui, &(struct target){.kind = VIEW_FUNCTION, .id = flame->read->tree.nodes[flame->chosen].code_id});
         } else {
-            box(flame, flame->chosen)->open = !box(flame, flame->chosen)->open;
+            chosen->open = !chosen->open;
             rows_make(flame);
         }
         return true;
@@ -617,11 +557,9 @@ static void flame_close(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (flame->job)
-        work_drop(tui_work(view->tui), &flame->job->job);
-    if (flame->read)
-        work_drop(tui_work(view->tui), &flame->read->job);
-    free(flame->rows);
+    work_drop(tui_work(view->tui), flame->job);
+    work_drop(tui_work(view->tui), flame->read);
+    list_free(&flame->rows);
     free(flame->failed);
 }
 

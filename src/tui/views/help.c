@@ -1,17 +1,17 @@
-/* tui/views/help.c -- the view `help`, made from the key table and the views.
+/* tui/views/help.c -- the view `help`, made from the keys and the views.
  *
  * Runs in: the viewer. */
 #include <string.h>
 
-#include "tui/main.h"
+#include "tui/script.h"
 #include "tui/text.h"
 
 static void help_build(struct doc *doc, struct db *db)
 {
     (void)db;
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
-    for (size_t i = 0; i < tui_binding_count; i++) {
-        const struct binding *b = &tui_bindings[i];
+    for (int request = REQUEST_NONE + 1; request < REQUESTS; request++) {
+        const struct binding *b = &bindings[request];
         char keys[80] = "", made[16];
         if (b->group)
             doc_part(doc, "%s", b->group);
@@ -23,7 +23,7 @@ static void help_build(struct doc *doc, struct db *db)
     }
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
     for (int kind = 0; kind < VIEW_KINDS; kind++) {
-        const struct view_ops *ops = tui_view(kind);
+        const struct view_ops *ops = view_of(kind);
         if (!ops)
             continue;
         doc_line(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary);
@@ -33,14 +33,6 @@ static void help_build(struct doc *doc, struct db *db)
     doc_line(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1000 AND outcome = 'hit'.");
     doc_line(doc, "  Times in conditions are nanoseconds. Up and Down bring back what was typed before, Tab completes.");
     doc_line(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.");
-    doc->whole = true;
 }
 
-static const struct text_spec help_spec = {.build = help_build};
-
-static bool help_open(struct view *view)
-{
-    return text_open((struct text *)view, &help_spec);
-}
-
-const struct view_ops view_help = {.name = "help", .summary = "this", .open = help_open, TEXT_OPS};
+const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, TEXT_OPS};

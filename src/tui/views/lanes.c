@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "lib/say.h"
 #include "trace/stacks.h"
 
-enum { TICK = 1 << 14, COMPILES_MOST = 200000 };
+enum { TICK = 1 << 14 };
 
 static int bucket_of(int64_t at_ns, int64_t span_ns)
 {
@@ -46,29 +47,18 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
 
 static bool lanes_read(struct lanes_job *job, struct db *db)
 {
-    struct query *query = db_query(db,
-        "SELECT t.thread_id, COALESCE(NULLIF(t.name, ''), 'thread ' || COALESCE(t.os_tid, '?')), p.pid, p.rank FROM thread t"
-        " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.process_id, t.thread_id");
+    struct query *query = db_query(db, schema_statement("tui/timeline-threads"));
     bool ok = true;
 
     if (!(job->lanes = calloc(LANES_MOST, sizeof *job->lanes)))
         ok = false;
-    while (ok && query_step(query)) {
-        const char *name = query_text(query, 1, NULL);
-        struct lane *lane;
-        if (job->count == LANES_MOST) {
-            job->left_out++;
-            continue;
-        }
-        if (!(lane = calloc(1, sizeof *lane))) {
-            ok = false;
+    while (ok && query_step(query) && job->count < LANES_MOST) { /* there is no room for more */
+        struct lane *lane = calloc(1, sizeof *lane);
+        if (!(ok = lane != NULL))
             break;
-        }
         job->lanes[job->count++] = lane;
         lane->thread_id = query_integer(query, 0);
-        if (asprintf(&lane->name, query_type(query, 3) == QUERY_NULL ? "%.*s  pid %lld" : "%.*s  pid %lld, rank %lld", (int)prose_cut(name, 80), name,
-                     (long long)query_integer(query, 2), (long long)query_integer(query, 3)) < 0)
-            lane->name = NULL;
+        lane->name = prose_column(query, 1);
     }
     if (!ok)
         say_error("out of memory");
@@ -96,22 +86,13 @@ static void lookups_read(struct lanes_job *job, struct db *db)
 
 static void compiles_read(struct lanes_job *job, struct db *db)
 {
-    struct query *query = db_query(db,
-        "SELECT m.compile_id, m.thread_id, m.start_ns, COALESCE(m.end_ns, ?1), m.cache_entry_id IS NULL,"
-        " EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = m.compile_id) FROM compile m ORDER BY m.start_ns LIMIT 200000");
-    size_t room = 0;
+    struct query *query = db_query(db, schema_statement("tui/timeline-compiles"));
+    struct compile_mark *mark;
 
     query_bind_integer(query, 1, job->span_ns);
-    while (query_step(query)) {
-        if (job->compile_count == room) {
-            struct compile_mark *more = realloc(job->compiles, (room = room ? room * 2 : 64) * sizeof *more);
-            if (!more)
-                break;
-            job->compiles = more;
-        }
-        job->compiles[job->compile_count++] = (struct compile_mark){query_integer(query, 0), time_read(query, 2), time_read(query, 3),
-                                                                    lane_find(job, query_integer(query, 1)), query_integer(query, 4), query_integer(query, 5)};
-    }
+    while (query_step(query) && (mark = list_add(&job->compiles)))
+        *mark = (struct compile_mark){query_integer(query, 0), time_read(query, 2), time_read(query, 3), lane_find(job, query_integer(query, 1)),
+                                      query_integer(query, 4), query_integer(query, 5)};
     query_close(query);
 }
 
@@ -132,7 +113,7 @@ static void frames_read(struct lanes_job *job, struct db *db)
         struct track *track = track_find(&tracks, thread);
         int from, to;
         if (!(++rows % TICK)) {
-            atomic_store(&job->done, w.id);
+            atomic_store(&job->job.done, w.id);
             if (atomic_load(&job->job.cancelled))
                 break;
         }
@@ -151,7 +132,6 @@ static void frames_read(struct lanes_job *job, struct db *db)
                 job->lanes[at]->depth[i] = (uint16_t)(track->depth < UINT16_MAX ? track->depth : UINT16_MAX);
         id_note(&job->lanes[at]->first_frame[from], &job->lanes[at]->last_frame[from], w.id);
     }
-    job->frames = !query_failed(query);
     query_close(query);
     tracks_free(&tracks);
 }
@@ -162,9 +142,8 @@ static void lanes_run(struct job *base, struct db *db)
 
     job->span_ns = db_meta_integer(db, "span_ns", 0);
     if (job->span_ns <= 0) /* while it is recorded */
-        job->span_ns = db_integer(db, 1, "SELECT MAX(COALESCE((SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1), 0),"
-                                         " COALESCE((SELECT MAX(end_ns) FROM compile), 0), 1)") + 1;
-    atomic_store(&job->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
+        job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
+    atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
     if (!lanes_read(job, db))
         return;
     lookups_read(job, db);
@@ -181,20 +160,15 @@ static void lanes_free(struct job *base)
         free(job->lanes[i]);
     }
     free(job->lanes);
-    free(job->compiles);
-    free(job);
+    list_free(&job->compiles);
 }
 
 struct lanes_job *lanes_ask(struct work *work)
 {
-    struct lanes_job *job = calloc(1, sizeof *job);
+    struct lanes_job *job = job_new(sizeof *job, lanes_run, lanes_free, true);
 
-    if (!job)
-        return NULL;
-    job->job.run = lanes_run;
-    job->job.free = lanes_free;
-    job->job.slow = true;
-    work_start(work, &job->job);
+    if (job)
+        work_start(work, &job->job);
     return job;
 }
 
@@ -228,10 +202,7 @@ static void box_put(struct detail_job *job, int depth, int64_t frame_id, int64_t
 /* The frames that were open before the first of the window, outermost first: its callers, or the last one before and its. */
 static size_t callers_put(struct detail_job *job, struct db *db, struct open_box *stack, size_t room, int64_t end_ns)
 {
-    struct query *query = db_query(db,
-        "WITH RECURSIVE up(frame_id, parent_id, code_id, start_ns, end_ns, n) AS (SELECT frame_id, parent_id, code_id, start_ns, end_ns, 0 FROM frame"
-        " WHERE frame_id = ?1 UNION ALL SELECT f.frame_id, f.parent_id, f.code_id, f.start_ns, f.end_ns, n + 1 FROM up CROSS JOIN frame f"
-        " ON f.frame_id = up.parent_id WHERE n < 3000 AND f.frame_id < up.frame_id) SELECT frame_id, code_id, start_ns, COALESCE(end_ns, ?2) FROM up ORDER BY n DESC");
+    struct query *query = db_query(db, schema_statement("tui/timeline-callers"));
     size_t depth = 0;
 
     query_bind_integer(query, 1, job->before_frame);
@@ -259,7 +230,7 @@ static void boxes_read(struct detail_job *job, struct db *db)
         return;
     if (job->before_frame)
         depth = callers_put(job, db, stack, ROOM, end_ns);
-    query = db_query(db, "SELECT frame_id, parent_id, code_id, start_ns, COALESCE(end_ns, ?4) FROM frame WHERE frame_id BETWEEN ?1 AND ?2 AND thread_id = ?3");
+    query = db_query(db, schema_statement("tui/timeline-frames"));
     query_bind_integer(query, 1, job->first_frame);
     query_bind_integer(query, 2, job->last_frame);
     query_bind_integer(query, 3, job->thread_id);
@@ -278,7 +249,7 @@ static void boxes_read(struct detail_job *job, struct db *db)
 
 static void marks_read(struct detail_job *job, struct db *db)
 {
-    struct query *query = db_query(db, "SELECT start_ns, outcome FROM lookup WHERE lookup_id BETWEEN ?1 AND ?2 AND thread_id = ?3");
+    struct query *query = db_query(db, schema_statement("tui/timeline-lookups"));
     static const char order[] = " .memX";
 
     query_bind_integer(query, 1, job->first_lookup);
@@ -300,24 +271,17 @@ static void marks_read(struct detail_job *job, struct db *db)
 static void names_read(struct detail_job *job, struct db *db)
 {
     struct query *query = db_query(db, "SELECT COALESCE(NULLIF(qualname, ''), '?') FROM code WHERE code_id = ?1");
-    size_t room = 0;
 
     for (int y = 0; y < job->depth; y++)
         for (int x = 0; x < job->columns; x++) {
-            int64_t id = job->cells[y][x].code_id;
-            if (!id || (x && job->cells[y][x - 1].code_id == id) || detail_name(job, id))
+            int64_t id = job->cells[y][x].code_id, *name = id ? map_put(&job->names, id) : NULL;
+            if (!name || *name)
                 continue;
-            if (job->name_count == room) {
-                struct detail_name *more = realloc(job->names, (room = room ? room * 2 : 64) * sizeof *more);
-                if (!more)
-                    break;
-                job->names = more;
-            }
             query_reset(query);
             query_bind_integer(query, 1, id);
             if (query_step(query)) {
                 const char *text = query_text(query, 0, NULL);
-                job->names[job->name_count++] = (struct detail_name){id, strndup(text, prose_cut(text, 160))};
+                *name = (int64_t)(intptr_t)arena_text(&job->arena, text, prose_cut(text, 160));
             }
         }
     query_close(query);
@@ -325,10 +289,9 @@ static void names_read(struct detail_job *job, struct db *db)
 
 const char *detail_name(const struct detail_job *job, int64_t code_id)
 {
-    for (size_t i = 0; i < job->name_count; i++)
-        if (job->names[i].code_id == code_id)
-            return job->names[i].text;
-    return NULL;
+    const int64_t *name = map_get(&job->names, code_id);
+
+    return name && *name ? (const char *)(intptr_t)*name : "?";
 }
 
 static void detail_run(struct job *base, struct db *db)
@@ -344,10 +307,8 @@ static void detail_free(struct job *base)
 {
     struct detail_job *job = (struct detail_job *)base;
 
-    for (size_t i = 0; i < job->name_count; i++)
-        free(job->names[i].text);
-    free(job->names);
-    free(job);
+    map_free(&job->names);
+    arena_free(&job->arena);
 }
 
 /* NULL: too much lies in it to be read for one screen. */
@@ -355,12 +316,10 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
 {
     const struct lane *lane = lanes->lanes[at];
     int first = bucket_of(from_ns, lanes->span_ns), last = bucket_of(to_ns, lanes->span_ns);
-    struct detail_job *job = calloc(1, sizeof *job);
+    struct detail_job *job = job_new(sizeof *job, detail_run, detail_free, false);
 
     if (!job)
         return NULL;
-    job->job.run = detail_run;
-    job->job.free = detail_free;
     job->thread_id = lane->thread_id;
     job->lane = at;
     job->from_ns = from_ns;

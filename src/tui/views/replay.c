@@ -17,7 +17,7 @@
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
 #include "trace/replay/page.h"
-#include "tui.h"
+#include "tui/view.h"
 
 enum { MOVES = 256, SETTLE_MS = 8, RUN_MOST = 50000000 };
 
@@ -216,7 +216,6 @@ static void replay_job_free(struct job *base)
     free(job->page);
     target_free(&job->at);
     core_release(job->core);
-    free(job);
 }
 
 /* ---- the view -------------------------------------------------------------- */
@@ -235,13 +234,10 @@ static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_wha
 
 static void moves_start(struct replay_view *r)
 {
-    struct replay_job *job = calloc(1, sizeof *job);
+    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->core->begun);
 
     if (!job)
         return;
-    job->job.run = replay_run;
-    job->job.free = replay_job_free;
-    job->job.slow = !r->core->begun;
     memcpy(job->moves, r->moves, sizeof job->moves);
     job->move_count = r->move_count;
     r->move_count = 0;
@@ -260,17 +256,16 @@ static void replay_settle(struct view *view)
         if (r->job->job.error && !r->core->begun) {
             free(r->failed);
             r->failed = strdup(r->job->job.error);
-            work_drop(work, &r->job->job);
+            work_drop(work, r->job);
         } else {
             if (r->job->job.error)
                 tui_alarm(view->tui, "%s", r->job->job.error);
             else if (r->job->said[0])
                 tui_say(view->tui, "%s", r->job->said);
-            if (r->shown)
-                work_drop(work, &r->shown->job);
+            work_drop(work, r->shown);
             r->shown = r->job;
+            r->job = NULL;
         }
-        r->job = NULL;
     }
     if (!r->job && r->move_count && !r->failed)
         moves_start(r);
@@ -287,7 +282,7 @@ static void replay_draw(struct view *view, struct screen *screen)
     int y = view->y, last = view->y + view->rows - 2, line = 0, lines = 0;
 
     if (r->failed || !r->shown) {
-        screen_put(screen, y + 1, 2, view->columns - 4, r->failed ? STYLE_ALARM : STYLE_DIM, r->failed ? r->failed : "… reading the decisions");
+        view_words(view, screen, r->failed ? STYLE_ALARM : STYLE_DIM, r->failed ? r->failed : "… reading the decisions");
         return;
     }
     for (const char *p = r->shown->page ? r->shown->page : ""; *p; p++)
@@ -342,11 +337,11 @@ static bool replay_request(struct view *view, enum request request, const struct
     case REQUEST_BREAKPOINT:
         snprintf(words, sizeof words, "when %.120s recompiles", r->shown && r->shown->function[0] ? r->shown->function : "FUNC");
         r->asking = MOVE_STOP;
-        tui_ask(view->tui, "stop (empty: none): ", words, NULL);
+        tui_ask(view->tui, "stop (empty: none): ", words, false);
         return true;
     case REQUEST_INPUT:
         r->asking = MOVE_GOTO;
-        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", NULL);
+        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", false);
         return true;
     case REQUEST_OPEN:
         if (r->shown && r->shown->at.kind)
@@ -437,10 +432,8 @@ static void replay_view_close(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    if (r->job)
-        work_drop(tui_work(view->tui), &r->job->job);
-    if (r->shown)
-        work_drop(tui_work(view->tui), &r->shown->job);
+    work_drop(tui_work(view->tui), r->job);
+    work_drop(tui_work(view->tui), r->shown);
     for (int i = 0; i < r->move_count; i++)
         free(r->moves[i].text);
     free(r->failed);

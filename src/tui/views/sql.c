@@ -23,11 +23,11 @@ static bool sql_open(struct view *view)
 {
     struct list *list = (struct list *)view;
 
-    list->sort = -1;
+    list->q.sort = -1;
     if (view->target.where)
         sql_input(view, view->target.where);
     else
-        tui_ask(view->tui, "SQL: ", "", "sql");
+        tui_ask(view->tui, "SQL: ", "", true);
     return true;
 }
 
@@ -36,7 +36,7 @@ static bool sql_request(struct view *view, enum request request, const struct ke
     struct list *list = (struct list *)view;
 
     if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->sql_text)) {
-        tui_ask(view->tui, "SQL: ", list->sql_text && strlen(list->sql_text) < 300 && !strchr(list->sql_text, '\n') ? list->sql_text : "", "sql");
+        tui_ask(view->tui, "SQL: ", list->sql_text && strlen(list->sql_text) < 300 && !strchr(list->sql_text, '\n') ? list->sql_text : "", true);
         return true;
     }
     return list_request(view, request, key);
@@ -63,5 +63,5 @@ static void sql_draw(struct view *view, struct screen *screen)
 const struct view_ops view_sql = {
     .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .open = sql_open, .size = sizeof(struct list), .close = list_close,
     .settle = list_settle, .draw = sql_draw, .request = sql_request, .refresh = list_refresh, .sql = list_sql, .search = list_search,
-    .filter = list_filter, .export = list_export, .input = sql_input,
+    .filter = list_filter, .export = list_export, .place = list_place, .input = sql_input,
 };

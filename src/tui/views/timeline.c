@@ -77,8 +77,8 @@ static void place(struct timeline *t)
             t->lane = i;
     if (t->view.target.at_ns <= 0)
         return;
-    for (size_t i = 0; i < t->lanes->compile_count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles[i];
+    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
+        const struct compile_mark *m = &t->lanes->compiles.at[i];
         if (m->start_ns <= t->view.target.at_ns && m->end_ns >= t->view.target.at_ns && m->lane >= 0) {
             t->lane = m->lane;
             wide = (double)(m->end_ns - m->start_ns) * 4;
@@ -86,13 +86,6 @@ static void place(struct timeline *t)
     }
     window_set(t, at - wide / 2, at + wide / 2);
     t->column = column_at(t, at);
-}
-
-static void drop_detail(struct timeline *t, struct detail_job **job)
-{
-    if (*job)
-        work_drop(tui_work(t->view.tui), &(*job)->job);
-    *job = NULL;
 }
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
@@ -109,15 +102,14 @@ static void timeline_settle(struct view *view)
         if (t->asking->job.error || !t->asking->lanes) {
             free(t->failed);
             t->failed = strdup(t->asking->job.error ? t->asking->job.error : "cancelled");
-            work_drop(work, &t->asking->job);
+            work_drop(work, t->asking);
         } else {
-            if (t->lanes)
-                work_drop(work, &t->lanes->job);
-            drop_detail(t, &t->detail);
-            drop_detail(t, &t->detailing);
+            work_drop(work, t->lanes);
+            work_drop(work, t->detail);
+            work_drop(work, t->detailing);
             t->lanes = t->asking;
+            t->asking = NULL;
         }
-        t->asking = NULL;
     }
     if (t->lanes && t->lanes->count && !t->placed)
         place(t);
@@ -127,23 +119,22 @@ static void timeline_settle(struct view *view)
         if (t->lane >= t->lanes->count)
             t->lane = t->lanes->count - 1;
         if (t->detailing && work_done(work, &t->detailing->job)) {
-            drop_detail(t, &t->detail);
+            work_drop(work, t->detail);
             t->detail = t->detailing;
             t->detailing = NULL;
         }
         if (!detail_fits(t, t->detail) && !detail_fits(t, t->detailing)) {
-            drop_detail(t, &t->detailing);
+            work_drop(work, t->detailing);
             t->detailing = detail_ask(work, t->lanes, t->lane, (int64_t)t->from, (int64_t)t->to, view->columns);
             t->too_much = !t->detailing;
             if (t->too_much)
-                drop_detail(t, &t->detail);
+                work_drop(work, t->detail);
         }
     }
     view->busy = t->asking || t->detailing;
     view->note[0] = 0;
     if (t->asking && !tui_scripted(view->tui)) {
-        long long all = atomic_load(&t->asking->all), done = atomic_load(&t->asking->done);
-        snprintf(view->note, sizeof view->note, "reading: %d %%", all > 0 ? (int)(100.0 * (double)done / (double)all) : 0);
+        snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
     } else if (t->lanes) {
         char wide[TABLE_HUMAN];
         snprintf(view->note, sizeof view->note, "%s  + - zoom", table_duration(wide, (int64_t)(t->to - t->from)));
@@ -182,8 +173,8 @@ static void compiles_find(const struct timeline *t, int at, const struct compile
 {
     int columns = t->view.columns;
 
-    for (size_t i = 0; i < t->lanes->compile_count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles[i];
+    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
+        const struct compile_mark *m = &t->lanes->compiles.at[i];
         double scale = columns / (t->to - t->from);
         int from, to;
         if (m->lane != at || (double)m->end_ns < t->from || (double)m->start_ns >= t->to)
@@ -259,11 +250,10 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
                 end++;
             bool here = t->column >= x && t->column < end;
             int style = (here ? STYLE_NORMAL : depth % 2 ? STYLE_ACCENT : STYLE_DIM) | STYLE_SELECTED;
-            const char *name = detail_name(t->detail, cell->code_id);
             screen_fill(screen, y + depth, x, end - x, style);
             screen_put(screen, y + depth, x, 1, style, "│");
             if (end - x > 2)
-                screen_put(screen, y + depth, x + 1, end - x - 1, style, name ? name : "?");
+                screen_put(screen, y + depth, x + 1, end - x - 1, style, detail_name(t->detail, cell->code_id));
             x = end;
         }
 }
@@ -312,11 +302,11 @@ static void timeline_draw(struct view *view, struct screen *screen)
     char from[64], to[64];
 
     if (t->failed && !t->lanes) {
-        screen_put(screen, y + 1, 2, view->columns - 4, STYLE_ALARM, t->failed);
+        view_words(view, screen, STYLE_ALARM, t->failed);
         return;
     }
     if (!t->lanes || !t->lanes->count) {
-        screen_put(screen, y + 1, 2, view->columns - 4, STYLE_DIM, t->lanes ? "no thread was recorded" : "…");
+        view_words(view, screen, STYLE_DIM, t->lanes ? "no thread was recorded" : "…");
         return;
     }
     snprintf(from, sizeof from, "%.6f s", t->from / 1e9);
@@ -438,8 +428,8 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_SEARCH_PREVIOUS: { /* to the next compile */
         const struct compile_mark *to = NULL;
         int64_t here = column_ns(t, t->column), next = column_ns(t, t->column + 1);
-        for (size_t i = 0; i < t->lanes->compile_count; i++) {
-            const struct compile_mark *m = &t->lanes->compiles[i];
+        for (size_t i = 0; i < t->lanes->compiles.count; i++) {
+            const struct compile_mark *m = &t->lanes->compiles.at[i];
             if (m->lane == t->lane && (request == REQUEST_SEARCH_NEXT ? m->start_ns >= next && !to : m->start_ns < here))
                 to = m;
         }
@@ -482,13 +472,12 @@ static bool timeline_open(struct view *view)
 static void timeline_close(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
+    struct work *work = tui_work(view->tui);
 
-    drop_detail(t, &t->detail);
-    drop_detail(t, &t->detailing);
-    if (t->asking)
-        work_drop(tui_work(view->tui), &t->asking->job);
-    if (t->lanes)
-        work_drop(tui_work(view->tui), &t->lanes->job);
+    work_drop(work, t->detail);
+    work_drop(work, t->detailing);
+    work_drop(work, t->asking);
+    work_drop(work, t->lanes);
     free(t->failed);
 }
 

@@ -9,7 +9,8 @@
 #ifndef DYNTRACE_TUI_TIMELINE_H
 #define DYNTRACE_TUI_TIMELINE_H
 
-#include "tui.h"
+#include "lib/list.h"
+#include "tui/view.h"
 
 enum {
     BUCKETS = 4096,
@@ -37,12 +38,9 @@ struct compile_mark {
 struct lanes_job {
     struct job job;
     struct lane **lanes;   /* owned, each too */
-    int count, left_out;
+    int count;
     int64_t span_ns;
-    struct compile_mark *compiles; /* owned, by start */
-    size_t compile_count;
-    bool frames;           /* frames were read, too */
-    atomic_llong done, all;
+    LIST(struct compile_mark) compiles; /* by start */
 };
 
 /* One lane's calls between two moments, as boxes on so many columns. */
@@ -56,8 +54,8 @@ struct detail_job {
     } cells[DETAIL_DEPTH][SCREEN_MOST];
     unsigned char marks[SCREEN_MOST]; /* '.', 'm', 'e', 'X': what lookups came to */
     uint32_t lookups[SCREEN_MOST];
-    struct detail_name { int64_t code_id; char *text; } *names; /* owned */
-    size_t name_count;
+    struct map names;      /* by code id: where in ARENA the name is */
+    struct arena arena;
 };
 
 struct lanes_job *lanes_ask(struct work *work);

@@ -69,12 +69,12 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     fclose(asked.out);
     doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
     if (!doc->start)
-        doc->start = doc->count - 1;
-    first = doc->count;
+        doc->start = doc->lines.count - 1;
+    first = doc->lines.count;
     doc_text(doc, page, 1, 400);
-    for (size_t i = 0; i < leads.count && first + leads.at[i].line < doc->count; i++) {
+    for (size_t i = 0; i < leads.count && first + leads.at[i].line < doc->lines.count; i++) {
         bool all = leads.at[i].code_id < 0;
-        doc->lines[first + leads.at[i].line].target =
+        doc->lines.at[first + leads.at[i].line].target =
             target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, leads.at[i].code_id), all ? NULL : "its calls");
     }
     free(page);
@@ -107,17 +107,10 @@ static void whatif_build(struct doc *doc, struct db *db)
     free(knob);
 }
 
-static const struct text_spec whatif_spec = {.build = whatif_build, .slow = true};
-
-static bool whatif_open_view(struct view *view)
-{
-    return text_open((struct text *)view, &whatif_spec);
-}
-
 static bool whatif_request(struct view *view, enum request request, const struct key *key)
 {
     if (request == REQUEST_INPUT || request == REQUEST_WHATIF) {
-        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "", NULL);
+        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "", false);
         return true;
     }
     return text_request(view, request, key);
@@ -133,7 +126,8 @@ static void whatif_input(struct view *view, const char *text)
 }
 
 const struct view_ops view_whatif = {
-    .name = "what-if", .summary = "what a change would have made of the recorded calls", .size = sizeof(struct text), .open = whatif_open_view,
-    .close = text_close, .settle = text_settle, .draw = text_draw, .request = whatif_request, .refresh = text_refresh, .sql = text_sql,
-    .search = text_search, .export = text_export, .place = text_place, .subject = text_subject, .input = whatif_input,
+    .name = "what-if", .summary = "what a change would have made of the recorded calls", .size = sizeof(struct text), .open = text_open,
+    .close = text_close, .settle = text_settle, .draw = text_draw, .request = whatif_request, .refresh = text_refresh,
+    .search = text_search, .export = text_export, .place = text_place, .subject = text_subject, .input = whatif_input, .build = whatif_build,
+    .slow = true,
 };

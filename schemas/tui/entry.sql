@@ -1,0 +1,36 @@
+-- One cache entry: guards as a tree, graphs, bytecode.
+
+--title {label:30} of {function:100}
+--file {filename} {first_line}
+--subject => entry {cache_entry_id} AT {born}
+--| entry {!b}{label:40}{!n} of {!b}{function:160}{!n}  {!d}{filename:300}:{first_line}  => function {code_id}
+--| backend {backend:80|not known}[, seen by region {region_id} only], born {born:time} s  => compile {compile_id}
+--| [{!r}died at {died:time} s: {death_cause:300|cause not known}]
+--none the trace has no such entry
+SELECT e.cache_entry_id, c.qualname AS function, c.filename, c.first_line, e.label, e.backend, e.region_id, e.born_ns AS born, e.died_ns AS died,
+       e.death_cause, e.compile_id, e.code_id
+FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id WHERE e.cache_entry_id = ?1;
+
+-- One that was compiled ran when that was over.
+--slow ...
+--| {!style}{hits:count} hits[{!n}, last used {last:time} s]{never|}  => ledger WHERE cache_entry_id = {cache_entry_id} | its hits
+SELECT COALESCE(SUM(outcome = 1), 0) AS hits, MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last,
+       iif(COUNT(*), NULL, ', never used') AS never, iif(SUM(outcome = 1) > 0, 'g', 'w') AS style, ?1 AS cache_entry_id
+FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1) AND cache_entry_id = ?1;
+
+--call guards
+;
+
+--# Graph {graph:80}: {nodes} nodes
+--|   {!d}{opcode:<14}{!n} {name:<16} {!a}{target:<28}{!n} {args:200|?}[ {kwargs:160}]
+--more 2000   {!d}(more: dyntrace show prints all)
+SELECT g.name AS graph, g.node_count AS nodes, n.opcode, n.name, n.target, substr(n.args, 1, 300) AS args,
+       NULLIF(NULLIF(substr(n.kwargs, 1, 200), '{}'), '') AS kwargs
+FROM graph g JOIN graph_node n ON n.graph_id = g.graph_id
+WHERE g.compile_id = (SELECT compile_id FROM cache_entry WHERE cache_entry_id = ?1)
+ORDER BY g.graph_id, n.ordinal LIMIT 2001;
+
+--call bytecode
+SELECT (SELECT substr(text, 1, 400000) FROM listing WHERE compile_id = e.compile_id AND kind = 'original_bytecode' LIMIT 1),
+       (SELECT substr(text, 1, 400000) FROM listing WHERE compile_id = e.compile_id AND kind = 'modified_bytecode' LIMIT 1)
+FROM cache_entry e WHERE e.cache_entry_id = ?1;

@@ -1,0 +1,15 @@
+-- What stands at the lines ?2 to ?3 of the file of code object ?1: code objects that begin there -- resume functions, nested
+-- functions, comprehensions -- with their own time and that of all of them, and graph breaks of the function.
+WITH here AS (SELECT filename FROM code WHERE code_id = ?1),
+  found AS (
+    SELECT c.code_id, c.first_line, c.kind, c.qualname, SUM(n.self_ns) AS self, SUM(n.calls) AS calls
+    FROM here JOIN code c ON c.filename = here.filename AND c.first_line BETWEEN ?2 AND ?3 LEFT JOIN code_total n ON n.code_id = c.code_id
+    GROUP BY c.first_line, c.qualname, c.kind ORDER BY c.first_line LIMIT 200)
+SELECT 0 AS of_code, MIN(b.graph_break_id), b.line, NULL, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1), NULL, NULL, NULL
+FROM graph_break b WHERE b.code_id IN (
+  SELECT same.code_id FROM code same JOIN code one ON one.code_id = ?1 AND same.filename IS one.filename AND same.qualname IS one.qualname
+         AND same.first_line IS one.first_line AND same.kind IS one.kind)
+GROUP BY b.line, 5
+UNION ALL
+SELECT 1, code_id, first_line, kind, qualname, self, calls, SUM(self) OVER () FROM found
+ORDER BY 1, 3

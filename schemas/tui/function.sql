@@ -1,0 +1,83 @@
+-- One function: calls, entries, recompiles, breaks, source. It is opened by one of its code objects; all that are the same
+-- function belong to it.
+
+--title {function:140}
+--file {filename} {first_line}
+--subject => function {code_id}
+--| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}{!n}  {kind:30}
+--call origin
+--none the trace has no such code object
+SELECT qualname AS function, origin_code_id, code_id, filename, first_line, kind FROM code WHERE code_id = ?1;
+
+--| [{calls:count} calls, {total:duration} in it, {self:duration} of that its own[; {!w}{raised:count}{!n} ended by an exception]]  => sql WHERE SELECT frame_id, start_ns, duration_ns, outcome, qualname, thread, pid, parent_id, code_id, cache_entry_id FROM frames WHERE code_id IN $codes | {function}
+--| [{!d}{objects} code objects in {processes} processes, {fingerprints} different by fingerprint]
+SELECT SUM(calls) AS calls, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF(SUM(raised), 0) AS raised,
+       (SELECT NULLIF(COUNT(*), 1) FROM code WHERE code_id IN $codes) AS objects,
+       (SELECT COUNT(DISTINCT process_id) FROM code WHERE code_id IN $codes) AS processes,
+       (SELECT COUNT(DISTINCT fingerprint) FROM code WHERE code_id IN $codes) AS fingerprints,
+       (SELECT qualname FROM code WHERE code_id = ?1) AS function
+FROM code_total WHERE code_id IN $codes AND EXISTS (SELECT 1 FROM code WHERE code_id = ?1);
+
+--decisions
+--| {!w}since {at:seconds}: {action:30}{!n}  {reason:200|asked for}  => compiles WHERE code_id IN $codes | {function}
+SELECT at_ns AS at, action, reason, (SELECT qualname FROM code WHERE code_id = ?1) AS function
+FROM code_mark WHERE code_id IN $codes ORDER BY at_ns LIMIT 5;
+
+--decisions
+--# Its calls, and when
+--start
+--|   {name:<15}{n:count>9}  {!name}{wave:spark40}{!n}  {span}  => ledger WHERE code_id IN $codes AND outcome = '{name}' | {name}
+WITH span AS (SELECT COALESCE((SELECT NULLIF(MAX(CAST(value AS INTEGER), 0), 0) FROM meta WHERE key = 'span_ns'),
+                              (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1) + 1, 1) AS ns),
+  asked AS (SELECT outcome, MIN(39, MAX(0, CAST(start_ns * 39.999 / (SELECT ns FROM span) AS INTEGER))) AS bucket, COUNT(*) AS n,
+                   MIN(start_ns) AS first, MAX(start_ns) AS last
+            FROM lookup WHERE code_id IN $codes GROUP BY outcome, 2)
+SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = a.outcome) AS name, SUM(a.n) AS n, group_concat(a.bucket || ':' || a.n) AS wave,
+       printf('%.3f .. %.3f s', MIN(a.first) / 1e9, MAX(a.last) / 1e9) AS span
+FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
+
+--decisions
+--# Recompiles
+--|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}]  => compile {compile_id}
+--more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
+SELECT m.compile_id, iif(c.nth = 1, COALESCE(m.label, '?'), NULL) AS label, iif(c.nth = 1, m.end_ns - m.start_ns, NULL) AS took,
+       iif(c.expected IS NULL OR c.actual IS NULL, NULL, COALESCE(c.source, c.kind, '?')) AS source, c.expected, c.actual,
+       iif(c.expected IS NULL OR c.actual IS NULL, COALESCE(c.text, '?'), NULL) AS text, COALESCE(e.label, '?') AS entry,
+       (SELECT qualname FROM code WHERE code_id = ?1) AS function
+FROM compile m
+     JOIN (SELECT r.rowid AS id, r.*, row_number() OVER (PARTITION BY r.compile_id ORDER BY r.rowid) AS nth
+           FROM recompile_cause r WHERE COALESCE(r.ordinal, 0) = 0) c
+     ON c.compile_id = m.compile_id
+     LEFT JOIN cache_entry e ON e.cache_entry_id = c.cache_entry_id
+WHERE m.code_id IN $codes ORDER BY m.start_ns, c.id LIMIT 61;
+
+--decisions
+--# Compiles that gave no code
+--|   {!w}{outcome:20}{!n} at {at:seconds}: {reason|no reason given}  => compile {compile_id}
+SELECT compile_id, outcome, start_ns AS at, substr(reason, 1, instr(reason || char(10), char(10)) - 1) AS reason
+FROM compile WHERE code_id IN $codes AND cache_entry_id IS NULL ORDER BY start_ns LIMIT 5;
+
+-- An entry that was compiled ran when that was over.
+--decisions
+--# Cache entries
+--|   {!b}{label:<8}{!n} {!style}{hits:count>9} hits{!n}  {guards:integer>3} guards  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
+--more 40   {!d}more ...  => entries WHERE code_id IN $codes | {function}
+WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits,
+                                  MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
+                           FROM lookup WHERE code_id IN $codes AND outcome IN (1, 2) GROUP BY cache_entry_id)
+SELECT e.cache_entry_id, e.label, iif(u.hits > 0, 'n', 'w') AS style, COALESCE(u.hits, 0) AS hits, e.guard_count AS guards, e.born_ns AS born, u.last,
+       e.died_ns AS died, e.death_cause, (SELECT qualname FROM code WHERE code_id = ?1) AS function
+FROM cache_entry e LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id WHERE e.code_id IN $codes ORDER BY e.born_ns LIMIT 41;
+
+--decisions
+--# Graph breaks
+--|   line {!b}{line}{!n}  {times:count} x  {reason:200}  => break {graph_break_id}
+--| [{?resume_code_id}           the rest runs as {rest:160|?}]  => function {resume_code_id}
+SELECT MIN(b.graph_break_id) AS graph_break_id, b.line, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS reason, COUNT(*) AS times,
+       MIN(b.resume_code_id) AS resume_code_id, MIN(r.qualname) AS rest
+FROM graph_break b LEFT JOIN code r ON r.code_id = b.resume_code_id
+WHERE b.code_id IN $codes GROUP BY b.line, 3 ORDER BY b.line LIMIT 60;
+
+--# Source
+--call source
+SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename IS NOT NULL;

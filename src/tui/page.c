@@ -1,0 +1,175 @@
+/* tui/page.c -- a text view that is made by its file in schemas/tui/. See tui/page.h.
+ *
+ * Runs in: the viewer, in a thread. */
+#include "tui/page.h"
+
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/find_code.h"
+#include "tui/sheet.h"
+
+struct query *page_query(struct doc *doc, struct db *db, const char *name)
+{
+    char path[64];
+    struct query *query;
+
+    snprintf(path, sizeof path, "tui/%s", name);
+    query = db_query(db, schema_statement(path));
+    query_bind_integer(query, 1, doc->target.id);
+    return query;
+}
+
+static bool is(const struct sheet_line *line, const char *word)
+{
+    return !strcmp(line->word, word);
+}
+
+/* A line or a heading, with where it leads. */
+static void line_put(struct doc *doc, const struct row *row, const char *text, bool part)
+{
+    char *made = row_print(row, text, true);
+
+    if (made && part)
+        doc_part(doc, "%s", made);
+    else if (made)
+        doc_line(doc, "%s", made);
+    if (made)
+        doc_target(doc, row_target(row, text));
+    free(made);
+}
+
+/* A heading, where it is another one than that of the row before. */
+static void heading_put(struct doc *doc, const struct row *row, const char *text, int number)
+{
+    char *made = row_print(row, text, true);
+
+    if (made && (!number || !doc->heading || strcmp(made, doc->heading) != 0)) {
+        doc->heading = doc_print(doc, "%s", made);
+        line_put(doc, row, text, true);
+    }
+    free(made);
+}
+
+/* The text of the first field of TEXT, whole, or NULL. */
+static const char *field_whole(struct query *query, const struct row *row, const char *text)
+{
+    const char *brace = strchr(text, '{');
+    const struct value *value = brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+
+    return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL) : NULL;
+}
+
+static void file_set(struct doc *doc, struct query *query, const struct row *row, const char *text)
+{
+    const char *file = field_whole(query, row, text), *line = strstr(text, "} {");
+    const struct value *value = line ? row_value(row, line + 3, strcspn(line + 3, "}")) : NULL;
+
+    if (!file || doc->file)
+        return;
+    doc->file = strdup(file);
+    doc->file_line = value && value->type == QUERY_INTEGER ? value->integer : 0;
+}
+
+/* One row of a block. False: the last that is shown. */
+static bool row_put(struct doc *doc, struct db *db, const struct sheet_block *block, struct query *query, const struct row *row, int number)
+{
+    for (size_t i = 0; i < block->lines.count; i++) {
+        const struct sheet_line *line = &block->lines.at[i];
+        char *rest = (char *)(uintptr_t)line->rest;
+        long most = strtol(rest, &rest, 10);
+        const char *text;
+        rest += *rest == ' ';
+        if (is(line, "more") && number == most) {
+            line_put(doc, row, rest, false);
+            return false;
+        }
+        if (is(line, "#")) {
+            heading_put(doc, row, line->rest, number);
+        } else if (is(line, "|")) {
+            line_put(doc, row, line->rest, false);
+        } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
+            doc_text(doc, text, 2, (size_t)most);
+        } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {
+            doc_wrap(doc, doc_print(doc, "%.*s", (int)strcspn(rest, "{"), rest), 0, text, (size_t)most);
+            doc_target(doc, row_target(row, rest));
+        } else if (is(line, "call")) {
+            doc->ops->part(doc, db, query, line->rest);
+        } else if (is(line, "title")) {
+            char *title = row_print(row, line->rest, false);
+            snprintf(doc->title, sizeof doc->title, "%s", title ? doc_safe(doc, title, sizeof doc->title - 4) : "");
+            free(title);
+        } else if (is(line, "file")) {
+            file_set(doc, query, row, line->rest);
+        } else if (is(line, "subject")) {
+            target_free(&doc->subject);
+            doc->subject = row_target(row, line->rest);
+        } else if (is(line, "start") && !doc->start) {
+            doc->start = doc->lines.count;
+        }
+    }
+    return true;
+}
+
+/* The lines that stand there in place of rows: WORD is "none", or "slow" for the first look. */
+static void instead_put(struct doc *doc, const struct sheet_block *block, const char *word)
+{
+    static const struct row none = {0};
+
+    for (size_t i = 0; i < block->lines.count; i++) {
+        const char *text = block->lines.at[i].rest;
+        bool part = text[0] == '#' && text[1] == ' ';
+        if (*text && is(&block->lines.at[i], word))
+            line_put(doc, &none, part ? text + 2 : text, part);
+    }
+}
+
+static void block_put(struct doc *doc, struct db *db, const struct sheet_block *block)
+{
+    struct query *query;
+    int number = 0, columns;
+    bool more = true;
+
+    if (!*block->sql) {
+        row_put(doc, db, block, NULL, &(struct row){0}, 0);
+        return;
+    }
+    query = db_query(db, block->sql);
+    query_bind_integer(query, 1, doc->target.id);
+    columns = query_columns(query);
+    struct value values[columns + 1];
+    const char *names[columns + 1];
+    for (; more && query_step(query); number++) {
+        for (int i = 0; i < columns; i++) {
+            values[i] = value_read(query, i);
+            names[i] = query_name(query, i);
+        }
+        more = row_put(doc, db, block, query, &(struct row){values, names, columns}, number);
+        for (int i = 0; i < columns; i++)
+            value_free(&values[i]);
+    }
+    if (!number && !query_failed(query))
+        instead_put(doc, block, "none");
+    query_close(query);
+}
+
+void page_build(struct doc *doc, struct db *db)
+{
+    struct sheet sheet;
+
+    if (sheet_open(&sheet, doc->ops->name, doc->target.id > 0 ? doc->target.id : -1))
+        for (size_t i = 0; i < sheet.blocks.count; i++) {
+            const struct sheet_block *block = &sheet.blocks.at[i];
+            doc->dense = doc->dense || block_word(block, "dense");
+            if (block_word(block, "decisions") && !find_tables(db))
+                continue;
+            if (doc->quick && block_word(block, "slow")) {
+                instead_put(doc, block, "slow");
+                doc->more = true;
+            } else {
+                block_put(doc, db, block);
+            }
+        }
+    else
+        doc->failed = true;
+    sheet_close(&sheet);
+}

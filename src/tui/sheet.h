@@ -1,0 +1,68 @@
+/* tui/sheet.h -- a view's file in schemas/tui/: SQL statements, and how their rows are shown.
+ *
+ * Runs in: the viewer.
+ *
+ * A file is blocks. A block is lines that begin with "--word", then a statement, which ends with ';' (alone: no statement).
+ * The words are those of a list (tui/list.h) or of a page (tui/page.h). Lines that begin with "-- " are comments.
+ *
+ *     --| line            "--|" is a word, too
+ *     --none nothing was recorded
+ *     SELECT ...;
+ *
+ * What stands behind a word may have fields, which are columns of the row:
+ *
+ *     {name}              the value; NULL is "?"
+ *     {name:count>9}      as value.c's `count`, set right in 9 columns
+ *     {name:<9}           cut or filled to 9 columns
+ *     {name:40}           at most 40 bytes
+ *     {name|nothing}      other words for NULL, or none: {name|}
+ *     {!r} {!name}        from here on in red: a letter of screen.h's marks, in the column or here, or an outcome's style
+ *     [...]               left out when a field in it, but not in [] of its own, is NULL; {?name} is one that prints nothing
+ *
+ * and may end with where it leads: "=> VIEW {id} AT {ns} WHERE condition | title", where all but VIEW may be missing.
+ * "$codes" in a file is the code objects that are the same function as {code_id}; in a page about a function, as that. */
+#ifndef DYNTRACE_TUI_SHEET_H
+#define DYNTRACE_TUI_SHEET_H
+
+#include "lib/list.h"
+#include "tui/value.h"
+#include "tui/view.h"
+
+struct sheet_line {
+    const char *word, *rest;
+};
+
+struct sheet_block {
+    LIST(struct sheet_line) lines;
+    const char *sql; /* "" : none */
+};
+
+struct sheet {
+    char *text; /* owned, cut into the parts of the blocks */
+    LIST(struct sheet_block) blocks;
+};
+
+/* The view NAME's file; for a page about the row ID, else -1. False: no memory. */
+bool sheet_open(struct sheet *sheet, const char *name, int64_t id);
+void sheet_close(struct sheet *sheet);
+
+/* What stands behind WORD; NULL: the block has no such line. */
+const char *block_word(const struct sheet_block *block, const char *word);
+
+/* The row that fields are of. */
+struct row {
+    const struct value *values;
+    const char *const *names;
+    int count;
+};
+
+const struct value *row_value(const struct row *row, const char *name, size_t bytes);
+
+/* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for a doc; else plain. The
+ * caller frees it. NULL: all of it stood in brackets and is left out (or no memory). */
+char *row_print(const struct row *row, const char *text, bool marked);
+
+/* Where TEXT leads; VIEW_NONE: nowhere. */
+struct target row_target(const struct row *row, const char *text);
+
+#endif

@@ -1,0 +1,81 @@
+/* tui/view.c -- what all views have in common: targets, and the chosen line. See tui/view.h.
+ *
+ * Runs in: the viewer. */
+#include "tui/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_(...) {__VA_ARGS__}
+#define BINDING_(request, name, keys, view, group, help, foot) {name, KEYS_ keys, VIEW_##view, group, help, foot},
+const struct binding bindings[REQUESTS] = {{0}, KEYS(BINDING_)};
+
+/* ---- targets --------------------------------------------------------------- */
+
+struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
+{
+    return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
+}
+
+struct target target_copy(const struct target *target)
+{
+    struct target copy = target_make(target->kind, target->id, target->where, target->title);
+
+    copy.at_ns = target->at_ns;
+    copy.about = target->about;
+    return copy;
+}
+
+void target_free(struct target *target)
+{
+    free(target->where);
+    free(target->title);
+    *target = (struct target){0};
+}
+
+/* ---- the chosen line ------------------------------------------------------- */
+
+void view_choose(struct view *view, size_t at, size_t count, int height)
+{
+    size_t shown = height < 1 ? 1 : (size_t)height;
+
+    view->at = at < count ? at : count ? count - 1 : 0;
+    if (view->at < view->top)
+        view->top = view->at;
+    if (view->at >= view->top + shown)
+        view->top = view->at - shown + 1;
+    if (view->top + shown > count)
+        view->top = count > shown ? count - shown : 0;
+}
+
+bool view_move(struct view *view, enum request request, size_t count, int height)
+{
+    long page = height > 1 ? height - 1 : 1, by = 0, scroll = 0;
+
+    switch (request) {
+    case REQUEST_UP: by = -1; break;
+    case REQUEST_DOWN: by = 1; break;
+    case REQUEST_WHEEL_UP: by = -3; break;
+    case REQUEST_WHEEL_DOWN: by = 3; break;
+    case REQUEST_PAGE_UP: by = scroll = -page; break;
+    case REQUEST_PAGE_DOWN: by = scroll = page; break;
+    case REQUEST_HALF_UP: by = scroll = -(page + 1) / 2; break;
+    case REQUEST_HALF_DOWN: by = scroll = (page + 1) / 2; break;
+    case REQUEST_HOME: by = -(long)view->at; break;
+    case REQUEST_END: by = (long)count; break;
+    default: return false;
+    }
+    view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
+    view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0, count, height);
+    return true;
+}
+
+size_t view_around(const struct view *view, size_t i, int direction, size_t count)
+{
+    return direction > 0 ? (view->at + i) % count : (view->at + count - i % count) % count;
+}
+
+void view_words(struct view *view, struct screen *screen, int style, const char *words)
+{
+    screen_put(screen, view->y + 1, 2, view->columns - 4, style, words);
+}

@@ -1,0 +1,129 @@
+/* tui/view.h -- what the loop of `dyntrace tui` (tui.c) and its views share.
+ *
+ * Runs in: the viewer.
+ *
+ * A key becomes a request (tui/keys.h). The view on top takes it or hands it back, then the loop may know what to do. A view
+ * says where a line leads by a target; the loop opens the view that a target names, on top of the others, so that going back
+ * finds each as it was left.
+ *
+ *     open -> { settle -> draw -> request }* -> close
+ *
+ * settle() takes what jobs have found and asks for what will be drawn; draw() changes nothing. Most views are a list
+ * (tui/list.h) or a page (tui/page.h), which are all in their file of schemas/tui/. */
+#ifndef DYNTRACE_TUI_VIEW_H
+#define DYNTRACE_TUI_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tui/keys.h"
+#include "tui/screen.h"
+#include "tui/work.h"
+
+struct tui;
+struct output;
+
+/* ---- where a line leads ---------------------------------------------------- */
+
+enum view_kind {
+    VIEW_NONE, VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_FUNCTION, VIEW_ENTRIES, VIEW_ENTRY, VIEW_RECOMPILES, VIEW_CAUSES,
+    VIEW_COMPILES, VIEW_COMPILE, VIEW_BREAKS, VIEW_BREAK, VIEW_LEDGER, VIEW_CALL, VIEW_REPLAY, VIEW_TIMELINE, VIEW_FLAME,
+    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
+};
+
+struct target {
+    enum view_kind kind; /* VIEW_NONE: it leads nowhere */
+    int64_t id;          /* of which row, by the view's own table */
+    int64_t at_ns;       /* the moment that it is about, 0: none */
+    enum view_kind about; /* replay, timeline, what-if: whose row ID is, as the view of one has it */
+    char *where;         /* owned: an SQL condition on the view's columns, or NULL */
+    char *title;         /* owned: what that condition means, in words, or NULL */
+};
+
+struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title);
+struct target target_copy(const struct target *target);
+void target_free(struct target *target);
+
+/* ---- views ----------------------------------------------------------------- */
+
+struct view;
+
+struct doc;
+struct db;
+struct query;
+
+struct view_ops {
+    const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
+    const char *summary; /* for the help */
+    size_t size;         /* of the struct that begins with a struct view */
+    bool (*open)(struct view *view);  /* target is set; false: it was said why not */
+    void (*close)(struct view *view); /* or NULL */
+    void (*settle)(struct view *view);
+    void (*draw)(struct view *view, struct screen *screen);
+    bool (*request)(struct view *view, enum request request, const struct key *key); /* true: taken */
+    void (*refresh)(struct view *view);                       /* ask again, stay where it is; or NULL */
+    char *(*sql)(struct view *view);                          /* what is shown, as SQL; the caller frees it; or NULL */
+    bool (*search)(struct view *view, const char *text, int direction); /* false: not found; or NULL */
+    void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
+    bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
+    bool (*place)(struct view *view, char **file, int64_t *line); /* for an editor; the caller frees *FILE; or NULL */
+    void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay, timeline ...; or NULL */
+    void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
+    void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
+    void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/page.h: a part that C makes */
+    bool slow;           /* build() may take seconds */
+    enum view_kind all;  /* of a view of one: the list of all, opened by `:name` without a number */
+};
+
+struct view {
+    const struct view_ops *ops;
+    struct tui *tui;       /* borrowed */
+    struct target target;  /* owned: by which it was opened */
+    int y, rows, columns;  /* of the screen, set before settle() */
+    size_t at, top;        /* the chosen line, and the first that is shown */
+    char title[160];       /* beside the name: made by the view */
+    char note[120];        /* at the right: how many rows, what is asked */
+    bool busy;             /* something is still being asked */
+};
+
+/* By its number; NULL: there is no such view. (tui/views.c) */
+const struct view_ops *view_of(int kind);
+/* By its name, BYTES long; VIEW_NONE: none has it. */
+enum view_kind view_named(const char *name, size_t bytes);
+
+/* Choose line AT of COUNT, of which HEIGHT fit on the screen. */
+void view_choose(struct view *view, size_t at, size_t count, int height);
+/* The keys that move up and down: choose by them. False: it is none of them. */
+bool view_move(struct view *view, enum request request, size_t count, int height);
+/* The Ith line to look at, from 1, of a search from the chosen one around the end. */
+size_t view_around(const struct view *view, size_t i, int direction, size_t count);
+/* Words in place of what is not there. */
+void view_words(struct view *view, struct screen *screen, int style, const char *words);
+
+/* ---- what the loop does for views ------------------------------------------ */
+
+struct work *tui_work(struct tui *tui);
+struct screen *tui_screen(struct tui *tui);
+
+/* Open what TARGET names on top. TARGET stays the caller's. */
+void tui_go(struct tui *tui, const struct target *target);
+
+/* A line for the user, at the bottom until the next key. */
+void tui_say(struct tui *tui, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tui_alarm(struct tui *tui, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
+void tui_ask(struct tui *tui, const char *prompt, const char *text, bool sql);
+
+/* True where keys come from a script: what changes while one looks is not shown. */
+bool tui_scripted(const struct tui *tui);
+
+/* What the program under `run --live` has printed, NULL where none runs. Borrowed. */
+const struct output *tui_output(struct tui *tui);
+
+/* What the last search looked for, "" when there was none. */
+const char *tui_searched(const struct tui *tui);
+
+#endif
