@@ -18,15 +18,13 @@ SELECT SUM(calls) AS calls, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF
        (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM code_total WHERE code_id IN $codes AND EXISTS (SELECT 1 FROM code WHERE code_id = ?1);
 
---decisions
 --| {!w}since {at:seconds}: {action:30}{!n}  {reason:200|asked for}  => compiles WHERE code_id IN $codes | {function}
 SELECT at_ns AS at, action, reason, (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM code_mark WHERE code_id IN $codes ORDER BY at_ns LIMIT 5;
 
---decisions
 --# Its calls, and when
 --start
---|   {name:<15}{n:count>9}  {!name}{wave:spark40}{!n}  {span}  => ledger WHERE code_id IN $codes AND outcome = '{name}' | {name}
+--|   {name:<15}{n:count>9}  {!name}{wave:spark40}{!n}  {span}  => ledger WHERE code_id IN $codes AND outcome = {name} | {name}
 WITH span AS (SELECT COALESCE((SELECT NULLIF(MAX(CAST(value AS INTEGER), 0), 0) FROM meta WHERE key = 'span_ns'),
                               (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1) + 1, 1) AS ns),
   asked AS (SELECT outcome, MIN(39, MAX(0, CAST(start_ns * 39.999 / (SELECT ns FROM span) AS INTEGER))) AS bucket, COUNT(*) AS n,
@@ -36,7 +34,6 @@ SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = a.outcome) AS n
        printf('%.3f .. %.3f s', MIN(a.first) / 1e9, MAX(a.last) / 1e9) AS span
 FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
 
---decisions
 --# Recompiles
 --|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}]  => compile {compile_id}
 --more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
@@ -51,14 +48,12 @@ FROM compile m
      LEFT JOIN cache_entry e ON e.cache_entry_id = c.cache_entry_id
 WHERE m.code_id IN $codes ORDER BY m.start_ns, c.id LIMIT 61;
 
---decisions
 --# Compiles that gave no code
 --|   {!w}{outcome:20}{!n} at {at:seconds}: {reason|no reason given}  => compile {compile_id}
 SELECT compile_id, outcome, start_ns AS at, substr(reason, 1, instr(reason || char(10), char(10)) - 1) AS reason
 FROM compile WHERE code_id IN $codes AND cache_entry_id IS NULL ORDER BY start_ns LIMIT 5;
 
 -- An entry that was compiled ran when that was over.
---decisions
 --# Cache entries
 --|   {!b}{label:<8}{!n} {!style}{hits:count>9} hits{!n}  {guards:integer>3} guards  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
 --more 40   {!d}more ...  => entries WHERE code_id IN $codes | {function}
@@ -69,7 +64,6 @@ SELECT e.cache_entry_id, e.label, iif(u.hits > 0, 'n', 'w') AS style, COALESCE(u
        e.died_ns AS died, e.death_cause, (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM cache_entry e LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id WHERE e.code_id IN $codes ORDER BY e.born_ns LIMIT 41;
 
---decisions
 --# Graph breaks
 --|   line {!b}{line}{!n}  {times:count} x  {reason:200}  => break {graph_break_id}
 --| [{?resume_code_id}           the rest runs as {rest:160|?}]  => function {resume_code_id}

@@ -17,13 +17,12 @@ SELECT cause, SUM(events) AS events FROM loss WHERE cause NOT LIKE 'stall:%' GRO
 --| {!d}the program waited for the recorder; nothing is missing for that  => losses
 SELECT 1 WHERE EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'stall:%');
 
---decisions
 --slow # Calls of watched code
 --slow   ...
 --none # Calls of watched code
 --none   none: nothing that compiles frames ran
 --# Calls of watched code: {all:count}{!n}  {!hit_style}{hit:percent} hit{!n}, {compiled:percent} compiled, {!eager_style}{eager:percent} ran eagerly  => ledger
---|   {name:<15}{!name}{share:bar16}{!n} {n:count>8}  {took:duration} in lookups  => ledger WHERE outcome = '{name}' | {name}
+--|   {name:<15}{!name}{share:bar16}{!n} {n:count>8}  {took:duration} in lookups  => ledger WHERE outcome = {name} | {name}
 WITH decided AS MATERIALIZED (SELECT outcome, COUNT(*) AS n, SUM(duration_ns) AS took FROM lookup GROUP BY outcome),
   total AS (SELECT SUM(n) AS n, 100.0 * SUM(n * (outcome = 1)) / SUM(n) AS hit, 100.0 * SUM(n * (outcome = 2)) / SUM(n) AS compiled,
                    100.0 * SUM(n * (outcome NOT IN (1, 2))) / SUM(n) AS eager FROM decided)
@@ -31,39 +30,34 @@ SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = d.outcome) AS n
        t.n AS "all", t.hit, t.compiled, t.eager, iif(t.hit >= 90, 'g', 'w') AS hit_style, iif(t.eager > 10, 'r', 'n') AS eager_style
 FROM decided d, total t ORDER BY d.n DESC, d.outcome LIMIT 16;
 
---decisions
 --# Compiles: {compiles:count}{!n}  {made:count} gave code, {none:count} did not; together {ns:duration}  => compiles
 --| [  {!r}{limits:count} reached a limit, {errors:count} raised]  => compiles WHERE outcome IN ('limit', 'error') | limit or error
 SELECT COUNT(*) AS compiles, COUNT(cache_entry_id) AS made, COUNT(*) - COUNT(cache_entry_id) AS none, COALESCE(SUM(end_ns - start_ns), 0) AS ns,
        iif(SUM(outcome IN ('limit', 'error')) > 0, SUM(outcome = 'limit'), NULL) AS limits, SUM(outcome = 'error') AS errors
 FROM compile;
 
---decisions
 --# {!style}{n:count} recompile{s}  => recompiles
 SELECT COUNT(*) - COUNT(DISTINCT code_id) AS n, iif(COUNT(*) > COUNT(DISTINCT code_id), 'r', 'g') AS style,
        iif(COUNT(*) = COUNT(DISTINCT code_id) + 1, '', 's') AS s
 FROM compile WHERE cache_entry_id IS NOT NULL;
 
---decisions
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
---| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE source IS {wanted} AND code_id IN $codes | {function}
+--| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = {id}) AND code_id IN $codes | {function}
 WITH found AS (
   SELECT MIN(r.rowid) AS id, c.qualname AS function, COALESCE(r.source, r.kind) AS source, COUNT(DISTINCT r.compile_id) AS n,
          replace(group_concat(DISTINCT r.actual), ',', ', ') AS was, MIN(r.expected) AS expected, r.text,
-         MIN(r.compile_id) AS compile_id, MIN(m.code_id) AS code_id, r.source AS wanted
+         MIN(r.compile_id) AS compile_id, MIN(m.code_id) AS code_id
   FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id
   WHERE COALESCE(r.ordinal, 0) = 0
   GROUP BY c.filename, c.qualname, c.first_line, 3 ORDER BY 4 DESC, MIN(r.rowid) LIMIT 8)
-SELECT function, iif(was IS NULL OR expected IS NULL, NULL, source) AS source, n, was, expected, compile_id, code_id, wanted,
+SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS source, n, was, expected, compile_id, code_id,
        iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
 
---decisions
 --# {!style}{n:count} graph break{s}  => breaks
 SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM graph_break;
 
---decisions
 --start
 --|   {!w}{times:count>4}{!n} x {!b}{function:60}:{line}{!n} {reason:160}  => break {graph_break_id}
 SELECT MIN(b.graph_break_id) AS graph_break_id, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS reason, COUNT(*) AS times,
@@ -71,7 +65,6 @@ SELECT MIN(b.graph_break_id) AS graph_break_id, substr(b.reason, 1, instr(b.reas
 FROM graph_break b LEFT JOIN code c ON c.code_id = b.code_id
 GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMIT 4;
 
---decisions
 --slow
 --# Ran as Python though a compiler was set
 --|   {calls:count>6} x {!b}{function:80}{!n}  {outcome:30} since {first:seconds}  => function {code_id}
@@ -82,7 +75,6 @@ SELECT MIN(e.code_id) AS code_id, c.qualname AS function, (SELECT name FROM enum
 FROM eager e LEFT JOIN code c ON c.code_id = e.code_id
 GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY e.outcome = 6, 4 DESC, 1 LIMIT 4;
 
---decisions
 --slow # Guards
 --slow   ...
 --none # Guards

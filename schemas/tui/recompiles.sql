@@ -11,7 +11,7 @@
 --| last  time
 --| where  path 10  => function {code_id}
 --| text  text 10
---row => causes WHERE kind IS {kind} AND source IS {source} AND code_id IN $codes
+--row => causes WHERE kind IS (SELECT r.kind FROM recompile_cause r WHERE r.rowid = {id}) AND source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = {id}) AND code_id IN $codes
 --subject => function {code_id}
 --id id
 --title function

@@ -18,23 +18,9 @@ enum {
 
 /* ---- SQL ------------------------------------------------------------------- */
 
-/* TEXT between QUOTEs, which are doubled in it; PATTERN: as one of LIKE that finds it anywhere. */
-static void quoted_put(FILE *out, const char *text, size_t bytes, char quote, bool pattern)
-{
-    fputs(pattern ? "'%" : (char[]){quote, 0}, out);
-    for (size_t i = 0; i < bytes; i++) {
-        if (pattern && strchr("%_\\", text[i]))
-            putc('\\', out);
-        if (text[i] == quote)
-            putc(quote, out);
-        putc(text[i], out);
-    }
-    fputs(pattern ? "%' ESCAPE '\\'" : (char[]){quote, 0}, out);
-}
-
 static void name_put(FILE *out, const char *name)
 {
-    quoted_put(out, name, strlen(name), '"', false);
+    text_quote(out, name, strlen(name), '"');
 }
 
 /* Each word must be in some text column. */
@@ -50,10 +36,11 @@ static void words_put(FILE *out, const struct question *q)
             const struct list_column *c = &q->columns.at[i];
             if (c->format > AS_OUTCOME)
                 continue;
-            fputs(any ? " OR " : "", out);
+            fputs(any ? " OR instr(lower(" : "instr(lower(", out);
             name_put(out, c->name);
-            fputs(" LIKE ", out);
-            quoted_put(out, words, length, '\'', true);
+            fputs("), lower(", out);
+            text_quote(out, words, length, '\'');
+            fputs("))", out);
             any = true;
         }
         fputs(any ? ")" : "1)", out);

@@ -5,7 +5,6 @@
 
 #include "schema.h"
 #include "trace/db.h"
-#include "trace/find_code.h"
 #include "tui/sheet.h"
 
 struct query *page_query(struct doc *doc, struct db *db, const char *name)
@@ -160,8 +159,6 @@ void page_build(struct doc *doc, struct db *db)
         for (size_t i = 0; i < sheet.blocks.count; i++) {
             const struct sheet_block *block = &sheet.blocks.at[i];
             doc->dense = doc->dense || block_word(block, "dense");
-            if (block_word(block, "decisions") && !find_tables(db))
-                continue;
             if (doc->quick && block_word(block, "slow")) {
                 instead_put(doc, block, "slow");
                 doc->more = true;

@@ -17,7 +17,6 @@
  *     --more N line                    in place of row N, which is the last
  *     --none line                      when there is no row; "# " begins a heading
  *     --slow line                      not for the first look, which has this line instead, or none
- *     --decisions                      only where the trace has the tables about decisions
  *     --dense                          no empty lines between parts
  */
 #ifndef DYNTRACE_TUI_PAGE_H

@@ -248,7 +248,7 @@ char *row_print(const struct row *row, const char *text, bool marked)
 
 /* ---- leads ----------------------------------------------------------------- */
 
-/* A condition: texts in it stand between quotes. */
+/* A condition: texts in it are quoted. */
 static char *condition_print(const struct row *row, const char *text, const char *end)
 {
     char *made = NULL;
@@ -263,8 +263,7 @@ static char *condition_print(const struct row *row, const char *text, const char
         else if (value && value->type == QUERY_INTEGER)
             fprintf(out, "%" PRId64, value->integer);
         else if (value && value->type == QUERY_TEXT)
-            for (const char *p = value->text; *p; p++)
-                fprintf(out, *p == '\'' ? "''" : "%c", *p);
+            text_quote(out, value->text, strlen(value->text), '\'');
         else
             fputs("NULL", out);
         text = close ? close : text;

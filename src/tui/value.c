@@ -230,6 +230,17 @@ void text_fit(FILE *out, const char *text, int columns)
     fprintf(out, "%*s", columns - used > 0 ? columns - used : 0, "");
 }
 
+void text_quote(FILE *out, const char *text, size_t bytes, char quote)
+{
+    putc(quote, out);
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == quote)
+            putc(quote, out);
+        putc(text[i], out);
+    }
+    putc(quote, out);
+}
+
 int word_style(const char *word)
 {
     static const struct { const char *word; int style; } words[] = {

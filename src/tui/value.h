@@ -45,6 +45,9 @@ int value_compare(const struct value *a, const struct value *b);
 /* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
 void text_fit(FILE *out, const char *text, int columns);
 
+/* TEXT between QUOTEs, which are doubled in it. */
+void text_quote(FILE *out, const char *text, size_t bytes, char quote);
+
 /* The style of a word: an outcome, a result; STYLE_NORMAL for others. */
 int word_style(const char *word);
 

@@ -6,7 +6,6 @@
 
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "trace/find_code.h"
 #include "tui/page.h"
 
 static void overview_part(struct doc *doc, struct db *db, struct query *row, const char *name)
@@ -34,8 +33,6 @@ static void overview_part(struct doc *doc, struct db *db, struct query *row, con
         doc_line(doc, MARK "d%s", which);
     if (values)
         doc_line(doc, MARK "d%s", values);
-    if (!find_tables(db))
-        doc_line(doc, MARK "wthis trace has no tables about decisions: frames only");
     free(state);
     free(command);
 }
