@@ -244,7 +244,7 @@ void text_quote(FILE *out, const char *text, size_t bytes, char quote)
 int word_style(const char *word)
 {
     static const struct { const char *word; int style; } words[] = {
-#define X(number, NAME, word, asked, python, style, ...) {word, STYLE_##style},
+#define X(number, NAME, word, asked, missed, python, style, ...) {word, STYLE_##style},
         OUTCOME_ROWS(X)
 #undef X
 #define X(number, NAME, word, style) {word, STYLE_##style},
