@@ -8,6 +8,7 @@
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
 #include "tracer/evaluator/cache.h"
+#include "tracer/values.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -58,32 +59,6 @@ static bool is_wanted(const char *file, const char *name)
         }
     }
     return included || !any_include;
-}
-
-/* ---- names ---- */
-
-/* TEXT as UTF-8, at most NAME_MAX_BYTES. Lone surrogates, which UTF-8 cannot
- * hold, become \udcXX. Borrows from *KEEP, which the caller releases. */
-static const char *name_text(PyObject *text, size_t *bytes, PyObject **keep)
-{
-    Py_ssize_t length = 0;
-    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
-
-    *keep = NULL;
-    if (!utf8) {
-        PyErr_Clear();
-        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
-        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
-            PyErr_Clear();
-            *bytes = 1;
-            return "?";
-        }
-    }
-    if (length > NAME_MAX_BYTES)
-        for (length = NAME_MAX_BYTES; (utf8[length] & 0xc0) == 0x80;)
-            length--;
-    *bytes = (size_t)length;
-    return utf8;
 }
 
 /* ---- fingerprint ---- */
@@ -185,8 +160,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         return mark;
 
     PyErr_Fetch(&type, &value, &traceback);
-    name = name_text(code->co_qualname, &bytes[0], &keep[0]);
-    file = name_text(code->co_filename, &bytes[1], &keep[1]);
+    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep[0]);
+    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep[1]);
     if (!is_wanted(file, name)) {
         mark = CODE_SEEN | CODE_SKIP;
     } else {

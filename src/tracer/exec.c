@@ -26,21 +26,8 @@ struct followed {
     int program, words;  /* of the program's name and its arguments, -1: one text for a shell */
 };
 
+static struct followed followed[6];
 static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-
-#define ENTRY(number)                                                                                        \
-    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
-#undef ENTRY
-
-static struct followed followed[] = {
-    {{"_posixsubprocess", "fork_exec", entry_0, {0}}, 5, 1, 0},
-    {{"posix", "execve", entry_1, {0}}, 2, 0, 1},
-    {{"posix", "posix_spawn", entry_2, {0}}, 2, 0, 1},
-    {{"posix", "posix_spawnp", entry_3, {0}}, 2, 0, 1},
-    {{"posix", "execv", entry_4, {0}}, -1, 0, 1},
-    {{"posix", "system", entry_5, {0}}, -1, -1, 0},
-};
 
 #define ENTRY(number)                                                                                        \
     static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)      \
@@ -49,6 +36,15 @@ static struct followed followed[] = {
     }
 ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5)
 #undef ENTRY
+
+static struct followed followed[6] = {
+    {{"_posixsubprocess", "fork_exec", entry_0, {0}}, 5, 1, 0},
+    {{"posix", "execve", entry_1, {0}}, 2, 0, 1},
+    {{"posix", "posix_spawn", entry_2, {0}}, 2, 0, 1},
+    {{"posix", "posix_spawnp", entry_3, {0}}, 2, 0, 1},
+    {{"posix", "execv", entry_4, {0}}, -1, 0, 1},
+    {{"posix", "system", entry_5, {0}}, -1, -1, 0},
+};
 
 /* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
 static const char *value_in(PyObject *entry, const char *name)
@@ -96,62 +92,43 @@ static PyObject *mend_list(PyObject *list)
     return copy;
 }
 
-/* Set NAME, which may be there as str or as bytes. */
 static int mapping_set(PyObject *mapping, const char *name, const char *value)
 {
-    PyObject *key = PyBytes_FromString(name), *text = PyUnicode_DecodeFSDefault(value);
-    int result = -1;
+    PyObject *key = PyBytes_FromString(name), *bytes = PyBytes_FromString(value);
+    int result = key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 
-    if (key && PyDict_GetItemWithError(mapping, key) == NULL && !PyErr_Occurred())
-        Py_SETREF(key, PyUnicode_FromString(name));
-    if (key && text)
-        result = PyDict_SetItem(mapping, key, text);
     Py_XDECREF(key);
-    Py_XDECREF(text);
+    Py_XDECREF(bytes);
     return result;
-}
-
-/* The value of NAME as bytes, a new reference; NULL: not there, or with an exception. */
-static PyObject *mapping_get(PyObject *mapping, const char *name)
-{
-    PyObject *key = PyUnicode_FromString(name), *value = NULL, *bytes = NULL;
-
-    if (key)
-        value = PyDict_GetItemWithError(mapping, key);
-    if (!value && !PyErr_Occurred()) {
-        Py_XSETREF(key, PyBytes_FromString(name));
-        value = key ? PyDict_GetItemWithError(mapping, key) : NULL;
-    }
-    if (value && !PyUnicode_FSConverter(value, &bytes))
-        bytes = NULL;
-    Py_XDECREF(key);
-    return bytes;
 }
 
 /* The same for a mapping of names to values, str or bytes. It is read as the
  * original would read it, by keys() and values(), once each: those may be the
- * program's code. The original then reads our copy. */
+ * program's code. The original then reads our copy. Of a name that is there as
+ * str and as bytes the first counts, as it does for getenv(). */
 static PyObject *mend_mapping(PyObject *mapping)
 {
-    PyObject *copy = PyDict_New(), *old = NULL;
+    PyObject *copy = PyDict_New(), *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
     PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
     char *paths = NULL;
-    bool mended = false;
+    bool mended = copy && path_key && values && PyList_GET_SIZE(keys) == PyList_GET_SIZE(values);
 
-    if (!copy || !keys || !values || PyList_GET_SIZE(keys) != PyList_GET_SIZE(values))
-        goto done;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++)
-        if (PyDict_SetItem(copy, PyList_GET_ITEM(keys, i), PyList_GET_ITEM(values, i)))
-            goto done;
-    old = mapping_get(copy, INJECT_PATHS);
-    if (PyErr_Occurred())
-        goto done;
-    paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
-    mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 && mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
-done:
+    for (Py_ssize_t i = 0; mended && i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = NULL;
+        mended = PyUnicode_FSConverter(PyList_GET_ITEM(keys, i), &key) &&
+                 PyDict_SetDefault(copy, key, PyList_GET_ITEM(values, i));
+        Py_XDECREF(key);
+    }
+    if (mended && PyDict_Contains(copy, path_key))
+        mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
+    if (mended) {
+        paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
+        mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 && mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
+    }
     PyErr_Clear();
     if (!mended)
         Py_CLEAR(copy);
+    Py_XDECREF(path_key);
     Py_XDECREF(keys);
     Py_XDECREF(values);
     Py_XDECREF(old);

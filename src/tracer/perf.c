@@ -48,34 +48,24 @@ static PyMethodDef after_fork_method = {"after_fork", after_fork, METH_NOARGS, N
 
 static void watch_fork(void)
 {
-    PyObject *posix = NULL, *function = NULL, *given = NULL, *none = NULL, *done = NULL;
+    PyObject *posix, *function, *names, *given, *done = NULL;
 
     if (watched || P.evaluate == _PyEval_EvalFrameDefault)
         return;
     posix = PyImport_ImportModule("posix");
     function = posix ? tracer_attribute(posix, "register_at_fork") : NULL;
-    given = Py_BuildValue("{sN}", "after_in_child", PyCFunction_NewEx(&after_fork_method, NULL, NULL));
-    none = PyTuple_New(0);
-    done = function && given && none ? PyObject_Call(function, none, given) : NULL;
+    given = PyCFunction_NewEx(&after_fork_method, NULL, NULL);
+    names = Py_BuildValue("(s)", "after_in_child");
+    if (function && given && names)
+        done = PyObject_Vectorcall(function, &given, 0, names);
     watched = done != NULL;
     PyErr_Clear();
     Py_XDECREF(posix);
     Py_XDECREF(function);
     Py_XDECREF(given);
-    Py_XDECREF(none);
+    Py_XDECREF(names);
     Py_XDECREF(done);
 }
-
-#define ENTRY(number)                                                                                                 \
-    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-ENTRY(0) ENTRY(1) ENTRY(2)
-#undef ENTRY
-
-static struct tracer_led led[] = {
-    {"sys", "is_stack_trampoline_active", entry_0, {0}},
-    {"sys", "activate_stack_trampoline", entry_1, {0}},
-    {"sys", "deactivate_stack_trampoline", entry_2, {0}},
-};
 
 static PyObject *without_us(struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
@@ -92,6 +82,8 @@ static PyObject *without_us(struct tracer_led *f, PyObject *self, PyObject *cons
     return result;
 }
 
+static struct tracer_led led[3];
+
 #define ENTRY(number)                                                                                                 \
     static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)               \
     {                                                                                                                 \
@@ -99,6 +91,12 @@ static PyObject *without_us(struct tracer_led *f, PyObject *self, PyObject *cons
     }
 ENTRY(0) ENTRY(1) ENTRY(2)
 #undef ENTRY
+
+static struct tracer_led led[3] = {
+    {"sys", "is_stack_trampoline_active", entry_0, {0}},
+    {"sys", "activate_stack_trampoline", entry_1, {0}},
+    {"sys", "deactivate_stack_trampoline", entry_2, {0}},
+};
 
 void tracer_perf_start(void)
 {

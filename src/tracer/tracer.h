@@ -7,7 +7,7 @@
  *   tracer/module.c  the module: start, pause, resume
  *   tracer/interpreter.c  sub-interpreters, and one that is initialised again
  *   tracer_shim.c    the PEP 523 evaluator: an ENTER and an EXIT word per frame
- *   tracer/ring.c    process file, rings, waiting, fork
+ *   tracer/session.c joining a session; file.c, fact.c, ring.c, gap.c, fork.c: what is shared with the collector
  *   tracer/code.c    code objects: their ids, names, and whether to record them
  *   tracer/stack.c   deep recursion: more C stack when a thread's runs short
  *   tracer/evaluator/decide.c  the shim: what to run for a call
@@ -97,7 +97,7 @@ struct tracer {
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     struct stack_segment *spare;
-    struct tracer *next_tracer;   /* all threads'; tracer/ring.c's lock */
+    struct tracer *next_tracer;   /* all threads'; under tracer_lock() */
 };
 
 /* The whole process. */
@@ -276,6 +276,16 @@ static inline void tracer_put(struct tracer *t, uint64_t word)
     t->head = head + 1;
     /* A: publishes the word above; matches the collector's B. */
     atomic_store_explicit(&t->ring->head, head + 1, memory_order_release);
+}
+
+/* A control word and the COUNT WORDS that belong to it: published together. */
+static inline void tracer_put_control(struct tracer *t, enum ring_control what, uint64_t payload, uint32_t count,
+                                      const uint64_t *words)
+{
+    t->words[t->head++ & t->mask] = RING_CONTROL_WORD(what, count + 1, payload);
+    while (count-- > 1)
+        t->words[t->head++ & t->mask] = *words++;
+    tracer_put(t, *words);
 }
 
 #endif

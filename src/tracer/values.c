@@ -11,6 +11,28 @@
 
 enum { ITEMS = 6, DEPTH = 3 };
 
+const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
+{
+    Py_ssize_t length = 0;
+    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+
+    *keep = NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
+            PyErr_Clear();
+            *bytes = 1;
+            return "?";
+        }
+    }
+    if ((size_t)length > most)
+        for (length = (Py_ssize_t)most; (utf8[length] & 0xc0) == 0x80;)
+            length--;
+    *bytes = (size_t)length;
+    return utf8;
+}
+
 /* TEXT (stolen) without what is beyond VALUES_TEXT characters and without what a file cannot hold. */
 static PyObject *cut(PyObject *text)
 {

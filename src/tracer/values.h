@@ -18,6 +18,10 @@
 
 #include "tracer/tracer.h"
 
+/* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates, which UTF-8 cannot
+ * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */
+const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
+
 /* New strings. values_repr calls the program's __repr__ and gives NULL only for no memory, and when that raised what is
  * no Exception; the others run no code of the program. */
 enum { VALUES_TEXT = 120 };

@@ -143,7 +143,7 @@ PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, 
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 
-/* ---- the tree: tracer/guards/build.c makes it, tracer/guards/guard.c checks it ---- */
+/* ---- the tree: tracer/guards/build.c makes it, tracer/guards/check.c checks it ---- */
 
 struct guard_leaves {
     struct guard_leaf **at;     /* owned array of borrowed leaves, in the order tried */

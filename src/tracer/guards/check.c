@@ -1,4 +1,4 @@
-/* tracer/guards/guard.c -- the guard tree: checking it, and the objects it names. See tracer/guards/tree.h.
+/* tracer/guards/check.c -- the guard tree: checking it, and the objects it names. See tracer/guards/tree.h.
  *
  * Runs in: the traced process, under the GIL.
  *
