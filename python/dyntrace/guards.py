@@ -23,6 +23,9 @@ A guard whose value is left out takes it from the example: EQUALS_MATCH(L["n"]) 
 Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH and TENSOR_MATCH, ...) are held weakly
 where that is possible. When one dies, the cache entries that named it are invalidated at once.
 """
+import sys as _sys
+from operator import index as _index
+
 from ._native import native as _native
 
 __all__ = [
@@ -70,12 +73,12 @@ class Source:
 _path = Source._Source__path.__get__
 
 
-def _key_text(key):
+def _key_text(key, most=80):
     try:
         text = repr(key)
     except Exception as error:
         text = "<%s whose repr raised %s>" % (type(key).__name__, type(error).__name__)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= most else text[:most - 3] + "..."
 
 
 def attribute(source, name):
@@ -115,6 +118,38 @@ def _read(path, example, globals):
     for what, key, text in path[1:]:
         value = getattr(value, key) if what == "." else value[key] if what == "[" else value()
     return value
+
+
+_SHAPES = {"size": "size", "shape": "size", "stride": "stride", "strides": "stride", "ndim": "ndim", "dim": "ndim"}
+
+
+def _shape(path):
+    """What PATH ends in: ("size", "stride" or "ndim" of a tensor, or None; the dimension, or -1)."""
+    at, dimension = len(path) - 1, -1
+    if path[at][0] == "[":
+        key = path[at][1]
+        dimension = key if type(key) is int and 0 <= key < 64 else -1
+        at -= 1
+    if path[at][0] == "(":
+        at -= 1
+    return _SHAPES.get(path[at][1]) if at > 0 and path[at][0] == "." else None, dimension
+
+
+def _bare(path):
+    """The source without keys, which are values of the program's: for a trace without them."""
+    text = path[0][2]
+    for at, (what, key, _) in enumerate(path[1:], 1):
+        if what == "(":
+            text += "()"
+        elif what == ".":
+            text += "." + (key if key.isidentifier() else "<name>")
+        elif at == 1 and path[0][0] != "S" and type(key) is str and key.isidentifier():
+            text += "['%s']" % key
+        elif type(key) is int and abs(key) < 64 and _shape(path[:at])[0]:
+            text += "[%d]" % key
+        else:
+            text += "[<%s>]" % _native.GuardTree._type_text(type(key))
+    return text
 
 
 # ---- a host's state --------------------------------------------------------
@@ -161,8 +196,11 @@ class Guard:
         return "%s(%s)" % (self.kind, self.source)
 
     def _tuple(self, example, globals):
+        """What the extension makes a guard of: src/tracer/guards/build.c."""
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
-        return self.kind, self.source, self.sources, self.arguments(value)
+        shapes = [_shape(path) for path in self.sources] or [(None, -1)]
+        return (self.kind, self.source, ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes), *shapes[-1],
+                self.sources, self.arguments(value))
 
 
 def _nothing(value):
@@ -310,7 +348,98 @@ def TENSOR_MATCH(source, dynamic_sizes=None, dynamic_strides=None, *, value=_EXA
     DYNAMIC_STRIDES left out those that depend on a dynamic size are dynamic. VALUE is a torch.Tensor, a numpy.ndarray,
     or anything with dtype and shape or with the buffer protocol.
     """
-    return Guard("TENSOR_MATCH", [source], value, lambda value: (value, dynamic_sizes, dynamic_strides))
+    return Guard("TENSOR_MATCH", [source], value, lambda value: _tensor(value, dynamic_sizes, dynamic_strides))
+
+
+def _tensor(value, dynamic_sizes, dynamic_strides):
+    """The arguments of TENSOR_MATCH, from an example: src/tracer/guards/tensor.c has what each is."""
+    attributes, format, itemsize, keys = (), None, 0, None
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        found = [(name, getattr(value, name, _EXAMPLE)) for name in ("dtype", "device", "requires_grad")]
+        attributes = tuple(pair for pair in found if pair[1] is not _EXAMPLE)
+        sizes, strides, keys = tuple(map(_index, value.shape)), _strides(value), _dispatch_keys(value)
+        if strides is not None and len(strides) != len(sizes):
+            strides = None
+    else:
+        try:
+            view = memoryview(value)
+        except TypeError:
+            raise TypeError("TENSOR_MATCH: the example, a %s, has neither dtype and shape nor the buffer protocol"
+                            % type(value).__name__) from None
+        with view:
+            format, itemsize, sizes, strides = view.format, view.itemsize, view.shape, view.strides
+    count = len(sizes)
+    any_size = _marked(dynamic_sizes, count)
+    any_stride = [False] * count if strides is None else _marked(dynamic_strides, count) if dynamic_strides is not None else \
+        _depending(strides, any_size)
+    check = keys and _torch_check(value, sizes, strides or [None] * count, any_size, any_stride)
+    words = [_key_text(attributes[0][1], 120) if attributes else format]
+    for name, wanted in attributes[1:]:
+        if not (type(wanted) is str and wanted == "cpu"):  # numpy 2: always
+            words.append(("on " if name == "device" else name + "=") + _key_text(wanted, 120))
+    words.append("size " + _numbers(sizes, any_size))
+    if strides is not None:
+        words.append("stride " + _numbers(strides, any_stride))
+    if keys:
+        words.append(_key_text(keys[0], 120))
+    return (value, attributes, format, itemsize, sizes, strides, tuple(any_size), tuple(any_stride), keys, check,
+            " ".join(words))
+
+
+def _strides(value):
+    try:
+        stride = getattr(value, "stride", None)
+        strides = stride() if callable(stride) else getattr(value, "strides", None)
+        return None if strides is None else tuple(map(_index, strides))
+    except Exception:  # a sparse tensor has none
+        return None
+
+
+def _marked(which, count):
+    """For each of COUNT dimensions: does WHICH (None or False: none, True: all, or a sequence of indices) name it?"""
+    marks = [which is True] * count
+    for i in () if which is None or which is False or which is True else map(_index, which):
+        if not -count <= i < count:
+            raise IndexError("TENSOR_MATCH: dimension %d is dynamic, and there are %d" % (i, count))
+        marks[i] = True
+    return marks
+
+
+def _depending(strides, any_size):
+    """Which strides depend on a dynamic size: those of the dimensions around the innermost of them."""
+    sizes = [(abs(strides[i]), -i) for i, any_ in enumerate(any_size) if any_]
+    return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
+
+
+def _numbers(numbers, any_):
+    """(4, *, 3)"""
+    words = ", ".join("*" if wild else str(number) for number, wild in zip(numbers, any_))
+    return "(%s,)" % words if len(numbers) == 1 else "(%s)" % words
+
+
+def _dispatch_keys(value):
+    """What decides where torch's dispatcher goes: its key set now, and the functions that give it; or None."""
+    try:
+        torch = _sys.modules.get("torch")
+        if not torch or not issubclass(type(value), torch.Tensor):
+            return None
+        of, include, exclude = (getattr(torch._C, name) for name in (
+            "_dispatch_keys", "_dispatch_tls_local_include_set", "_dispatch_tls_local_exclude_set"))
+        return (of(value) | include()) - exclude(), of, include, exclude
+    except Exception:
+        return None
+
+
+def _torch_check(value, sizes, strides, any_size, any_stride):
+    """torch's own check of the same facts, which makes no Python objects of them; if it is there and holds for VALUE."""
+    try:
+        from torch._C._dynamo.guards import TensorGuards
+
+        check = TensorGuards(value, **{"dynamic_dims_" + name: [[None if wild else number for number, wild in zip(*numbers)]]
+                                       for name, numbers in (("sizes", (sizes, any_size)), ("strides", (strides, any_stride)))}).check
+        return check if check(value) is True else None
+    except Exception:  # another torch: the attributes do
+        return None
 
 
 def SHAPE_EQUAL(source, *others):

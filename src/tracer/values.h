@@ -41,11 +41,6 @@ PyObject *values_hidden(PyTypeObject *type);
 /* The same where what of the value differed may be told: "size[0] = value not recorded". */
 PyObject *values_hidden_aspect(const char *aspect, int dimension);
 
-/* The sources of a guard, PATHS as guards.py has them, without keys: a new string. */
-PyObject *values_source(PyObject *paths);
-/* "size", "stride" or "ndim" where PATH is one of a tensor's or all of them, with *DIMENSION (-1: all); else NULL. */
-const char *values_shape(PyObject *path, int *dimension);
-
 /* The name of a function as its def has it, else the type of OBJECT: a new string. */
 PyObject *values_name(PyObject *object);
 /* NAME, of a thread, is made empty unless threading made it up itself. */

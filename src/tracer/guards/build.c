@@ -4,8 +4,9 @@
  *
  * python/dyntrace/guards.py hands over plain tuples, in the order of ordinals:
  *
- *     (kind, source, paths, arguments)
- *     ("TYPE_MATCH", "L['x'].mode", [(("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode"))], (str,))
+ *     (kind, source, source without keys, all of it shapes, shape or None, dimension or -1, paths, arguments)
+ *     ("TYPE_MATCH", "L['x'].mode", "L['x'].mode", False, None, -1,
+ *      ((("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode")),), (str,))
  *
  * A path is a tuple of steps (what, key, source so far): a root L, G, B
  * (builtins) or S (a host's state, key is a callable), then "." attribute, "["
@@ -199,18 +200,23 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
+/* What a source may end in, as recompile_cause.aspect. */
+static const char *const shapes[] = {"size", "stride", "ndim"};
+
 static int leaf_add(struct guard_tree *tree, PyObject *guard)
 {
     struct guard_leaf *leaf = &tree->leaves[tree->count];
     struct guard_node *node;
-    PyObject *source, *paths, *arguments;
-    const char *name;
+    PyObject *source, *bare, *paths, *arguments;
+    const char *name, *shape;
+    int are_shapes, dimension;
 
     if (!PyTuple_Check(guard)) {
         PyErr_Format(PyExc_TypeError, "a guard is a tuple, not %s", Py_TYPE(guard)->tp_name);
         return -1;
     }
-    if (!PyArg_ParseTuple(guard, "sUO!O!", &name, &source, &PyTuple_Type, &paths, &PyTuple_Type, &arguments))
+    if (!PyArg_ParseTuple(guard, "sUUpziO!O!", &name, &source, &bare, &are_shapes, &shape, &dimension, &PyTuple_Type, &paths,
+                          &PyTuple_Type, &arguments))
         return -1;
     leaf->kind = guard_kind_find(name);
     if (!leaf->kind) {
@@ -226,19 +232,17 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         return -1;
     }
     leaf->expression = express(leaf, leaf->source, leaf->expected);
-    leaf->bare_source = values_source(paths);
-    leaf->shape = true;
-    leaf->dimension = -1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths); i++) {
-        leaf->aspect = values_shape(PyTuple_GET_ITEM(paths, i), &leaf->dimension);
-        leaf->shape &= leaf->aspect != NULL;
-    }
-    if (!leaf->aspect || !leaf->kind->aspect || strcmp(leaf->kind->aspect, "value") != 0) {
-        leaf->aspect = leaf->kind->aspect;
-        leaf->dimension = -1;
-    }
-    if (!leaf->expression || !leaf->bare_source)
+    if (!leaf->expression)
         return -1;
+    leaf->bare_source = Py_NewRef(bare);
+    leaf->shape = are_shapes;
+    leaf->aspect = leaf->kind->aspect;
+    leaf->dimension = -1;
+    for (size_t i = 0; shape && leaf->aspect && !strcmp(leaf->kind->aspect, "value") && i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(shape, shapes[i])) {
+            leaf->aspect = shapes[i];
+            leaf->dimension = dimension;
+        }
     if (leaf->kind->relation)
         return take_slots(tree, leaf, paths);
     if (PyTuple_GET_SIZE(paths) != 1) {
@@ -565,6 +569,14 @@ static PyObject *tree_cost(PyObject *self, PyObject *args)
     return PyFloat_FromDouble((double)(clock_monotonic_ns() - began) / (double)(times ? times : 1));
 }
 
+static PyObject *type_text(PyObject *none, PyObject *type)
+{
+    (void)none;
+    if (PyType_Check(type))
+        return values_type((PyTypeObject *)type);
+    return PyErr_Format(PyExc_TypeError, "expected a type, got %s", Py_TYPE(type)->tp_name);
+}
+
 /* One guard a line. */
 static PyObject *tree_repr(PyObject *self)
 {
@@ -585,6 +597,7 @@ static PyMethodDef tree_methods[] = {
      "explain(f_locals) -> [(ordinal, expected, actual)]\n\nEvery guard that does not hold. Moves nothing."},
     {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
+    {"_type_text", type_text, METH_O | METH_STATIC, "_type_text(type) -> its name, as guards have it"},
     {"_cost", tree_cost, METH_VARARGS, "_cost(f_locals, times) -> nanoseconds that one check takes in C"},
     {NULL, NULL, 0, NULL},
 };

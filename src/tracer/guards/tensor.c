@@ -14,7 +14,8 @@
  *     TENSOR_BUFFER      the buffer protocol's format, shape and strides:
  *                        array.array, memoryview, bytearray, mmap
  *
- * The class is looked at first, so the way that fitted the example fits. */
+ * The class is looked at first, so the way that fitted the example fits. What the
+ * example has is found by _tensor() in python/dyntrace/guards.py. */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -25,11 +26,12 @@ struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
     int ndim;
     bool strided;               /* has strides */
-    PyObject *dtype;            /* owned; NULL with TENSOR_BUFFER */
-    char *format;               /* owned, TENSOR_BUFFER */
+    PyObject *attributes;       /* owned tuple of (name, wanted), dtype's first; none with TENSOR_BUFFER */
+    PyObject *dtype;            /* borrowed from there */
+    PyObject *format;           /* owned str, TENSOR_BUFFER; or NULL */
     Py_ssize_t itemsize;
-    PyObject *device, *requires_grad; /* owned, or NULL: has none */
-    PyObject *keys, *keys_of, *keys_include, *keys_exclude; /* owned: dispatch keys, and torch's functions; or NULL */
+    PyObject *keys;             /* owned tuple: dispatch keys wanted, torch's functions for a tensor's, the thread's included
+                                   and excluded ones; or NULL */
     PyObject *torch_check;      /* owned: torch's own check of the same facts, faster than ours; or NULL */
     Py_ssize_t *strides;        /* behind sizes */
     Py_ssize_t sizes[];
@@ -53,23 +55,16 @@ struct numpy_array {            /* PyArrayObject_fields */
     int flags;
 };
 
-static struct {
-    PyObject *dtype, *device, *requires_grad, *shape, *stride, *strides;
-} names;
+static PyObject *shape_name, *stride_name, *strides_name; /* interned */
 
 static int names_ready(void)
 {
-#define NAME(name)                                                                                                     \
-    if (!names.name && !(names.name = PyUnicode_InternFromString(#name)))                                              \
-        return -1
-    NAME(dtype);
-    NAME(device);
-    NAME(requires_grad);
-    NAME(shape);
-    NAME(stride);
-    NAME(strides);
-#undef NAME
-    return 0;
+    if (!strides_name) {
+        shape_name = PyUnicode_InternFromString("shape");
+        stride_name = PyUnicode_InternFromString("stride");
+        strides_name = shape_name && stride_name ? PyUnicode_InternFromString("strides") : NULL;
+    }
+    return strides_name ? 0 : -1;
 }
 
 /* ---- differences ---- */
@@ -139,14 +134,10 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct 
         PyErr_Clear(); /* a released memoryview, a closed mmap */
         return differ_gone(out, "type", "no buffer");
     }
-    if (view.itemsize != t->itemsize || strcmp(view.format ? view.format : "B", t->format) != 0) {
-        result = 0;
-        if (out) {
-            PyObject *wanted = PyUnicode_FromString(t->format), *got = PyUnicode_FromString(view.format ? view.format : "B");
-            differ(out, "dtype", wanted, got);
-            Py_XDECREF(wanted);
-            Py_XDECREF(got);
-        }
+    if (view.itemsize != t->itemsize || PyUnicode_CompareWithASCIIString(t->format, view.format ? view.format : "B")) {
+        PyObject *got = out ? PyUnicode_FromString(view.format ? view.format : "B") : NULL;
+        result = differ(out, "dtype", t->format, got);
+        Py_XDECREF(got);
     } else if (view.ndim != t->ndim) {
         result = differ_number(out, "ndim", -1, t->ndim, view.ndim);
     } else {
@@ -159,21 +150,21 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct 
 
 /* ---- attributes ---- */
 
-/* The attribute NAME must be WANTED (NULL: not looked at). */
-static int compare_attribute(PyObject *value, PyObject *name, PyObject *wanted, struct difference *out)
+/* What T says of attributes must be so. */
+static int compare_attribute(const struct guard_tensor *t, PyObject *value, struct difference *out)
 {
-    PyObject *got;
-    int same;
+    int same = 1;
 
-    if (!wanted)
-        return 1;
-    same = compat_optional_attribute(value, name, &got);
-    if (same <= 0)
-        return same < 0 ? -1 : differ(out, PyUnicode_AsUTF8(name), wanted, NULL);
-    same = got == wanted ? 1 : PyObject_RichCompareBool(wanted, got, Py_EQ);
-    if (same == 0)
-        differ(out, PyUnicode_AsUTF8(name), wanted, got);
-    Py_DECREF(got);
+    for (Py_ssize_t i = 0; same == 1 && i < PyTuple_GET_SIZE(t->attributes); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(t->attributes, i), *got;
+        PyObject *name = PyTuple_GET_ITEM(pair, 0), *wanted = PyTuple_GET_ITEM(pair, 1);
+        same = compat_optional_attribute(value, name, &got);
+        if (same > 0 && got != wanted)
+            same = PyObject_RichCompareBool(wanted, got, Py_EQ);
+        if (same == 0)
+            differ(out, PyUnicode_AsUTF8(name), wanted, got);
+        Py_XDECREF(got);
+    }
     return same;
 }
 
@@ -208,13 +199,13 @@ static PyObject *strides_of(PyObject *value)
 {
     PyObject *got = NULL;
 
-    if (compat_optional_attribute(value, names.stride, &got) > 0 && PyCallable_Check(got)) {
+    if (compat_optional_attribute(value, stride_name, &got) > 0 && PyCallable_Check(got)) {
         Py_DECREF(got);
-        return PyObject_CallMethodNoArgs(value, names.stride);
+        return PyObject_CallMethodNoArgs(value, stride_name);
     }
     Py_CLEAR(got);
     if (!PyErr_Occurred())
-        compat_optional_attribute(value, names.strides, &got);
+        compat_optional_attribute(value, strides_name, &got);
     if (got == Py_None) /* nothing to say: contiguous, says cupy's and others' interface */
         Py_CLEAR(got);
     return got;
@@ -222,15 +213,15 @@ static PyObject *strides_of(PyObject *value)
 
 /* What decides where torch's dispatcher goes: the tensor's keys, and the thread's
  * includes and excludes. A new reference. */
-static PyObject *keys_now(const struct guard_tensor *t, PyObject *value)
+static PyObject *keys_now(PyObject *functions, PyObject *value)
 {
-    PyObject *keys = PyObject_CallOneArg(t->keys_of, value), *other;
+    PyObject *keys = PyObject_CallOneArg(PyTuple_GET_ITEM(functions, 1), value), *other;
 
-    other = keys ? PyObject_CallNoArgs(t->keys_include) : NULL;
+    other = keys ? PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 2)) : NULL;
     if (keys)
         Py_SETREF(keys, other ? PyNumber_Or(keys, other) : NULL);
     Py_XDECREF(other);
-    other = keys ? PyObject_CallNoArgs(t->keys_exclude) : NULL;
+    other = keys ? PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 3)) : NULL;
     if (keys)
         Py_SETREF(keys, other ? PyNumber_Subtract(keys, other) : NULL);
     Py_XDECREF(other);
@@ -239,15 +230,15 @@ static PyObject *keys_now(const struct guard_tensor *t, PyObject *value)
 
 static int compare_keys(const struct guard_tensor *t, PyObject *value, struct difference *out)
 {
-    PyObject *got;
+    PyObject *wanted = t->keys ? PyTuple_GET_ITEM(t->keys, 0) : NULL, *got;
     int same;
 
-    if (!t->keys)
+    if (!wanted)
         return 1;
-    got = keys_now(t, value);
-    same = got ? PyObject_RichCompareBool(t->keys, got, Py_EQ) : -1;
+    got = keys_now(t->keys, value);
+    same = got ? PyObject_RichCompareBool(wanted, got, Py_EQ) : -1;
     if (same == 0)
-        differ(out, "dispatch_keys", t->keys, got);
+        differ(out, "dispatch_keys", wanted, got);
     Py_XDECREF(got);
     return same;
 }
@@ -257,11 +248,8 @@ static int compare_attributes(const struct guard_tensor *t, PyObject *value, str
     int result;
     PyObject *strides;
 
-    if ((result = compare_attribute(value, names.dtype, t->dtype, out)) != 1 ||
-        (result = compare_attribute(value, names.device, t->device, out)) != 1 ||
-        (result = compare_attribute(value, names.requires_grad, t->requires_grad, out)) != 1 ||
-        (result = compare_keys(t, value, out)) != 1 ||
-        (result = compare_tuple(t, PyObject_GetAttr(value, names.shape), t->sizes, "size", out)) != 1)
+    if ((result = compare_attribute(t, value, out)) != 1 || (result = compare_keys(t, value, out)) != 1 ||
+        (result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes, "size", out)) != 1)
         return result;
     if (!t->strided)
         return 1;
@@ -345,15 +333,10 @@ void tensor_free(struct guard_tensor *t)
 {
     if (!t)
         return;
-    Py_XDECREF(t->dtype);
-    Py_XDECREF(t->device);
-    Py_XDECREF(t->requires_grad);
+    Py_XDECREF(t->attributes);
+    Py_XDECREF(t->format);
     Py_XDECREF(t->keys);
-    Py_XDECREF(t->keys_of);
-    Py_XDECREF(t->keys_include);
-    Py_XDECREF(t->keys_exclude);
     Py_XDECREF(t->torch_check);
-    PyMem_Free(t->format);
     PyMem_Free(t);
 }
 
@@ -361,48 +344,13 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
 {
     if (!t)
         return 0;
-    Py_VISIT(t->dtype);
-    Py_VISIT(t->device);
-    Py_VISIT(t->requires_grad);
+    Py_VISIT(t->attributes);
     Py_VISIT(t->keys);
-    Py_VISIT(t->keys_of);
-    Py_VISIT(t->keys_include);
-    Py_VISIT(t->keys_exclude);
     Py_VISIT(t->torch_check);
     return 0;
 }
 
 /* ---- from an example ---- */
-
-static struct guard_tensor *tensor_new(Py_ssize_t ndim)
-{
-    struct guard_tensor *t;
-
-    if (ndim < 0 || ndim > 1000) {
-        PyErr_Format(PyExc_ValueError, "TENSOR_MATCH: %zd dimensions", ndim);
-        return NULL;
-    }
-    t = PyMem_Calloc(1, sizeof *t + 2 * (size_t)ndim * sizeof *t->sizes);
-    if (!t) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    t->ndim = (int)ndim;
-    t->strides = t->sizes + ndim;
-    return t;
-}
-
-static int copy_tuple(PyObject *tuple, Py_ssize_t *numbers, int count)
-{
-    PyObject *plain = tuple ? PySequence_Tuple(tuple) : NULL;
-
-    if (plain && PyTuple_GET_SIZE(plain) != count)
-        PyErr_SetString(PyExc_ValueError, "TENSOR_MATCH: the example has more or fewer strides than sizes");
-    for (int i = 0; plain && !PyErr_Occurred() && i < count; i++)
-        numbers[i] = PyNumber_AsSsize_t(PyTuple_GET_ITEM(plain, i), PyExc_OverflowError);
-    Py_XDECREF(plain);
-    return PyErr_Occurred() ? -1 : 0;
-}
 
 /* Does the struct say of VALUE what its attributes, now in T, say? */
 static bool is_numpy(PyObject *value, const struct guard_tensor *t)
@@ -418,269 +366,81 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
            compare_numbers(t->strides, array->strides, t->ndim, "", NULL);
 }
 
-/* torch's functions, if VALUE is a torch.Tensor of a torch that has them. */
-static int find_keys(struct guard_tensor *t, PyObject *value)
+/* COUNT NUMBERS of a tuple. -1 with an exception. */
+static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
 {
-    static const char *const functions[] = {"_dispatch_keys", "_dispatch_tls_local_include_set",
-                                            "_dispatch_tls_local_exclude_set"};
-    PyObject **slots[] = {&t->keys_of, &t->keys_include, &t->keys_exclude};
-    PyObject *modules = PyImport_GetModuleDict(), *torch, *tensor = NULL, *native = NULL;
-
-    torch = modules ? Py_XNewRef(PyDict_GetItemString(modules, "torch")) : NULL;
-    tensor = torch ? tracer_attribute(torch, "Tensor") : NULL;
-    if (tensor && PyType_Check(tensor) && PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)tensor))
-        native = tracer_attribute(torch, "_C");
-    for (int i = 0; native && i < 3; i++)
-        if (!(*slots[i] = tracer_attribute(native, functions[i])))
-            break;
-    if (t->keys_exclude)
-        t->keys = keys_now(t, value);
-    Py_XDECREF(torch);
-    Py_XDECREF(tensor);
-    Py_XDECREF(native);
-    if (t->keys || !PyErr_Occurred())
-        return 0;
-    if (!PyErr_ExceptionMatches(PyExc_Exception))
-        return -1;
-    PyErr_Clear(); /* not obtainable */
-    return 0;
-}
-
-static struct guard_tensor *from_attributes(PyObject *value)
-{
-    PyObject *shape = PyObject_GetAttr(value, names.shape), *strides;
-    Py_ssize_t ndim = shape ? PySequence_Size(shape) : -1;
-    struct guard_tensor *t = ndim < 0 ? NULL : tensor_new(ndim);
-
-    if (!t || copy_tuple(shape, t->sizes, t->ndim))
-        goto err;
-    t->way = TENSOR_ATTRIBUTES;
-    t->dtype = PyObject_GetAttr(value, names.dtype);
-    if (!t->dtype || compat_optional_attribute(value, names.device, &t->device) < 0 ||
-        compat_optional_attribute(value, names.requires_grad, &t->requires_grad) < 0 || find_keys(t, value))
-        goto err;
-    strides = strides_of(value);
-    t->strided = strides && !copy_tuple(strides, t->strides, t->ndim);
-    Py_XDECREF(strides);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-        goto err;
-    PyErr_Clear(); /* a sparse tensor has none */
-    if (is_numpy(value, t)) {
-        t->way = TENSOR_NUMPY;
-        Py_CLEAR(t->device); /* numpy 2: always "cpu" */
-    }
-    Py_DECREF(shape);
-    return t;
-err:
-    Py_XDECREF(shape);
-    tensor_free(t);
-    return NULL;
-}
-
-static struct guard_tensor *from_buffer(PyObject *value)
-{
-    Py_buffer view;
-    struct guard_tensor *t;
-    const char *format;
-
-    if (PyObject_GetBuffer(value, &view, PyBUF_RECORDS_RO))
-        return NULL;
-    t = tensor_new(view.ndim);
-    if (t) {
-        format = view.format ? view.format : "B";
-        t->way = TENSOR_BUFFER;
-        t->strided = true;
-        t->itemsize = view.itemsize;
-        t->format = PyMem_Malloc(strlen(format) + 1);
-        if (t->format)
-            strcpy(t->format, format);
-        for (int i = 0; i < view.ndim; i++) {
-            t->sizes[i] = view.shape[i];
-            t->strides[i] = view.strides[i];
-        }
-        if (!t->format) {
-            PyErr_NoMemory();
-            tensor_free(t);
-            t = NULL;
-        }
-    }
-    PyBuffer_Release(&view);
-    return t;
-}
-
-/* Mark the dimensions that WHICH names (None: none, True: all, or a sequence of indices) as dynamic. */
-static int mark_dynamic(const struct guard_tensor *t, PyObject *which, Py_ssize_t *numbers)
-{
-    PyObject *indices = NULL;
-    Py_ssize_t i;
-
-    if (which == Py_None || which == Py_False)
-        return 0;
-    if (which == Py_True) {
-        for (i = 0; i < t->ndim; i++)
-            numbers[i] = DYNAMIC;
-        return 0;
-    }
-    indices = PySequence_Tuple(which);
-    for (Py_ssize_t at = 0; indices && at < PyTuple_GET_SIZE(indices); at++) {
-        i = PyNumber_AsSsize_t(PyTuple_GET_ITEM(indices, at), PyExc_IndexError);
-        if (i == -1 && PyErr_Occurred())
-            break;
-        if (i < -t->ndim || i >= t->ndim) {
-            PyErr_Format(PyExc_IndexError, "TENSOR_MATCH: dimension %zd is dynamic, and there are %d", i, t->ndim);
-            break;
-        }
-        numbers[i < 0 ? i + t->ndim : i] = DYNAMIC;
-    }
-    Py_XDECREF(indices);
+    if (PyTuple_GET_SIZE(tuple) != count)
+        PyErr_SetString(PyExc_ValueError, "TENSOR_MATCH: tuples of different lengths");
+    for (int i = 0; !PyErr_Occurred() && i < count; i++)
+        numbers[i] = PyNumber_AsSsize_t(PyTuple_GET_ITEM(tuple, i), PyExc_OverflowError);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Where a size is dynamic, the strides of what lies around it are too. Call before
- * the sizes of T are marked; MARKED are the sizes with marks. */
-static void follow_sizes(struct guard_tensor *t, const Py_ssize_t *marked)
+/* NUMBERS are dynamic where ANY, a tuple, has True. */
+static void mark(Py_ssize_t *numbers, int count, PyObject *any)
 {
-    Py_ssize_t smallest = PY_SSIZE_T_MAX;
-    int inner = -1;
-
-    for (int i = 0; i < t->ndim; i++)
-        if (marked[i] == DYNAMIC && Py_ABS(t->strides[i]) <= smallest) {
-            smallest = Py_ABS(t->strides[i]);
-            inner = i; /* of equal ones the last, as in C order */
-        }
-    for (int i = 0; inner >= 0 && i < t->ndim; i++)
-        if (i != inner && (Py_ABS(t->strides[i]) > smallest || (Py_ABS(t->strides[i]) == smallest && i < inner)))
-            t->strides[i] = DYNAMIC;
+    for (int i = 0; i < count && i < PyTuple_GET_SIZE(any); i++)
+        if (PyTuple_GET_ITEM(any, i) == Py_True)
+            numbers[i] = DYNAMIC;
 }
 
-/* NUMBERS as torch wants them: [[4, None, 3]]. */
-static PyObject *torch_list(const Py_ssize_t *numbers, int count, bool known)
+static bool are_pairs(PyObject *attributes)
 {
-    PyObject *list = PyList_New(count);
-
-    for (int i = 0; list && i < count; i++) {
-        PyObject *item = known && numbers[i] != DYNAMIC ? PyLong_FromSsize_t(numbers[i]) : Py_NewRef(Py_None);
-        if (!item)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, item);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(attributes); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(attributes, i);
+        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0)))
+            return false;
     }
-    return list ? Py_BuildValue("[N]", list) : NULL;
+    return true;
 }
 
-/* torch._C._dynamo.guards.TensorGuards checks a torch.Tensor without making
- * Python objects of its facts. Taken if it is there and holds for the example. */
-static int find_torch_check(struct guard_tensor *t, PyObject *value)
-{
-    PyObject *module, *type = NULL, *guards = NULL, *sizes, *strides, *args = NULL, *keywords = NULL, *result = NULL;
-
-    if (!t->keys)
-        return 0;
-    module = PyImport_ImportModule("torch._C._dynamo.guards");
-    type = module ? tracer_attribute(module, "TensorGuards") : NULL;
-    sizes = torch_list(t->sizes, t->ndim, true);
-    strides = torch_list(t->strides, t->ndim, t->strided);
-    args = PyTuple_Pack(1, value);
-    if (type && sizes && strides && args)
-        keywords = Py_BuildValue("{sOsO}", "dynamic_dims_sizes", sizes, "dynamic_dims_strides", strides);
-    guards = keywords ? PyObject_Call(type, args, keywords) : NULL;
-    t->torch_check = guards ? tracer_attribute(guards, "check") : NULL;
-    result = t->torch_check ? PyObject_CallOneArg(t->torch_check, value) : NULL;
-    if (result != Py_True)
-        Py_CLEAR(t->torch_check);
-    Py_XDECREF(module);
-    Py_XDECREF(type);
-    Py_XDECREF(sizes);
-    Py_XDECREF(strides);
-    Py_XDECREF(args);
-    Py_XDECREF(keywords);
-    Py_XDECREF(guards);
-    Py_XDECREF(result);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-        return -1;
-    PyErr_Clear(); /* another torch: the attributes do */
-    return 0;
-}
-
-/* "(4, *, 3)" */
-static PyObject *numbers_text(const Py_ssize_t *numbers, int count)
-{
-    PyObject *text = PyUnicode_FromString("(");
-
-    for (int i = 0; text && i < count; i++)
-        Py_SETREF(text, numbers[i] == DYNAMIC ? PyUnicode_FromFormat("%U%s*", text, i ? ", " : "")
-                                              : PyUnicode_FromFormat("%U%s%zd", text, i ? ", " : "", numbers[i]));
-    if (text)
-        Py_SETREF(text, PyUnicode_FromFormat(count == 1 ? "%U,)" : "%U)", text));
-    return text;
-}
-
-/* Add " LABEL WORD" to *TEXT; WORD is stolen. On no memory *TEXT becomes NULL. */
-static void append(PyObject **text, const char *label, PyObject *word)
-{
-    PyObject *longer = *text && word ? PyUnicode_FromFormat("%U %s%U", *text, label, word) : NULL;
-
-    Py_XSETREF(*text, longer);
-    Py_XDECREF(word);
-}
-
-static PyObject *tensor_text(const struct guard_tensor *t, PyTypeObject *type)
-{
-    PyObject *text = values_type(type);
-
-    append(&text, "", t->dtype ? values_repr(t->dtype) : PyUnicode_FromString(t->format));
-    if (t->device)
-        append(&text, "on ", values_repr(t->device));
-    if (t->requires_grad)
-        append(&text, "requires_grad=", values_repr(t->requires_grad));
-    append(&text, "size ", numbers_text(t->sizes, t->ndim));
-    if (t->strided)
-        append(&text, "stride ", numbers_text(t->strides, t->ndim));
-    if (t->keys)
-        append(&text, "", values_repr(t->keys));
-    return text;
-}
-
+/* The example; (name, wanted) of its attributes, dtype first, or none; its buffer's format and itemsize; its sizes; its
+ * strides, or None; which of both are dynamic; keys as in struct guard_tensor, and torch's check, or None; all in words. */
 int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    PyObject *value, *dynamic_sizes, *dynamic_strides;
-    struct guard_tensor *t = NULL;
-    Py_ssize_t *marked = NULL;
+    PyObject *value, *attributes, *format, *sizes, *strides, *any_size, *any_stride, *keys, *check, *words, *type;
+    Py_ssize_t itemsize, ndim;
+    struct guard_tensor *t;
 
-    if (!PyArg_ParseTuple(arguments, "OOO:TENSOR_MATCH", &value, &dynamic_sizes, &dynamic_strides) || names_ready())
+    if (!PyArg_ParseTuple(arguments, "OO!OnO!OO!O!OOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
+                          &PyTuple_Type, &sizes, &strides, &PyTuple_Type, &any_size, &PyTuple_Type, &any_stride, &keys, &check,
+                          &words) ||
+        names_ready())
         return -1;
-    if (PyObject_HasAttr(value, names.dtype) && PyObject_HasAttr(value, names.shape)) {
-        t = from_attributes(value);
-    } else if (PyObject_CheckBuffer(value)) {
-        t = from_buffer(value);
-    } else {
-        PyErr_Format(PyExc_TypeError,
-                     "TENSOR_MATCH: the example, a %s, has neither dtype and shape nor the buffer protocol",
-                     Py_TYPE(value)->tp_name);
+    ndim = PyTuple_GET_SIZE(sizes);
+    if (ndim > 1000 || !are_pairs(attributes) || (!PyTuple_GET_SIZE(attributes) && !PyUnicode_Check(format)) ||
+        (strides != Py_None && !PyTuple_CheckExact(strides)) ||
+        (keys != Py_None && (!PyTuple_CheckExact(keys) || PyTuple_GET_SIZE(keys) != 4))) {
+        PyErr_SetString(PyExc_TypeError, "TENSOR_MATCH: arguments that dyntrace.guards does not give");
+        return -1;
     }
-    leaf->tensor = t;
-    if (!t || guard_identify(tree, leaf, 0, (PyObject *)Py_TYPE(value)))
-        return -1;
-    leaf->stays = t->way == TENSOR_ATTRIBUTES;
-    marked = PyMem_New(Py_ssize_t, t->ndim + 1);
-    if (!marked) {
+    leaf->tensor = t = PyMem_Calloc(1, sizeof *t + 2 * (size_t)ndim * sizeof *t->sizes);
+    if (!t) {
         PyErr_NoMemory();
         return -1;
     }
-    memcpy(marked, t->sizes, (size_t)t->ndim * sizeof *marked);
-    if (mark_dynamic(t, dynamic_sizes, marked))
-        goto err;
-    if (dynamic_strides == Py_None)
-        follow_sizes(t, marked);
-    else if (mark_dynamic(t, dynamic_strides, t->strides))
-        goto err;
-    memcpy(t->sizes, marked, (size_t)t->ndim * sizeof *marked);
-    PyMem_Free(marked);
-    if (find_torch_check(t, value))
+    t->ndim = (int)ndim;
+    t->strides = t->sizes + ndim;
+    t->strided = strides != Py_None;
+    t->attributes = Py_NewRef(attributes);
+    t->itemsize = itemsize;
+    t->keys = keys == Py_None ? NULL : Py_NewRef(keys);
+    t->torch_check = check == Py_None ? NULL : Py_NewRef(check);
+    if (take_numbers(sizes, t->sizes, t->ndim) || (t->strided && take_numbers(strides, t->strides, t->ndim)) ||
+        guard_identify(tree, leaf, 0, (PyObject *)Py_TYPE(value)))
         return -1;
-    leaf->expected = tensor_text(t, Py_TYPE(value));
+    if (PyTuple_GET_SIZE(attributes)) {
+        t->dtype = PyTuple_GET_ITEM(PyTuple_GET_ITEM(attributes, 0), 1);
+        t->way = is_numpy(value, t) ? TENSOR_NUMPY : TENSOR_ATTRIBUTES;
+    } else {
+        t->format = Py_NewRef(format);
+        t->way = TENSOR_BUFFER;
+    }
+    leaf->stays = t->way == TENSOR_ATTRIBUTES;
+    mark(t->sizes, t->ndim, any_size);
+    mark(t->strides, t->ndim, any_stride);
+    type = values_type(Py_TYPE(value));
+    leaf->expected = type ? PyUnicode_FromFormat("%U %U", type, words) : NULL;
+    Py_XDECREF(type);
     return leaf->expected ? 0 : -1;
-err:
-    PyMem_Free(marked);
-    return -1;
 }
