@@ -6,9 +6,8 @@ WITH here AS (SELECT filename FROM code WHERE code_id = ?1),
     FROM here JOIN code c ON c.filename = here.filename AND c.first_line BETWEEN ?2 AND ?3 LEFT JOIN code_total n ON n.code_id = c.code_id
     GROUP BY c.first_line, c.qualname, c.kind ORDER BY c.first_line LIMIT 200)
 SELECT 0 AS of_code, MIN(b.graph_break_id), b.line, NULL, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1), NULL, NULL, NULL
-FROM graph_break b WHERE b.code_id IN (
-  SELECT same.code_id FROM code same JOIN code one ON one.code_id = ?1 AND same.filename IS one.filename AND same.qualname IS one.qualname
-         AND same.first_line IS one.first_line AND same.kind IS one.kind)
+FROM graph_break b
+WHERE b.code_id IN (SELECT code_id FROM functions WHERE function_id = (SELECT function_id FROM functions WHERE code_id = ?1))
 GROUP BY b.line, 5
 UNION ALL
 SELECT 1, code_id, first_line, kind, qualname, self, calls, SUM(self) OVER () FROM found

@@ -1,12 +1,12 @@
 -- What each function did and cost. A function that ran in several processes is one row.
 
 -- What is known without reading the lookups.
-WITH made AS MATERIALIZED (SELECT code_id, COUNT(cache_entry_id) AS made, SUM(end_ns - start_ns) AS ns FROM compile GROUP BY code_id),
+WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compile_ns) AS ns FROM compiles GROUP BY code_id),
   broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS n FROM graph_break b CROSS JOIN compile m ON m.compile_id = b.compile_id
                           GROUP BY m.code_id),
   entered AS MATERIALIZED (SELECT code_id, COUNT(*) AS n FROM cache_entry GROUP BY code_id)
 SELECT c.qualname AS function, SUM(n.calls) AS calls, NULL AS hits, NULL AS misses,
-       MAX(COALESCE(SUM(m.made), 0) - COUNT(NULLIF(m.made, 0)), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
+       COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
        COALESCE(SUM(e.n), 0) AS entries, NULL AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
        SUM(n.total_ns) AS total, NULL AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id
@@ -18,7 +18,7 @@ ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, MIN(c.code_id);
 --| function  text 24
 --| calls  count  => sql WHERE SELECT frame_id, start_ns, duration_ns, outcome, qualname, thread, pid, parent_id, code_id, cache_entry_id FROM frames WHERE code_id IN $codes
 --| hits  count  => ledger WHERE outcome = 'hit' AND code_id IN $codes
---| misses  count  => ledger WHERE outcome NOT IN ('plain', 'hit', 'skip', 'disabled') AND code_id IN $codes
+--| misses  count  => ledger WHERE outcome IN (SELECT name FROM outcomes WHERE missed) AND code_id IN $codes
 --| recompiles  alarm  => causes WHERE code_id IN $codes
 --| breaks  alarm  => breaks WHERE code_id IN $codes
 --| entries  count  => entries WHERE code_id IN $codes
@@ -34,7 +34,7 @@ ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, MIN(c.code_id);
 --id code_id
 --title function
 --none no function was recorded
-WITH made AS MATERIALIZED (SELECT code_id, COUNT(cache_entry_id) AS made, SUM(end_ns - start_ns) AS ns FROM compile GROUP BY code_id),
+WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compile_ns) AS ns FROM compiles GROUP BY code_id),
   broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS n FROM graph_break b CROSS JOIN compile m ON m.compile_id = b.compile_id
                           GROUP BY m.code_id),
   entered AS MATERIALIZED (SELECT code_id, COUNT(*) AS n FROM cache_entry GROUP BY code_id),
@@ -42,13 +42,14 @@ WITH made AS MATERIALIZED (SELECT code_id, COUNT(cache_entry_id) AS made, SUM(en
                                   (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1), 1)) AS ns),
   asked AS MATERIALIZED (SELECT code_id, outcome, CAST(start_ns * 23.999 / (SELECT ns FROM span) AS INTEGER) AS bucket, COUNT(*) AS n
                          FROM lookup GROUP BY 1, 2, 3),
-  decided AS MATERIALIZED (SELECT code_id, SUM(n * (outcome = 1)) AS hits, SUM(n * (outcome NOT IN (0, 1, 4, 7))) AS misses,
-                                  group_concat(bucket || ':' || n) AS wave FROM asked GROUP BY code_id),
+  decided AS MATERIALIZED (SELECT a.code_id, SUM(a.n * (o.name = 'hit')) AS hits, SUM(a.n * o.missed) AS misses,
+                                  group_concat(a.bucket || ':' || a.n) AS wave
+                           FROM asked a LEFT JOIN outcomes o ON o.outcome = a.outcome GROUP BY a.code_id),
   checked AS MATERIALIZED (SELECT e.code_id, SUM(k.ns) AS ns
                            FROM (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check GROUP BY cache_entry_id) k
                                 CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id GROUP BY e.code_id)
 SELECT c.qualname AS function, SUM(n.calls) AS calls, SUM(d.hits) AS hits, SUM(d.misses) AS misses,
-       MAX(COALESCE(SUM(m.made), 0) - COUNT(NULLIF(m.made, 0)), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
+       COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
        COALESCE(SUM(e.n), 0) AS entries, SUM(k.ns) AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
        SUM(n.total_ns) AS total, group_concat(d.wave) AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id

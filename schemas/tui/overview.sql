@@ -12,10 +12,10 @@ SELECT torch_version AS version,
 FROM process WHERE torch_version IS NOT NULL GROUP BY torch_version, torch_mode, torch_note ORDER BY COUNT(*) DESC LIMIT 3;
 
 --| {!r}LOSS{!r}  {events:count|unknown} events: {cause:200}{!n}  figures below may be too low  => losses
-SELECT cause, SUM(events) AS events FROM loss WHERE cause NOT LIKE 'stall:%' GROUP BY cause ORDER BY 2 DESC, 1 LIMIT 5;
+SELECT cause, SUM(events) AS events FROM losses WHERE NOT is_stall GROUP BY cause ORDER BY 2 DESC, 1 LIMIT 5;
 
 --| {!d}the program waited for the recorder; nothing is missing for that  => losses
-SELECT 1 WHERE EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'stall:%');
+SELECT 1 WHERE EXISTS (SELECT 1 FROM losses WHERE is_stall);
 
 --slow # Calls of watched code
 --slow   ...
@@ -23,12 +23,17 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'stall:%');
 --none   none: nothing that compiles frames ran
 --# Calls of watched code: {all:count}{!n}  {!hit_style}{hit:percent} hit{!n}, {compiled:percent} compiled, {!eager_style}{eager:percent} ran eagerly  => ledger
 --|   {name:<15}{!name}{share:bar16}{!n} {n:count>8}  {took:duration} in lookups  => ledger WHERE outcome = {name} | {name}
-WITH decided AS MATERIALIZED (SELECT outcome, COUNT(*) AS n, SUM(duration_ns) AS took FROM lookup GROUP BY outcome),
-  total AS (SELECT SUM(n) AS n, 100.0 * SUM(n * (outcome = 1)) / SUM(n) AS hit, 100.0 * SUM(n * (outcome = 2)) / SUM(n) AS compiled,
-                   100.0 * SUM(n * (outcome NOT IN (1, 2))) / SUM(n) AS eager FROM decided)
-SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = d.outcome) AS name, d.n, COALESCE(d.took, 0) AS took, 1.0 * d.n / t.n AS share,
-       t.n AS "all", t.hit, t.compiled, t.eager, iif(t.hit >= 90, 'g', 'w') AS hit_style, iif(t.eager > 10, 'r', 'n') AS eager_style
-FROM decided d, total t ORDER BY d.n DESC, d.outcome LIMIT 16;
+-- Shares are those of the view `shares`, of all processes.
+WITH decided AS MATERIALIZED (SELECT outcome, code_id, COUNT(*) AS n, SUM(duration_ns) AS took FROM lookup GROUP BY 1, 2),
+  total AS (SELECT SUM(d.n) AS n, SUM(d.n * (o.name = 'hit')) AS hit, SUM(d.n * (o.name = 'compiled')) AS compiled,
+                   SUM(d.n * o.ran_as_python) AS eager
+            FROM decided d JOIN outcomes o ON o.outcome = d.outcome
+            WHERE o.asked AND d.code_id NOT IN (SELECT code_id FROM turned_away WHERE code_id IS NOT NULL))
+SELECT COALESCE(o.name, '?') AS name, SUM(d.n) AS n, COALESCE(SUM(d.took), 0) AS took, 1.0 * SUM(d.n) / SUM(SUM(d.n)) OVER () AS share,
+       SUM(SUM(d.n)) OVER () AS "all", COALESCE(100.0 * t.hit / t.n, 0) AS hit, COALESCE(100.0 * t.compiled / t.n, 0) AS compiled,
+       COALESCE(100.0 * t.eager / t.n, 0) AS eager, iif(t.hit >= 0.9 * t.n, 'g', 'w') AS hit_style, iif(t.eager > 0.1 * t.n, 'r', 'n') AS eager_style
+FROM decided d CROSS JOIN total t LEFT JOIN outcomes o ON o.outcome = d.outcome
+GROUP BY d.outcome ORDER BY 2 DESC, d.outcome LIMIT 16;
 
 --# Compiles: {compiles:count}{!n}  {made:count} gave code, {none:count} did not; together {ns:duration}  => compiles
 --| [  {!r}{limits:count} reached a limit, {errors:count} raised]  => compiles WHERE outcome IN ('limit', 'error') | limit or error
@@ -37,20 +42,18 @@ SELECT COUNT(*) AS compiles, COUNT(cache_entry_id) AS made, COUNT(*) - COUNT(cac
 FROM compile;
 
 --# {!style}{n:count} recompile{s}  => recompiles
-SELECT COUNT(*) - COUNT(DISTINCT code_id) AS n, iif(COUNT(*) > COUNT(DISTINCT code_id), 'r', 'g') AS style,
-       iif(COUNT(*) = COUNT(DISTINCT code_id) + 1, '', 's') AS s
-FROM compile WHERE cache_entry_id IS NOT NULL;
+SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM compiles WHERE is_recompile;
 
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
 --| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = {id}) AND code_id IN $codes | {function}
 WITH found AS (
-  SELECT MIN(r.rowid) AS id, c.qualname AS function, COALESCE(r.source, r.kind) AS source, COUNT(DISTINCT r.compile_id) AS n,
+  SELECT MIN(r.rowid) AS id, m.qualname AS function, COALESCE(r.source, r.kind) AS source, COUNT(DISTINCT r.compile_id) AS n,
          replace(group_concat(DISTINCT r.actual), ',', ', ') AS was, MIN(r.expected) AS expected, r.text,
          MIN(r.compile_id) AS compile_id, MIN(m.code_id) AS code_id
-  FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id
-  WHERE COALESCE(r.ordinal, 0) = 0
-  GROUP BY c.filename, c.qualname, c.first_line, 3 ORDER BY 4 DESC, MIN(r.rowid) LIMIT 8)
+  FROM compiles m JOIN recompile_cause r ON r.compile_id = m.compile_id
+  WHERE m.is_recompile AND COALESCE(r.ordinal, 0) = 0
+  GROUP BY m.filename, m.qualname, m.first_line, 3 ORDER BY 4 DESC, MIN(r.rowid) LIMIT 8)
 SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS source, n, was, expected, compile_id, code_id,
        iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
@@ -68,12 +71,11 @@ GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMI
 --slow
 --# Ran as Python though a compiler was set
 --|   {calls:count>6} x {!b}{function:80}{!n}  {outcome:30} since {first:seconds}  => function {code_id}
-WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM lookup
-                            WHERE outcome IN (3, 5, 6, 8, 9) GROUP BY 1, 2)
-SELECT MIN(e.code_id) AS code_id, c.qualname AS function, (SELECT name FROM enum WHERE kind = 'outcome' AND value = e.outcome) AS outcome,
-       SUM(e.calls) AS calls, MIN(e.first) AS first
-FROM eager e LEFT JOIN code c ON c.code_id = e.code_id
-GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY e.outcome = 6, 4 DESC, 1 LIMIT 4;
+WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM lookup GROUP BY 1, 2)
+SELECT MIN(e.code_id) AS code_id, c.qualname AS function, o.name AS outcome, SUM(e.calls) AS calls, MIN(e.first) AS first
+FROM eager e JOIN outcomes o ON o.outcome = e.outcome LEFT JOIN code c ON c.code_id = e.code_id
+WHERE o.ran_as_python AND e.code_id NOT IN (SELECT code_id FROM turned_away WHERE code_id IS NOT NULL)
+GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMIT 4;
 
 --slow # Guards
 --slow   ...

@@ -18,10 +18,10 @@
 --none nothing was compiled again
 -- One row of each compile and guard: several older entries may have failed by the same.
 WITH decided AS MATERIALIZED (
-  SELECT r.rowid AS id, r.compile_id, r.kind, r.source, r.expected, r.actual, r.text, m.code_id, m.start_ns, m.end_ns - m.start_ns AS ns, c.filename, c.qualname, c.first_line,
+  SELECT r.rowid AS id, r.compile_id, r.kind, r.source, r.expected, r.actual, r.text, m.code_id, m.start_ns, m.compile_ns AS ns, m.filename, m.qualname, m.first_line,
          row_number() OVER (PARTITION BY r.compile_id, r.kind, r.source ORDER BY r.rowid) AS nth
-  FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id
-  WHERE COALESCE(r.ordinal, 0) = 0),
+  FROM compiles m JOIN recompile_cause r ON r.compile_id = m.compile_id
+  WHERE m.is_recompile AND COALESCE(r.ordinal, 0) = 0),
 seen AS MATERIALIZED (
   SELECT filename, qualname, first_line, kind, source, actual, MIN(id) AS id FROM decided WHERE actual IS NOT NULL
   GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7),

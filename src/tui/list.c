@@ -442,7 +442,7 @@ bool list_open(struct view *view)
     struct list *list = (struct list *)view;
     const char *sort;
 
-    if (!sheet_open(&list->sheet, view->ops->name, -1) || !list->sheet.blocks.count)
+    if (!sheet_open(&list->sheet, view->ops->name, NULL) || !list->sheet.blocks.count)
         return false;
     list->block = &list->sheet.blocks.at[list->sheet.blocks.count - 1];
     list->q = (struct question){.sql = list->block->sql, .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL,

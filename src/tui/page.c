@@ -154,8 +154,10 @@ static void block_put(struct doc *doc, struct db *db, const struct sheet_block *
 void page_build(struct doc *doc, struct db *db)
 {
     struct sheet sheet;
+    struct query *codes = doc->ops->all == VIEW_FUNCTIONS ? page_query(doc, db, "codes") : NULL;
+    bool known = query_step(codes) && query_type(codes, 0) != QUERY_NULL;
 
-    if (sheet_open(&sheet, doc->ops->name, doc->target.id > 0 ? doc->target.id : -1))
+    if (sheet_open(&sheet, doc->ops->name, known ? query_whole(codes, 0, NULL) : codes ? "(NULL)" : NULL))
         for (size_t i = 0; i < sheet.blocks.count; i++) {
             const struct sheet_block *block = &sheet.blocks.at[i];
             doc->dense = doc->dense || block_word(block, "dense");
@@ -168,5 +170,6 @@ void page_build(struct doc *doc, struct db *db)
         }
     else
         doc->failed = true;
+    query_close(codes);
     sheet_close(&sheet);
 }

@@ -11,35 +11,33 @@
 
 enum { FIELD_BYTES = 200 };
 
+#define SAME_FUNCTION "(SELECT code_id FROM functions WHERE function_id = (SELECT function_id FROM functions WHERE code_id = {code_id}))"
+
 /* ---- the file -------------------------------------------------------------- */
 
-/* TEXT with every "$codes" spelled out. */
-static char *codes_put(const char *text, int64_t id)
+/* TEXT with CODES for every "$codes". */
+static char *codes_put(const char *text, const char *codes)
 {
-    char *made = NULL, one[32] = "{code_id}";
+    char *made = NULL;
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
     if (!out)
         return NULL;
-    if (id >= 0)
-        snprintf(one, sizeof one, "%" PRId64, id);
     for (const char *at; (at = strstr(text, "$codes")); text = at + 6)
-        fprintf(out, "%.*s(SELECT same.code_id FROM code same JOIN code one ON one.code_id = %s AND same.filename IS one.filename"
-                     " AND same.qualname IS one.qualname AND same.first_line IS one.first_line AND same.kind IS one.kind)",
-                (int)(at - text), text, one);
+        fprintf(out, "%.*s%s", (int)(at - text), text, codes);
     fputs(text, out);
     fclose(out);
     return made;
 }
 
-bool sheet_open(struct sheet *sheet, const char *name, int64_t id)
+bool sheet_open(struct sheet *sheet, const char *name, const char *codes)
 {
     char path[64];
     struct sheet_block *block = NULL;
 
     snprintf(path, sizeof path, "tui/%s", name);
-    *sheet = (struct sheet){.text = codes_put(schema_statement(path), id)};
+    *sheet = (struct sheet){.text = codes_put(schema_statement(path), codes ? codes : SAME_FUNCTION)};
     for (char *at = sheet->text, *end; at && *at; at = end) {
         size_t length = strcspn(at, "\n");
         end = at + length + (at[length] == '\n');

@@ -42,8 +42,8 @@ struct sheet {
     LIST(struct sheet_block) blocks;
 };
 
-/* The view NAME's file; for a page about the row ID, else -1. False: no memory. */
-bool sheet_open(struct sheet *sheet, const char *name, int64_t id);
+/* The view NAME's file, with CODES for "$codes", or NULL. False: no memory. */
+bool sheet_open(struct sheet *sheet, const char *name, const char *codes);
 void sheet_close(struct sheet *sheet);
 
 /* What stands behind WORD; NULL: the block has no such line. */
