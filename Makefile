@@ -56,7 +56,7 @@ LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/report_page.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/remedies.o $(BUILD)/obj/report_page.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
@@ -87,6 +87,13 @@ $(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
 # Removing a file must also renew it, hence the directories.
 $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
+	mv $@.new $@
+
+$(BUILD)/obj/remedies.o: $(BUILD)/remedies.c Makefile
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -Isrc -c -o $@ $<
+
+$(BUILD)/remedies.c: src/trace/remedies.txt src/trace/remedies.awk src/trace/remedy.h src/vocabulary.h | $(BUILD)/obj
+	awk -f src/trace/remedies.awk src/trace/remedies.txt > $@.new
 	mv $@.new $@
 
 $(BUILD)/obj/report_page.o: $(BUILD)/report_page.c Makefile

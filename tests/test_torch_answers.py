@@ -156,7 +156,7 @@ def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, value
     assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
     assert "{" not in found["remedies"][0]["text"].replace("{0}", "") and "as Python" not in page
     assert all(cause["decided"] for cause in found["causes"]) and found["histories"][0]["recompiles"] == len(values) - 1
-    assert ("as asking again tells" in page) == p.observe and ("re-checked" in page) == p.observe
+    assert ("found when checked again" in page) == p.observe and ("re-checked" in page) == p.observe
 
 
 def test_only_the_first_thing_found_wanting_decides(torch, why):

@@ -2,10 +2,9 @@
  *
  * Runs in: the viewer.
  *
- * For each compile: why it was needed, the entry that it made, its guards and
- * the user's lines that they are there for, its graph breaks and graphs, where
- * its time went, and the listings that were recorded, such as the bytecode
- * before and after. */
+ * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the guards of its entry and the
+ * user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were recorded, such
+ * as the bytecode before and after. The JSON is the same rows. */
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
@@ -13,119 +12,54 @@
 #include <string.h>
 
 #include "command.h"
+#include "lib/json.h"
+#include "lib/say.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
-#include "lib/json.h"
 #include "trace/prose.h"
 #include "trace/result.h"
-#include "lib/say.h"
-#include "lib/table.h"
 #include "trace/torch_words.h"
 
 enum {
-    COMPILES = 10,     /* shown, unless --full */
-    ROWS = 60,         /* guards, nodes of a graph, causes of a compile */
-    LINES = 120,       /* of a listing */
-    WIDTH = 100,       /* bytes of a text within a line */
-    PHASE_DEPTH = 64,  /* deeper ones are shown beside the one that they lie in */
+    COMPILES = 10,       /* shown, unless --full */
+    ROWS = 60,           /* of a section */
+    LINES = 120,         /* of a listing */
+    WIDTH = 100,         /* bytes of a text within a line */
+    PHASE_DEPTH = 64,    /* deeper ones are shown beside the one that they lie in */
+    ALL = 1000000,       /* rows with --full */
+    JSON_ROWS = 10000,
+    NODE_CELLS = 5,
 };
 
 struct show {
     struct db *db; /* owned */
     struct found_code code;
     FILE *out;     /* borrowed */
-    bool json, full, failed;
-    bool torch;                   /* some process that it was seen in uses torch */
-    char *before;                 /* owned: the bytecode that was last shown as before a compile */
-    bool sticky, stacks, phases;  /* the trace has compile.sticky, guard.user_stack, compile_phase */
+    bool full, failed;
+    bool torch;    /* some process that it ran in uses torch */
+    char *before;  /* owned: the bytecode that was last shown as before a compile */
+    int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */
+    int depth;
 };
 
-/* ---- the questions; ?1 is a compile, ?2 how many rows ---------------------- */
+/* ---- rows ------------------------------------------------------------------- */
 
-/* A column in braces is NULL where the trace is too old to have it. */
-/* ?1 here: a label or NULL. */
-static const char compiles_sql[] =
-    "SELECT m.compile_id, m.label, m.code_id, m.start_ns, m.end_ns, m.outcome, substr(m.reason, 1, 4000) AS reason,"
-    "       {m.sticky} AS sticky, e.region_id, e.cache_entry_id, e.label AS entry, e.backend, e.guard_count, e.born_ns,"
-    "       e.died_ns, substr(e.death_cause, 1, 2000) AS death_cause "
-    "FROM compile m LEFT JOIN cache_entry e ON e.cache_entry_id = m.cache_entry_id "
-    "WHERE m.code_id IN ($codes) AND (?1 IS NULL OR m.label = ?1) ORDER BY m.compile_id LIMIT ?2";
-enum {
-    C_ID, C_LABEL, C_CODE, C_START, C_END, C_OUTCOME, C_REASON, C_STICKY, C_REGION, C_ENTRY_ID, C_ENTRY, C_BACKEND, C_GUARDS,
-    C_BORN, C_DIED, C_DEATH,
-};
-
-static const char causes_sql[] =
-    "SELECT e.label AS older_entry, r.kind, r.source,"
-    "       substr(r.expected, 1, 2000) AS expected, substr(r.actual, 1, 2000) AS actual,"
-    "       substr(r.text, 1, 2000) AS text, r.how "
-    "FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id "
-    "WHERE r.compile_id = ?1 "
-    "ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT ?2";
-
-static const char guards_sql[] =
-    "SELECT g.ordinal, g.kind, g.source, substr(g.expression, 1, 2000) AS expression,"
-    "       substr({g.user_stack}, 1, 4000) AS user_stack "
-    "FROM compile m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id "
-    "WHERE m.compile_id = ?1 ORDER BY g.ordinal, g.guard_id LIMIT ?2";
-
-static const char breaks_sql[] =
-    "SELECT b.line, b.offset, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,"
-    "       r.qualname AS resume_function "
-    "FROM graph_break b LEFT JOIN code r ON r.code_id = b.resume_code_id "
-    "WHERE b.compile_id = ?1 ORDER BY b.graph_break_id LIMIT ?2";
-
-static const char graphs_sql[] =
-    "SELECT graph_id, name, node_count FROM graph WHERE compile_id = ?1 ORDER BY graph_id LIMIT ?2";
-
-static const char nodes_sql[] = /* ?1: a graph */
-    "SELECT ordinal, opcode, name, substr(target, 1, 2000) AS target, substr(args, 1, 2000) AS args,"
-    "       substr(kwargs, 1, 2000) AS kwargs "
-    "FROM graph_node WHERE graph_id = ?1 ORDER BY ordinal LIMIT ?2";
-
-static const char phases_sql[] =
-    "SELECT COALESCE(name, '?') AS name, start_ns, end_ns FROM compile_phase WHERE compile_id = ?1 "
-    "ORDER BY start_ns, end_ns DESC LIMIT ?2";
-
-static const char listings_sql[] =
-    "SELECT kind, substr(text, 1, 262144) AS text FROM listing WHERE compile_id = ?1 "
-    "ORDER BY CASE kind WHEN 'original_bytecode' THEN 0 WHEN 'modified_bytecode' THEN 1 ELSE 2 END, kind LIMIT ?2";
-
-/* SQL with $codes, and {columns} that the trace may lack. */
-static struct query *query_made(struct show *show, const char *sql)
+/* The statement NAME about ID, at most LIMIT rows unless --full. */
+static struct query *ask(struct show *show, const char *name, int64_t id, int64_t limit)
 {
-    struct query *query = NULL;
-    char *made = NULL;
-    size_t room = 0;
-    FILE *out = open_memstream(&made, &room);
+    char path[32];
+    struct query *query;
 
-    for (size_t length; out && *sql; sql += length) {
-        length = strcspn(sql, "{$");
-        fwrite(sql, 1, length, out);
-        if (sql[length] == '$') {
-            fputs(show->code.ids, out);
-            length += strlen("$codes");
-        } else if (sql[length] == '{') {
-            size_t name = strcspn(sql + length, "}") - 1;
-            bool has = !strncmp(sql + length + 1, "m.sticky", name) ? show->sticky : show->stacks;
-            fprintf(out, "%.*s", has ? (int)name : 4, has ? sql + length + 1 : "NULL");
-            length += name + 2;
-        }
-    }
-    if (out && fclose(out) == 0 && made)
-        query = db_query(show->db, made);
-    free(made);
-    return query;
-}
-
-/* SQL about ID, at most LIMIT rows unless --full. */
-static struct query *ask(struct show *show, const char *sql, int64_t id, int64_t limit)
-{
-    struct query *query = query_made(show, sql);
-
-    query_bind_integer(query, 1, id);
-    query_bind_integer(query, 2, show->full ? 1000000 : limit);
+    snprintf(path, sizeof path, "show/%s", name);
+    query = db_query(show->db, schema_statement(path));
+    if (strcmp(name, "compiles"))
+        query_bind_integer(query, 1, id);
+    else if (show->code.label)
+        query_bind_text(query, 1, show->code.label);
+    query_bind_integer(query, 2, show->full ? ALL : limit);
+    find_bind(query, 3, &show->code);
     return query;
 }
 
@@ -135,422 +69,350 @@ static void asked(struct show *show, struct query *query)
         show->failed = true;
 }
 
-static struct query *ask_compiles(struct show *show)
+static int column(struct query *query, const char *name)
 {
-    struct query *query = query_made(show, compiles_sql);
+    int i = 0;
 
-    if (show->code.label)
-        query_bind_text(query, 1, show->code.label);
-    query_bind_integer(query, 2, show->full ? 1000000 : COMPILES);
-    return query;
+    while (i < query_columns(query) && strcmp(query_name(query, i), name))
+        i++;
+    return i;
 }
 
-/* What of the newer tables and columns there is, and whether this is about torch. */
-static void look_round(struct show *show)
+/* A text in the current row, NULL for NULL; an integer. */
+static const char *text(struct query *query, const char *name)
 {
-    struct query *query;
+    int i = column(query, name);
 
-    show->sticky = find_column(show->db, "compile", "sticky");
-    show->stacks = find_column(show->db, "guard", "user_stack");
-    show->phases = find_column(show->db, "compile_phase", "start_ns");
-    query = query_made(show, "SELECT 1 FROM process WHERE torch_version IS NOT NULL"
-                             " AND process_id IN (SELECT process_id FROM code WHERE code_id IN ($codes)) LIMIT 1");
-    show->torch = query_step(query);
-    asked(show, query);
+    return query_type(query, i) == QUERY_NULL ? NULL : query_whole(query, i, NULL);
 }
 
-static int64_t compile_count(struct show *show)
+static const char *filled(struct query *query, const char *name)
 {
-    char *sql = NULL;
-    int64_t count = 0;
-
-    if (!show->code.label && asprintf(&sql, "SELECT COUNT(*) FROM compile WHERE code_id IN (%s)", show->code.ids) >= 0)
-        count = db_integer(show->db, 0, sql);
-    free(sql);
-    return count;
+    return prose_filled(text(query, name));
 }
 
-/* ---- for people ------------------------------------------------------------ */
-
-static void cell(struct show *show, struct query *query, int column, size_t width)
+static int64_t integer(struct query *query, const char *name)
 {
-    prose_text(show->out, query_type(query, column) == QUERY_NULL ? NULL : query_whole(query, column, NULL),
-               show->full ? (size_t)1 << 20 : width);
+    return query_integer(query, column(query, name));
 }
 
-static bool filled(struct query *query, int column)
+static bool known(struct query *query, const char *name)
 {
-    return query_type(query, column) != QUERY_NULL && *query_text(query, column, NULL);
+    return query_type(query, column(query, name)) != QUERY_NULL;
 }
 
-static void cut_print(struct show *show, int64_t count)
+/* A text from the trace. */
+static void put(struct show *show, const char *value, int width)
 {
-    if (!show->full && count > ROWS)
-        fprintf(show->out, "    (the first %d; --full shows all)\n", ROWS);
+    prose_text(show->out, value, show->full ? 1 << 20 : (size_t)width);
 }
 
-static void causes_print(struct show *show, int64_t compile_id)
+/* BEFORE, the text in a column, and AFTER, if there is one. */
+static void cell(struct show *show, struct query *query, const char *name, int width, const char *before, const char *after)
 {
-    struct query *query = ask(show, causes_sql, compile_id, ROWS + 1);
+    if (!filled(query, name))
+        return;
+    fputs(before, show->out);
+    put(show, text(query, name), width);
+    fputs(after, show->out);
+}
+
+/* How many lines of a text are printed. */
+static long lines(const struct show *show, long most)
+{
+    return show->full ? -1 : most;
+}
+
+/* ---- the sections, for people ------------------------------------------------ */
+
+static void cause_row(struct show *show, struct query *query)
+{
+    bool values = filled(query, "expected") || filled(query, "actual");
+
+    fputs("    ", show->out);
+    cell(show, query, "older_entry", 40, "", ": ");
+    cell(show, query, "kind", 40, "", " ");
+    cell(show, query, "source", WIDTH, "", " ");
+    fputs(values ? "wanted " : "", show->out);
+    put(show, text(query, values ? "expected" : "text"), WIDTH);
+    if (values)
+        fputs(", was ", show->out), put(show, text(query, "actual"), WIDTH);
+    fprintf(show->out, "  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
+}
+
+static void guard_row(struct show *show, struct query *query)
+{
+    fprintf(show->out, "    %3" PRId64 "  ", integer(query, "ordinal"));
+    put(show, text(query, "kind"), 40);
+    fputs("  ", show->out);
+    put(show, text(query, "source"), WIDTH);
+    cell(show, query, "expression", WIDTH, "  ", "");
+    if (filled(query, "user_stack") && !show->full)
+        prose_place(show->out, "  # ", text(query, "user_stack"));
+    putc('\n', show->out);
+    if (filled(query, "user_stack") && show->full)
+        prose_lines(show->out, text(query, "user_stack"), 9, -1);
+}
+
+static void break_row(struct show *show, struct query *query)
+{
+    const struct torch_reason reason = torch_reason_split(text(query, "reason"));
     FILE *out = show->out;
-    int64_t count = 0;
 
-    while (query_step(query)) {
-        if (!count++)
-            fputs("  needed because\n", out);
-        if (count > ROWS && !show->full)
-            continue;
-        fputs("    ", out);
-        if (filled(query, 0))
-            cell(show, query, 0, 40), fputs(": ", out);
-        if (filled(query, 1))
-            cell(show, query, 1, 40), putc(' ', out);
-        if (filled(query, 2))
-            cell(show, query, 2, WIDTH), putc(' ', out);
-        if (filled(query, 3) || filled(query, 4)) {
-            fputs("wanted ", out);
-            cell(show, query, 3, WIDTH);
-            fputs(", was ", out);
-            cell(show, query, 4, WIDTH);
-        } else {
-            cell(show, query, 5, WIDTH);
-        }
-        fprintf(out, "  [%s]\n", filled(query, 6) && strcmp(query_text(query, 6, NULL), "observed") ? "re-checked" : "observed");
+    fprintf(out, "    line %" PRId64 ": ", integer(query, "line"));
+    if (show->torch) {
+        span_print(out, reason.what, WIDTH * 2);
+        if (reason.why.text)
+            fputs("\n      ", out), span_print(out, reason.why, WIDTH * 3);
+        if (reason.hint.text)
+            fputs("\n      hint: ", out), span_print(out, reason.hint, WIDTH * 3);
+    } else {
+        put(show, text(query, "reason"), WIDTH * 2);
     }
-    cut_print(show, count);
-    asked(show, query);
-}
-
-static void guards_print(struct show *show, int64_t compile_id)
-{
-    struct query *query = ask(show, guards_sql, compile_id, ROWS + 1);
-    FILE *out = show->out;
-    int64_t count = 0;
-
-    while (query_step(query)) {
-        if (!count++)
-            fputs("  guards, in order\n", out);
-        if (count > ROWS && !show->full)
-            continue;
-        fprintf(out, "    %3" PRId64 "  ", query_integer(query, 0));
-        cell(show, query, 1, 40);
-        fputs("  ", out);
-        cell(show, query, 2, WIDTH);
-        if (filled(query, 3))
-            fputs("  ", out), cell(show, query, 3, WIDTH);
-        if (filled(query, 4) && !show->full)
-            prose_place(out, "  # ", query_text(query, 4, NULL));
-        putc('\n', out);
-        if (filled(query, 4) && show->full)
-            prose_lines(out, query_text(query, 4, NULL), 9, -1);
+    if (filled(query, "resume_function")) {
+        fputs(show->torch ? "\n      goes on in " : "; goes on in ", out);
+        torch_name_print(out, text(query, "resume_function"), WIDTH);
+        if (show->torch)
+            cell(show, query, "resume_function", WIDTH, " (", ")");
     }
-    cut_print(show, count);
-    asked(show, query);
-}
-
-static void breaks_print(struct show *show, int64_t compile_id)
-{
-    struct query *query = ask(show, breaks_sql, compile_id, ROWS + 1);
-    FILE *out = show->out;
-    int64_t count = 0;
-
-    while (query_step(query)) {
-        if (!count++)
-            fputs("  graph breaks\n", out);
-        if (count > ROWS && !show->full)
-            continue;
-        fprintf(out, "    line %" PRId64 ": ", query_integer(query, 0));
-        if (show->torch) {
-            struct torch_reason reason = torch_reason_split(query_text(query, 2, NULL));
-            span_print(out, reason.what, WIDTH * 2);
-            if (reason.why.text)
-                fputs("\n      ", out), span_print(out, reason.why, WIDTH * 3);
-            if (reason.hint.text)
-                fputs("\n      hint: ", out), span_print(out, reason.hint, WIDTH * 3);
-        } else {
-            cell(show, query, 2, WIDTH * 2);
-        }
-        if (filled(query, 4)) {
-            fputs(show->torch ? "\n      goes on in " : "; goes on in ", out);
-            torch_name_print(out, query_text(query, 4, NULL), WIDTH);
-            if (show->torch)
-                fputs(" (", out), cell(show, query, 4, WIDTH), putc(')', out);
-        }
-        putc('\n', out);
-        if (filled(query, 3))
-            prose_lines(out, query_text(query, 3, NULL), 6, show->full ? -1 : 10);
-    }
-    cut_print(show, count);
-    asked(show, query);
+    putc('\n', out);
+    if (filled(query, "user_stack"))
+        prose_lines(out, text(query, "user_stack"), 6, lines(show, 10));
 }
 
 /* A graph's nodes, their cells below one another. */
 static void nodes_print(struct show *show, int64_t graph_id)
 {
-    static const char *const heads[] = {"opcode", "name", "target", "args", "kwargs"};
-    size_t columns[4] = {0}, width = show->full ? (size_t)1 << 20 : WIDTH;
-    struct query *query = ask(show, nodes_sql, graph_id, ROWS + 1);
+    static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
+    size_t columns[NODE_CELLS] = {0}, width = show->full ? 1 << 20 : WIDTH;
+    struct query *query = ask(show, "nodes", graph_id, ROWS + 1);
     FILE *out = show->out;
     int64_t count = 0;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < NODE_CELLS - 1; i++)
         columns[i] = strlen(heads[i]);
     while (query_step(query) && count++ < ROWS) /* those after these may stick out */
-        for (int i = 0; i < 4; i++) {
-            size_t needed = prose_columns(query_text(query, i + 1, NULL), width);
+        for (int i = 0; i < NODE_CELLS - 1; i++) {
+            size_t needed = prose_columns(text(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
-    query_reset(query);
-    query_bind_integer(query, 1, graph_id);
-    query_bind_integer(query, 2, show->full ? 1000000 : ROWS + 1);
-    for (count = 0; query_step(query); ) {
-        if (!count++) {
-            fputs("    ", out);
-            for (int i = 0; i < 5; i++)
-                fprintf(out, "%s%-*s", i ? "  " : "", i < 4 ? (int)columns[i] : 0, heads[i]);
-            putc('\n', out);
-        }
-        if (count > ROWS && !show->full)
-            continue;
-        fputs("    ", out);
-        for (int i = 0; i < 5; i++) {
-            fputs(i ? "  " : "", out);
-            prose_cell(out, query_text(query, i + 1, NULL), width, i < 4 ? columns[i] : 0);
+    asked(show, query);
+    query = ask(show, "nodes", graph_id, ROWS + 1);
+    for (count = 0; query_step(query); count++) {
+        for (int i = 0; !count && i < NODE_CELLS; i++)
+            fprintf(out, "%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i], i < NODE_CELLS - 1 ? "" : "\n");
+        if (count >= ROWS && !show->full)
+            break;
+        for (int i = 0; i < NODE_CELLS; i++) {
+            fputs(i ? "  " : "    ", out);
+            prose_cell(out, text(query, heads[i]), width, columns[i]);
         }
         putc('\n', out);
     }
-    cut_print(show, count);
+    if (count >= ROWS && query_step(query))
+        fprintf(out, "    (the first %d; --full shows all)\n", ROWS);
     asked(show, query);
 }
 
-static void graphs_print(struct show *show, int64_t compile_id)
+static void graph_row(struct show *show, struct query *query)
 {
-    struct query *query = ask(show, graphs_sql, compile_id, ROWS);
-    FILE *out = show->out;
-
-    while (query_step(query)) {
-        fputs("  graph ", out);
-        cell(show, query, 1, WIDTH);
-        fprintf(out, ", %" PRId64 " node%s\n", query_integer(query, 2), query_integer(query, 2) == 1 ? "" : "s");
-        nodes_print(show, query_integer(query, 0));
-    }
-    asked(show, query);
+    fputs("  graph ", show->out);
+    put(show, text(query, "name"), WIDTH);
+    prose_print(show->out, ", %jd node%s\n", integer(query, "node_count"), prose_plural(integer(query, "node_count")));
+    nodes_print(show, integer(query, "graph_id"));
 }
 
 /* Phases within one another, those of at least a percent of the compile unless --full. */
-static void phases_print(struct show *show, int64_t compile_id)
+static void phase_row(struct show *show, struct query *query)
 {
-    int64_t ends[PHASE_DEPTH], all = 0;
-    struct query *query;
-    FILE *out = show->out;
-    char human[TABLE_HUMAN];
-    int depth = 0;
+    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"), took = start >= 0 && end > start ? end - start : 0;
+    const char *words = torch_phase_words(text(query, "name"));
+
+    while (show->depth > 0 && show->ends[show->depth - 1] <= start)
+        show->depth--;
+    if (took > show->longest)
+        show->longest = took;
+    if (show->full || (double)took >= (double)show->longest * 0.01) {
+        prose_print(show->out, "  %+9jd  ", took);
+        fprintf(show->out, "%*s", show->depth * 2, "");
+        put(show, text(query, "name"), WIDTH);
+        if (words && !strstr(words, "but for")) /* said of what a phase took by itself */
+            fprintf(show->out, ": %s", words);
+        putc('\n', show->out);
+    }
+    if (show->depth < PHASE_DEPTH)
+        show->ends[show->depth++] = end;
+}
+
+static void listing_row(struct show *show, struct query *query)
+{
+    const char *kind = text(query, "kind") ? text(query, "kind") : "", *listing = text(query, "text") ? text(query, "text") : "";
+    bool before = !strcmp(kind, "original_bytecode");
+
+    if (show->torch && !show->full && (!strcmp(kind, "guards") || !strcmp(kind, "graph")))
+        return; /* torch's own texts of what is above */
+    prose_print(show->out, "  %.40s", before ? "bytecode before" : !strcmp(kind, "modified_bytecode") ? "bytecode after" : kind);
+    if (before && show->before && !strcmp(show->before, listing)) {
+        fputs(": as of the compile above\n", show->out);
+        return;
+    }
+    if (before) {
+        free(show->before);
+        show->before = strdup(listing);
+    }
+    putc('\n', show->out);
+    prose_lines(show->out, listing, 4, lines(show, LINES));
+}
+
+static const struct section {
+    const char *name;    /* of its statement, and in JSON */
+    const char *heading; /* NULL: each row has its own */
+    int64_t rows, json_rows;
+    void (*row)(struct show *show, struct query *query);
+} sections[] = {
+    {"causes", "needed because", ROWS, JSON_ROWS, cause_row},
+    {"guards", "guards, in order", ROWS, JSON_ROWS, guard_row},
+    {"graph_breaks", "graph breaks", ROWS, JSON_ROWS, break_row},
+    {"graphs", NULL, ROWS, 1000, graph_row},
+    {"phases", "where its time went", JSON_ROWS, JSON_ROWS, phase_row},
+    {"listings", NULL, ROWS, 1000, listing_row},
+};
+#define SECTIONS (sizeof sections / sizeof *sections)
+
+static void section_print(struct show *show, const struct section *section, int64_t compile_id)
+{
+    struct query *query = ask(show, section->name, compile_id, section->rows + 1);
     int64_t count = 0;
 
-    if (!show->phases)
-        return;
-    query = ask(show, phases_sql, compile_id, 10000);
-    while (query_step(query)) {
-        int64_t start = query_integer(query, 1), end = query_integer(query, 2);
-        int64_t took = start >= 0 && end > start ? end - start : 0;
-        const char *words = torch_phase_words(query_text(query, 0, NULL));
-        while (depth > 0 && ends[depth - 1] <= start)
-            depth--;
-        if (took > all)
-            all = took;
-        if (show->full || took * 1.0 >= all * 0.01) {
-            if (!count++)
-                fputs("  where its time went\n", out);
-            fprintf(out, "  %9s  %*s", table_duration(human, took), depth * 2, "");
-            cell(show, query, 0, WIDTH);
-            if (words && !strstr(words, "but for")) /* said of what a phase took by itself */
-                fprintf(out, ": %s", words);
-            putc('\n', out);
-        }
-        if (depth < PHASE_DEPTH)
-            ends[depth++] = end;
+    show->depth = 0;
+    show->longest = 0;
+    for (; query_step(query) && (count < section->rows || show->full); count++) {
+        if (!count && section->heading)
+            fprintf(show->out, "  %s\n", section->heading);
+        section->row(show, query);
     }
+    if (count == section->rows && section->heading && query_step(query))
+        fprintf(show->out, "    (the first %d; --full shows all)\n", (int)section->rows);
     asked(show, query);
 }
 
-static void listings_print(struct show *show, int64_t compile_id)
+/* ---- a compile ----------------------------------------------------------------- */
+
+static void entry_print(struct show *show, struct query *query)
 {
-    struct query *query = ask(show, listings_sql, compile_id, ROWS);
     FILE *out = show->out;
 
-    while (query_step(query)) {
-        const char *kind = query_text(query, 0, NULL);
-        if (show->torch && !show->full && (!strcmp(kind, "guards") || !strcmp(kind, "graph")))
-            continue; /* torch's own texts of what is above */
-        fputs("  ", out);
-        if (!strcmp(kind, "original_bytecode")) {
-            fputs("bytecode before", out);
-            if (show->before && !strcmp(show->before, query_whole(query, 1, NULL))) {
-                fputs(": as of the compile above\n", out);
-                continue;
-            }
-            free(show->before);
-            show->before = strdup(query_whole(query, 1, NULL));
-        } else if (!strcmp(kind, "modified_bytecode"))
-            fputs("bytecode after", out);
-        else
-            cell(show, query, 0, 40);
-        putc('\n', out);
-        prose_lines(out, query_whole(query, 1, NULL), 4, show->full ? -1 : LINES);
+    if (!known(query, "cache_entry_id")) {
+        fputs("  made no entry\n", out);
+        return;
     }
-    asked(show, query);
+    prose_print(out, "  made entry %.40s", text(query, "entry"));
+    cell(show, query, "backend", 40, " by ", "");
+    if (known(query, "region_id"))
+        prose_print(out, ", region %jd", integer(query, "region_id"));
+    prose_print(out, ", %jd guard%s", integer(query, "guard_count"), prose_plural(integer(query, "guard_count")));
+    if (known(query, "died_ns")) {
+        prose_print(out, "; died at %+jd", integer(query, "died_ns"));
+        cell(show, query, "death_cause", WIDTH, ": ", "");
+    }
+    putc('\n', out);
 }
 
 static void compile_print(struct show *show, struct query *query)
 {
     FILE *out = show->out;
-    char a[TABLE_HUMAN], b[TABLE_HUMAN];
-    bool colour = say_colour(out);
+    const char *reason = filled(query, "reason"), *rest = reason ? strchr(reason, '\n') : NULL;
 
-    fprintf(out, "\n%scompile ", colour ? "\033[1m" : "");
-    if (filled(query, C_LABEL))
-        cell(show, query, C_LABEL, 40);
+    fputs(say_colour(out) ? "\n\033[1mcompile " : "\ncompile ", out);
+    prose_print(out, "%.40s%s at %+jd", filled(query, "label") ? text(query, "label") : "without a label",
+                say_colour(out) ? "\033[0m" : "", integer(query, "start_ns"));
+    if (known(query, "end_ns"))
+        prose_print(out, ", took %+jd", integer(query, "end_ns") - integer(query, "start_ns"));
     else
-        fputs("without a label", out);
-    fprintf(out, "%s at %s", colour ? "\033[0m" : "", table_duration(a, query_integer(query, C_START)));
-    if (query_type(query, C_END) == QUERY_NULL)
         fputs(", did not end", out);
+    prose_print(out, ": %.40s", text(query, "outcome"));
+    if (known(query, "sticky"))
+        fputs(integer(query, "sticky") ? ", for good" : ", for this call", out);
+    if (reason && show->torch)
+        fputs(": ", out), torch_what_print(out, reason, WIDTH * 2);
     else
-        fprintf(out, ", took %s", table_duration(b, query_integer(query, C_END) - query_integer(query, C_START)));
-    fputs(": ", out);
-    cell(show, query, C_OUTCOME, 40);
-    if (query_type(query, C_STICKY) != QUERY_NULL)
-        fputs(query_integer(query, C_STICKY) ? ", for good" : ", for this call", out);
-    if (filled(query, C_REASON)) {
-        fputs(": ", out);
-        if (show->torch)
-            span_print(out, torch_reason_split(query_text(query, C_REASON, NULL)).what, WIDTH * 2);
-        else
-            cell(show, query, C_REASON, WIDTH * 2);
-    }
+        cell(show, query, "reason", WIDTH * 2, ": ", "");
     putc('\n', out);
-    if (show->torch && filled(query, C_REASON)) { /* the rest of the reason */
-        const char *rest = strchr(query_text(query, C_REASON, NULL), '\n');
-        if (rest)
-            prose_lines(out, rest + 1, 2, show->full ? -1 : 8);
-    }
-    causes_print(show, query_integer(query, C_ID));
-    if (query_type(query, C_ENTRY_ID) != QUERY_NULL) {
-        fputs("  made entry ", out);
-        cell(show, query, C_ENTRY, 40);
-        if (filled(query, C_BACKEND))
-            fputs(" by ", out), cell(show, query, C_BACKEND, 40);
-        if (query_type(query, C_REGION) != QUERY_NULL)
-            fprintf(out, ", region %" PRId64, query_integer(query, C_REGION));
-        fprintf(out, ", %" PRId64 " guard%s", query_integer(query, C_GUARDS), query_integer(query, C_GUARDS) == 1 ? "" : "s");
-        if (query_type(query, C_DIED) != QUERY_NULL) {
-            fprintf(out, "; died at %s", table_duration(a, query_integer(query, C_DIED)));
-            if (filled(query, C_DEATH))
-                fputs(": ", out), cell(show, query, C_DEATH, WIDTH);
-        }
-        putc('\n', out);
-    } else {
-        fputs("  made no entry\n", out);
-    }
-    guards_print(show, query_integer(query, C_ID));
-    breaks_print(show, query_integer(query, C_ID));
-    graphs_print(show, query_integer(query, C_ID));
-    phases_print(show, query_integer(query, C_ID));
-    listings_print(show, query_integer(query, C_ID));
+    if (rest && show->torch)
+        prose_lines(out, rest + 1, 2, lines(show, 8));
+    section_print(show, &sections[0], integer(query, "compile_id"));
+    entry_print(show, query);
+    for (size_t i = 1; i < SECTIONS; i++)
+        section_print(show, &sections[i], integer(query, "compile_id"));
+}
+
+static int64_t compile_count(struct show *show)
+{
+    return show->code.label ? 0 : find_count(show->db, "compile", show->code.ids);
 }
 
 static void show_print(struct show *show)
 {
-    FILE *out = show->out;
-    struct query *query;
-    int64_t count = compile_count(show), shown = 0, line;
-    char *rest_of = NULL;
+    const struct found_code *code = &show->code;
+    struct query *query = ask(show, "compiles", 0, COMPILES);
+    int64_t count = compile_count(show), shown = 0;
 
-    prose_text(out, show->code.qualname, 200);
-    fputs("  ", out);
-    prose_text(out, show->code.filename, 300);
-    fprintf(out, ":%" PRId64 "  ", show->code.first_line);
-    if (torch_resume(show->code.qualname, &rest_of, &line))
-        torch_name_print(out, show->code.qualname, 200);
-    else
-        prose_text(out, show->code.kind, 40);
-    free(rest_of);
-    putc('\n', out);
-    query = ask_compiles(show);
-    while (query_step(query)) {
+    prose_print(show->out, "%.200s  %.300s:%jd  ", code->qualname, code->filename, code->first_line);
+    torch_kind_print(show->out, code->qualname, code->kind);
+    putc('\n', show->out);
+    for (; query_step(query); shown++)
         compile_print(show, query);
-        shown++;
-    }
     asked(show, query);
     if (!shown && !show->failed)
-        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n", out);
+        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n", show->out);
     else if (count > shown)
-        fprintf(out, "\n(%" PRId64 " of %" PRId64 " compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown, count);
+        prose_print(show->out, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown, count);
 }
 
 /* ---- for programs ---------------------------------------------------------- */
 
-/* The current row of QUERY as members of an object that is open. */
-static void row_members(struct json *json, struct query *query)
+/* The current row of QUERY as an object, still open. */
+static void row_put(struct json *json, struct query *query)
 {
+    json_object(json, NULL);
     for (int i = 0; i < query_columns(query); i++)
         result_member(json, query_name(query, i), query, i);
 }
 
-/* The rows of SQL as a member NAME; each may get more members from MORE. */
-static void rows_member(struct show *show, struct json *json, const char *name, const char *sql, int64_t id, int64_t limit,
-                        void (*more)(struct show *show, struct json *json, struct query *query))
+static void rows_put(struct show *show, struct json *json, const char *name, int64_t id, int64_t limit)
 {
-    struct query *query = ask(show, sql, id, limit);
+    struct query *query = ask(show, name, id, limit);
 
     json_line(json);
-    json_list(json, name);
-    json_lines(json);
+    json_list(json, name), json_lines(json);
     while (query_step(query)) {
-        json_object(json, NULL);
-        row_members(json, query);
-        if (more)
-            more(show, json, query);
+        row_put(json, query);
+        if (!strcmp(name, "graphs"))
+            rows_put(show, json, "nodes", integer(query, "graph_id"), JSON_ROWS);
         json_end(json);
     }
     json_end(json);
     asked(show, query);
-}
-
-static void nodes_member(struct show *show, struct json *json, struct query *graph)
-{
-    rows_member(show, json, "nodes", nodes_sql, query_integer(graph, 0), 10000, NULL);
 }
 
 static void show_json(struct show *show)
 {
     struct json *json = &(struct json){.out = show->out};
-    struct query *query;
+    struct query *query = ask(show, "compiles", 0, COMPILES);
 
-    json_object(json, NULL);
-    json_lines(json);
+    json_object(json, NULL), json_lines(json);
     json_string(json, "file", db_path(show->db));
     found_json(json, &show->code);
     json_integer(json, "compile_count", show->code.label ? 1 : compile_count(show));
-    json_list(json, "compiles");
-    json_lines(json);
-    query = ask_compiles(show);
+    json_list(json, "compiles"), json_lines(json);
     while (query_step(query)) {
-        int64_t id = query_integer(query, C_ID);
-        json_object(json, NULL);
-        row_members(json, query);
-        rows_member(show, json, "causes", causes_sql, id, 10000, NULL);
-        rows_member(show, json, "guards", guards_sql, id, 10000, NULL);
-        rows_member(show, json, "graph_breaks", breaks_sql, id, 10000, NULL);
-        rows_member(show, json, "graphs", graphs_sql, id, 1000, nodes_member);
-        if (show->phases)
-            rows_member(show, json, "phases", phases_sql, id, 10000, NULL);
-        rows_member(show, json, "listings", listings_sql, id, 1000, NULL);
+        row_put(json, query);
+        for (size_t i = 0; i < SECTIONS; i++)
+            rows_put(show, json, sections[i].name, integer(query, "compile_id"), sections[i].json_rows);
         json_end(json);
     }
-    json_end(json);
-    json_end(json);
+    json_end(json), json_end(json);
     putc('\n', show->out);
     asked(show, query);
 }
@@ -570,42 +432,24 @@ static const struct option options[] = {
 
 static int show_main(int count, char **operands)
 {
+    struct show show = {.out = stdout, .full = given.full};
     const char *name, *path;
-    struct query *snapshot;
-    struct show show = {.out = stdout, .full = given.full, .json = given.json};
-    int status = 2;
+    struct query *torch;
+    enum find_result found;
+    int status;
 
-    if (!find_operands("show", count, operands, &name, &path))
-        return 2;
     setlocale(LC_CTYPE, "");
-    show.db = db_open(path);
-    if (!show.db)
+    if (!find_operands("show", count, operands, &name, &path) || !(show.db = find_open(path)))
         return 2;
-    snapshot = db_query(show.db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    if (!find_tables(show.db))
-        goto out;
-    doubts_say(show.db, "what is told is what it has so far", "there may be more");
-    switch (find_code(show.db, name, &show.code, stdout, show.json)) {
-    case FIND_ONE:
-        look_round(&show);
-        (show.json ? show_json : show_print)(&show);
-        status = show.failed ? 2 : 0;
-        break;
-    case FIND_SEVERAL:
-        status = 1;
-        break;
-    default:
-        break;
+    doubts_say(show.db, "what is shown is what it has so far", "there may be more");
+    found = find_code(show.db, name, &show.code, stdout, given.json);
+    if (found == FIND_ONE) {
+        torch = ask(&show, "torch", 0, 1);
+        show.torch = query_step(torch);
+        asked(&show, torch);
+        (given.json ? show_json : show_print)(&show);
     }
-out:
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say_error("output: cannot be written");
-        status = 2;
-    }
-    if (db_damaged(show.db))
-        status = 2;
+    status = find_status(show.db, found, show.failed);
     found_code_free(&show.code);
     free(show.before);
     db_close(show.db);

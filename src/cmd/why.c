@@ -2,29 +2,18 @@
  *
  * Runs in: the viewer.
  *
- * The facts are gathered first (trace/why/why.h), then the page is written from them:
- *
- *     calls       how each class of calls was decided, how many, since when
- *     compiles    and for each recompile the guard that did not hold
- *     histories   what a failing source was over the recompiles: 16, 18, 20
- *     entries     how often tried and hit, which died and of what
- *     limit, guards, graph breaks, where compile time went
- *     remedies    the smallest changes that would have helped (trace/remedy.h)
- *
- * Of a program that uses torch it is told in torch's words: its labels and
- * names, "eagerly" for what others call "as Python". */
-#include <inttypes.h>
+ * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
+ * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "lib/say.h"
+#include "lib/times.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"
-#include "lib/say.h"
-#include "lib/table.h"
-#include "lib/times.h"
 #include "trace/torch_words.h"
 #include "trace/why/why.h"
 
@@ -32,47 +21,32 @@ enum {
     /* lines of the page */
     HITS_SHOWN = 6, COMPILES_FIRST = 4, COMPILES_LAST = 2, CAUSES_SHOWN = 4, OLDER_SHOWN = 3, HISTORIES_SHOWN = 6,
     ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3, PHASES_SHOWN = 6, MARKS_SHOWN = 4, RANKS_SHOWN = 16,
-    WIDTH = WHY_WIDTH,      /* bytes of a text from the trace within a line */
+    WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
 };
 
-static const char *value_of(const char *text)
+#define each(item, list) (__typeof__((list).at) item = (list).at; item < (list).at + (list).count; item++)
+
+/* How calls run that no compiled code is for. */
+static const char *as_python(const struct why *why)
 {
-    return text && *text ? text : NULL;
+    return why->torch.number ? "eagerly" : "as Python";
 }
 
-/* ---- for people ------------------------------------------------------------ */
-
-const char *why_python(const struct why *why)
+static double percent(int64_t part, int64_t all)
 {
-    return why->torch.version ? "eagerly" : "as Python";
+    return 100.0 * (double)part / (double)all;
 }
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
-int64_t why_recompiles(const struct why *why)
-{
-    int64_t count = 0;
-
-    for (size_t i = 0; i < why->compiles.count; i++)
-        count += why->compiles.items[i].recompile && compile_made(&why->compiles.items[i]);
-    return count;
-}
+/* ---- the head --------------------------------------------------------------- */
 
 /* Which torch, how it was watched, and what that leaves unseen. */
-static void torch_print(struct why *why)
+static void torch_print(struct why *why, FILE *out)
 {
     const struct torch_facts *torch = &why->torch;
-    FILE *out = why->out;
 
-    if (!torch->version)
+    if (!torch->number)
         return;
-    fputs("torch ", out);
-    prose_text(out, torch->text, 40);
-    if (torch->versions > 1)
-        fputs(" and others", out);
+    prose_print(out, "torch %.40s%s", torch->version, torch->versions > 1 ? " and others" : "");
     if (torch->modes > 1)
         fputs(", watched in different ways in different processes", out);
     else if (prose_same(torch->mode, "shim"))
@@ -83,787 +57,615 @@ static void torch_print(struct why *why)
     else if (prose_same(torch->mode, "import"))
         fputs(", imported", out);
     else if (torch->mode)
-        fputs(", ", out), prose_text(out, torch->mode, 40);
+        prose_print(out, ", %.40s", torch->mode);
     putc('\n', out);
-    if (torch->note) {
-        prose_text(out, torch->note, 300);
-        putc('\n', out);
-    }
+    if (torch->note)
+        prose_print(out, "%.300s\n", torch->note);
 }
 
-/* Ranks should compile alike: one that compiles alone lets the others wait. */
-static void ranks_print(struct why *why)
+/* Ranks should compile alike: one that compiles alone makes the others wait. */
+static void ranks_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
+    const size_t count = why->ranks.count;
     bool differ = false;
 
-    for (size_t i = 1; i < why->ranks.count; i++)
-        differ = differ || why->ranks.items[i].compiles != why->ranks.items[0].compiles;
-    if (!why->ranks.count)
-        return;
-    fprintf(out, "rank%s", plural((int64_t)why->ranks.count));
-    for (size_t i = 0; i < why->ranks.count && i < RANKS_SHOWN; i++) {
-        fprintf(out, "%s %" PRId64, i ? "," : "", why->ranks.items[i].rank);
+    for each(r, why->ranks)
+        differ = differ || r->compiles != why->ranks.at[0].compiles;
+    if (count)
+        fprintf(out, "rank%s", prose_plural((int64_t)count));
+    for (size_t i = 0; i < count && i < RANKS_SHOWN; i++) {
+        const struct rank *r = &why->ranks.at[i];
+        prose_print(out, "%s %jd", i ? "," : "", r->rank);
         if (differ)
-            fprintf(out, ": %" PRId64 " compile%s", why->ranks.items[i].compiles, plural(why->ranks.items[i].compiles));
+            prose_print(out, ": %jd compile%s", r->compiles, prose_plural(r->compiles));
     }
-    if (why->ranks.count > RANKS_SHOWN)
-        fprintf(out, " and %zu more", why->ranks.count - RANKS_SHOWN);
-    fputs(differ ? "; they differ\n" : "\n", out);
+    if (count > RANKS_SHOWN)
+        fprintf(out, " and %zu more", count - RANKS_SHOWN);
+    if (count)
+        fputs(differ ? "; they differ\n" : "\n", out);
 }
 
-static void head_print(struct why *why)
+static void head_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    char human[TABLE_HUMAN], *rest_of = NULL;
-    int64_t python = 0, recompiles = why_recompiles(why), hits = why_calls(why, OUTCOME_HIT), made = 0, line;
+    const struct found_code *code = &why->code;
+    int64_t python = 0, recompiles = why_recompiles(why), made = why_made(why), compiles = (int64_t)why->compiles.count;
+    int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
 
-    prose_text(out, why->code.qualname, 200);
-    fputs("  ", out);
-    prose_text(out, prose_path(why->code.filename), 200);
-    fprintf(out, ":%" PRId64 "  ", why->code.first_line);
-    if (torch_resume(why->code.qualname, &rest_of, &line))
-        torch_name_print(out, why->code.qualname, 200);
-    else
-        prose_text(out, why->code.kind, 40);
-    free(rest_of);
-    if (why->code.code_objects > 1)
-        fprintf(out, ", %" PRId64 " code objects in %" PRId64 " process%s", why->code.code_objects, why->code.processes,
-                why->code.processes == 1 ? "" : "es");
-    for (size_t i = 0; i < why->calls.count; i++)
-        if (outcome_facts[why->calls.items[i].outcome].python)
-            python += why->calls.items[i].calls;
-    for (size_t i = 0; i < why->compiles.count; i++)
-        made += compile_made(&why->compiles.items[i]);
-    if (why->all_calls < 0)
+    prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
+    torch_kind_print(out, code->qualname, code->kind);
+    if (code->code_objects > 1)
+        prose_print(out, ", %jd code objects in %jd process%s", code->code_objects, code->processes, code->processes == 1 ? "" : "es");
+    for each(class, why->calls)
+        python += outcome_facts[class->outcome].python ? class->calls : 0;
+    if (why->all_calls == UNKNOWN)
         fputs("\ncalls: not known\n", out);
     else
-        fprintf(out, "\n%s call%s: ", table_count(human, why->all_calls), plural(why->all_calls));
-    if (!why->all_calls && !why->compiles.count)
-        fputs("it is known, but was never called while this was recorded", out);
-    else if (why->all_calls > 0 && hits + python + (int64_t)why->compiles.count == 0)
-        fputs("no compiler had to do with them", out);
-    else if (why->all_calls > 0) {
-        fprintf(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; ",
-                100.0 * (double)(hits + why_calls(why, OUTCOME_COMPILED)) / (double)why->all_calls,
-                100.0 * (double)python / (double)why->all_calls, why_python(why));
-        fprintf(out, "%" PRId64 " compile%s (%" PRId64 " recompile%s)", made, plural(made), recompiles, plural(recompiles));
-        if ((int64_t)why->compiles.count > made)
-            fprintf(out, ", %" PRId64 " without code", (int64_t)why->compiles.count - made);
-    }
-    if (why->all_calls >= 0)
+        prose_print(out, "\n%'jd call%s: ", why->all_calls, prose_plural(why->all_calls));
+    if (!why->all_calls && !compiles) {
+        fputs("it is known, but was never called while this was recorded\n", out);
+    } else if (why->all_calls > 0 && why_calls(why, OUTCOME_HIT) + python + compiles == 0) {
+        fputs("no compiler had to do with them\n", out);
+    } else if (why->all_calls > 0) {
+        prose_print(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; %jd compile%s (%jd recompile%s)",
+                    percent(compiled, why->all_calls), percent(python, why->all_calls), as_python(why), made, prose_plural(made),
+                    recompiles, prose_plural(recompiles));
+        if (compiles > made)
+            prose_print(out, ", %jd without code", compiles - made);
         putc('\n', out);
+    } else if (!why->all_calls) {
+        putc('\n', out);
+    }
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
     if (doubts_values(why->db))
         fprintf(out, "%s\n", doubts_values(why->db));
-    torch_print(why);
-    ranks_print(why);
+    torch_print(why, out);
+    ranks_print(why, out);
 }
 
-static void moments_print(FILE *out, const struct call_class *class)
-{
-    char first[TABLE_HUMAN], last[TABLE_HUMAN];
+/* ---- calls ------------------------------------------------------------------ */
 
-    if (!class->timed)
-        return;
-    if (class->calls > 1)
-        fprintf(out, "; first at %s, last at %s", table_duration(first, class->first_ns), table_duration(last, class->last_ns));
-    else
-        fprintf(out, "; at %s", table_duration(first, class->first_ns));
+static const char *words_of(const struct why *why, int64_t outcome)
+{
+    const struct outcome_facts *facts = &outcome_facts[outcome];
+
+    if (!why->torch.number || !facts->torch)
+        return facts->words;
+    return outcome == OUTCOME_PLAIN && why->torch.observed ? "ran eagerly; whether torch was asked was not seen" : facts->torch;
 }
 
-static const char *words_of(const struct why *why, enum outcome outcome)
+static void calls_print(struct why *why, FILE *out)
 {
-    if (!why->torch.version || !outcome_facts[outcome].torch)
-        return outcome_facts[outcome].words;
-    if (outcome == OUTCOME_PLAIN && why->torch.observed)
-        return "ran eagerly; whether torch was asked was not seen";
-    return outcome_facts[outcome].torch;
-}
-
-static void calls_print(struct why *why)
-{
-    FILE *out = why->out;
-    char human[TABLE_HUMAN];
-    int64_t folded = 0, folded_entries = 0;
-    int hits = 0;
+    int64_t folded = 0, folded_entries = 0, hits = 0;
 
     if (!why->calls.count && !why->undecided)
         return;
     prose_title(out, "Its calls");
-    for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.items[i];
+    for each(class, why->calls) {
         if (class->outcome == OUTCOME_HIT && ++hits > HITS_SHOWN) {
             folded += class->calls;
             folded_entries++;
             continue;
         }
-        fprintf(out, "%9s %5.1f %%  %-14s  ", table_count(human, class->calls),
-                why->all_calls > 0 ? 100.0 * (double)class->calls / (double)why->all_calls : 100.0,
-                outcome_word(class->outcome));
-        fputs(words_of(why, class->outcome), out);
-        if (class->outcome == OUTCOME_HIT) {
-            fputs(" of ", out);
-            prose_text(out, class->entry, 40);
-        }
-        moments_print(out, class);
-        putc('\n', out);
+        prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls, why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0,
+                    outcome_word(class->outcome), words_of(why, class->outcome));
+        if (class->outcome == OUTCOME_HIT)
+            prose_print(out, " of %.40s", class->entry);
+        if (class->calls > 1)
+            prose_print(out, "; first at %+jd, last at %+jd\n", class->first_ns, class->last_ns);
+        else
+            prose_print(out, "; at %+jd\n", class->first_ns);
     }
     if (folded)
-        fprintf(out, "%9s %5.1f %%  %-14s  ran compiled code of %" PRId64 " other entries\n", table_count(human, folded),
-                100.0 * (double)folded / (double)why->all_calls, "hit", folded_entries);
+        prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded, percent(folded, why->all_calls),
+                    "hit", folded_entries);
     if (why->disabled_words) {
-        fputs("           called in line ", out);
-        fprintf(out, "%" PRId64 " of ", why->disabled_line);
-        prose_text(out, why->disabled_by, WIDTH);
-        fputs(" after a graph break: ", out);
-        span_print(out, torch_reason_split(why->disabled_words).what, WIDTH * 2);
+        prose_print(out, "           called in line %jd of %.70s after a graph break: ", why->disabled_line, why->disabled_by);
+        torch_what_print(out, why->disabled_words, WIDTH * 2);
         putc('\n', out);
     }
     if (why->undecided)
-        fprintf(out, "%9s %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (frames that tell are not stored, "
-                "or too many to read here)\n", table_count(human, why->undecided),
-                100.0 * (double)why->undecided / (double)why->all_calls, "?");
+        prose_print(out, "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (the frames that would say are not "
+                    "stored, or too many to read here)\n", why->undecided, percent(why->undecided, why->all_calls), "?");
 }
 
-/* "0/0 wanted 16, 0/1 wanted 18" for the causes FROM..END that are like FIRST. */
-static void wanted_print(struct why *why, size_t from, size_t end, const struct cause *first)
-{
-    FILE *out = why->out;
-    int told = 0, more = 0;
+/* ---- compiles --------------------------------------------------------------- */
 
-    for (size_t i = from; i < end; i++) {
-        const struct cause *c = &why->causes.items[i];
+/* "0/0 wanted 16, 0/1 wanted 18" for the causes FROM..END that are like FIRST. */
+static void wanted_print(FILE *out, const struct cause *from, const struct cause *end, const struct cause *first)
+{
+    int64_t shown = 0, more = 0;
+
+    for (const struct cause *c = from; c < end; c++) {
         if (!prose_same(c->source, first->source) || !prose_same(c->kind, first->kind) ||
             !prose_same(c->actual, first->actual) || c->decided != first->decided)
             continue;
-        if (told >= OLDER_SHOWN) {
+        if (shown < OLDER_SHOWN)
+            prose_print(out, "%s%.40s wanted %.70s", shown++ ? ", " : "", c->entry ? c->entry : "an older entry", cause_wanted(c));
+        else
             more++;
-            continue;
-        }
-        fputs(told++ ? ", " : "", out);
-        prose_text(out, c->entry ? c->entry : "an older entry", 40);
-        fputs(" wanted ", out);
-        prose_text(out, cause_wanted(c), WIDTH);
     }
     if (more)
-        fprintf(out, ", %d more entr%s something else", more, more == 1 ? "y" : "ies");
+        prose_print(out, ", %jd more entr%s something else", more, more == 1 ? "y" : "ies");
 }
 
 /* What was compared has no older value beside it: that another backend asked. */
-static void backend_print(struct why *why, const struct compile *compile, const struct cause *cause)
+static void backend_print(struct why *why, FILE *out, const struct compile *compile, const struct cause *cause)
 {
-    FILE *out = why->out;
-    const char *older = NULL, *made = NULL;
+    const struct entry *older = list_find(&why->entries, cache_entry_id, cause->entry_id);
+    const struct entry *made = compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
 
-    for (size_t i = 0; i < why->entries.count; i++) {
-        if (why->entries.items[i].entry_id == cause->entry_id)
-            older = why->entries.items[i].backend;
-        if (compile->entry_id && why->entries.items[i].entry_id == compile->entry_id)
-            made = why->entries.items[i].backend;
-    }
-    prose_text(out, cause->entry ? cause->entry : "an older entry", 40);
-    fputs(" was compiled by another backend", out);
-    if (older)
-        fputs(", ", out), prose_text(out, older, 60);
-    if (older && made && strcmp(older, made))
-        fputs(", than now, ", out), prose_text(out, made, 60);
-    else if (older && made)
+    prose_print(out, "%.40s was compiled by another backend", cause->entry ? cause->entry : "an older entry");
+    if (!older || !older->backend)
+        return;
+    prose_print(out, ", %.60s", older->backend);
+    if (made && made->backend && strcmp(older->backend, made->backend))
+        prose_print(out, ", than now, %.60s", made->backend);
+    else if (made && made->backend)
         fputs(", another object of that name", out);
 }
 
-/* The causes of a recompile, those alike on one line. */
-static void causes_print(struct why *why, const struct compile *compile)
+/* ONE is on the line of OTHER already. */
+static bool is_alike(const struct cause *one, const struct cause *other)
 {
-    FILE *out = why->out;
-    size_t from = compile->first_cause, end = from + compile->causes;
-    int told = 0, more = 0;
+    bool values = prose_filled(other->expected) || prose_filled(other->actual);
 
-    for (size_t i = from; i < end; i++) {
-        const struct cause *c = &why->causes.items[i];
-        bool values = value_of(c->expected) || value_of(c->actual), alike = false;
-        for (size_t j = from; j < i && !alike; j++) {
-            const struct cause *o = &why->causes.items[j];
-            alike = prose_same(o->source, c->source) && prose_same(o->kind, c->kind) && o->decided == c->decided &&
-                    prose_same(o->actual, c->actual) && (values || (prose_same(o->text, c->text) && o->entry_id == c->entry_id));
-        }
-        if (alike)
+    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) && one->decided == other->decided &&
+           prose_same(one->actual, other->actual) &&
+           (values || (prose_same(one->text, other->text) && one->entry_id == other->entry_id));
+}
+
+/* The causes of a recompile, those alike on one line. */
+static void causes_print(struct why *why, FILE *out, const struct compile *compile)
+{
+    const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes, *before;
+    int64_t shown = 0, more = 0;
+
+    for (const struct cause *c = from; c < end && c - from < 5000; c++) {
+        for (before = from; before < c && !is_alike(before, c); before++)
+            ;
+        if (before < c)
             continue;
-        if (told >= CAUSES_SHOWN) {
+        if (shown == CAUSES_SHOWN) {
             more++;
             continue;
         }
-        told++;
+        shown++;
         fputs(c->decided ? "         " : "         also ", out);
-        if (values) {
-            char *about = cause_about(c), *part = cause_part(c);
-            prose_text(out, about, WIDTH);
-            if (part)
-                putc(' ', out), prose_text(out, part, 40);
-            free(about);
-            free(part);
-            fputs(" was ", out);
-            prose_text(out, cause_seen(c), WIDTH);
-            fputs("; ", out);
-            wanted_print(why, from, end, c);
-        } else if (why->torch.version && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
-            backend_print(why, compile, c);
+        if (prose_filled(c->expected) || prose_filled(c->actual)) {
+            prose_print(out, "%.110s was %.70s; ", cause_name(why, c), cause_seen(c));
+            wanted_print(out, from, end, c);
+        } else if (why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
+            backend_print(why, out, compile, c);
         } else {
-            prose_text(out, c->entry ? c->entry : "an older entry", 40);
-            fputs(": ", out);
-            prose_text(out, value_of(c->text) ? c->text : value_of(c->source) ? c->source : "no reason was recorded", WIDTH * 2);
+            prose_print(out, "%.40s: %.140s", c->entry ? c->entry : "an older entry",
+                        prose_filled(c->text) ? c->text : prose_filled(c->source) ? c->source : "no reason was recorded");
         }
-        fputs("  [", out);
-        if (c->kind)
-            prose_text(out, c->kind, 40);
-        fprintf(out, "%s%s]\n", c->kind ? ", " : "", c->observed ? "observed" : "re-checked");
-        if (i - from > 5000)
-            break;
+        prose_print(out, "  [%.40s%s%s]\n", c->kind ? c->kind : "", c->kind ? ", " : "", c->observed ? "observed" : "re-checked");
     }
     if (more)
-        fprintf(out, "         %d other failing guards; --json has them all\n", more);
+        prose_print(out, "         %jd other failing guards; --json has them all\n", more);
 }
 
 /* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
-static bool deaths_before_print(struct why *why, const struct compile *compile)
+static bool deaths_before_print(struct why *why, FILE *out, const struct compile *compile)
 {
     const struct entry *other = why_other_region(why, compile);
-    FILE *out = why->out;
-    char human[TABLE_HUMAN];
-    int told = 0;
+    int shown = 0;
 
-    for (size_t i = why->entries.count; i-- > 0; ) {
-        const struct entry *e = &why->entries.items[i];
-        if (!e->died || e->code_id != compile->code_id || e->died_ns > compile->start_ns || told == 2)
+    for (size_t i = why->entries.count; i-- > 0 && shown < 2;) {
+        const struct entry *e = &why->entries.at[i];
+        if (e->died_ns == UNKNOWN || e->code_id != compile->code_id || e->died_ns > compile->start_ns)
             continue;
-        told++;
-        fputs("         ", out);
-        prose_text(out, e->label, 40);
-        fprintf(out, " had died at %s: ", table_duration(human, e->died_ns));
-        prose_text(out, e->death ? e->death : "the cause was not recorded", WIDTH * 2);
-        putc('\n', out);
+        shown++;
+        prose_print(out, "         %.40s had died at %+jd: %.140s\n", e->label, e->died_ns,
+                    e->death_cause ? e->death_cause : "the cause was not recorded");
     }
-    if (other) {
-        fputs("         ", out);
-        prose_text(out, other->label, 40);
-        fprintf(out, " belongs to region %" PRId64 " and is not seen by others (isolate_recompiles)\n", other->region_id);
-    }
-    return told || other;
+    if (other)
+        prose_print(out, "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n", other->label,
+                    other->region_id);
+    return shown || other;
 }
 
-/* "skipped for good: frame is in the skipfiles list" */
-static void unmade_print(struct why *why, const struct compile *compile)
+/* "skipped, for good: frame is in the skipfiles list" */
+static void unmade_print(struct why *why, FILE *out, const struct compile *compile)
 {
-    FILE *out = why->out;
-    const char *said = why->torch.version ? compile_refusal(compile) : value_of(compile->reason);
+    const char *reason = compile_refusal(why, compile);
 
-    fputs(": ", out);
-    prose_text(out, compile->outcome, 40);
-    if (compile->sticky >= 0)
+    prose_print(out, ": %.40s", compile->outcome);
+    if (compile->sticky != UNKNOWN)
         fputs(compile->sticky ? ", for good" : ", for this call", out);
-    if (said) {
-        fputs(": ", out);
-        if (why->torch.version)
-            span_print(out, torch_reason_split(said).what, WIDTH * 2);
-        else
-            prose_text(out, said, WIDTH * 2);
-    } else if (why->torch.version) {
+    if (!reason && why->torch.number)
         fputs(": torch did not say why", out);
-    }
+    else if (reason && why->torch.number)
+        fputs(": ", out), torch_what_print(out, reason, WIDTH * 2);
+    else if (reason)
+        prose_print(out, ": %.140s", reason);
 }
 
-/* What the inputs of calls were like. Those that torch gives to functions for the rest after a break say nothing. */
+/* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
 static void inputs_print(FILE *out, const char *inputs)
 {
     while (!strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
         inputs = strstr(inputs, ", ") + 2;
-    prose_text(out, inputs, WIDTH * 2);
-    putc('\n', out);
+    prose_print(out, "%.140s\n", inputs);
 }
 
-/* "follows from: f 0/1 (L['x'] size[0] 16 -> 18)" */
-static void parent_print(FILE *out, const struct parent *parent)
+static void compile_print(struct why *why, FILE *out, const struct compile *compile)
 {
-    fputs("         follows from: ", out);
-    prose_text(out, parent->function, WIDTH);
-    if (value_of(parent->label))
-        putc(' ', out), prose_text(out, parent->label, 20);
-    fputs(" (", out);
-    prose_text(out, parent->source, WIDTH);
-    if (parent->wanted && parent->seen) {
-        putc(' ', out);
-        prose_text(out, parent->wanted, WIDTH);
-        fputs(" -> ", out);
-        prose_text(out, parent->seen, WIDTH);
-    }
-    fputs(")\n", out);
-}
-
-static void compile_print(struct why *why, const struct compile *compile)
-{
-    FILE *out = why->out;
-    char human[TABLE_HUMAN];
-    const char *label = value_of(compile->label) ? compile->label : why->torch.version ? "-" : "?";
+    const struct parent *parent = &compile->follows_from;
     bool made = compile_made(compile);
 
-    fputs("  ", out);
-    prose_text(out, label, 20);
-    fprintf(out, "%*s ", (int)(5 - strnlen(label, 5)), "");
-    if (why->ranks.count > 1 && compile->rank >= 0)
-        fprintf(out, "rank %" PRId64 ", ", compile->rank);
-    fprintf(out, "at %s", table_duration(human, compile->start_ns));
-    if (compile->ended)
-        fprintf(out, ", took %s", table_duration(human, times_span(compile->start_ns, compile->end_ns)));
-    else
+    prose_print(out, "  %-5.20s ", prose_filled(compile->label) ? compile->label : why->torch.number ? "-" : "?");
+    if (why->ranks.count > 1 && compile->rank != UNKNOWN)
+        prose_print(out, "rank %jd, ", compile->rank);
+    prose_print(out, "at %+jd", compile->start_ns);
+    if (compile->end_ns == UNKNOWN)
         fputs(", did not end", out);
+    else
+        prose_print(out, ", took %+jd", times_span(compile->start_ns, compile->end_ns));
     if (!made)
-        unmade_print(why, compile);
+        unmade_print(why, out, compile);
     else if (!compile->recompile)
         fputs(": the first", out);
     putc('\n', out);
     if (compile->causes)
-        causes_print(why, compile);
-    else if (compile->recompile && !deaths_before_print(why, compile) && made) {
-        fputs("         ", out);
-        prose_text(out, value_of(compile->reason) ? compile->reason : "why is not recorded", WIDTH * 2);
-        putc('\n', out);
+        causes_print(why, out, compile);
+    else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
+        prose_print(out, "         %.140s\n", prose_filled(compile->reason) ? compile->reason : "why is not recorded");
+    if (parent->compile_id) {
+        prose_print(out, "         follows from: %.70s%s%.20s (%.110s", parent->function, prose_filled(parent->label) ? " " : "",
+                    parent->label ? parent->label : "", parent->source);
+        if (parent->expected && parent->actual)
+            prose_print(out, " %.70s -> %.70s", parent->expected, parent->actual);
+        fputs(")\n", out);
     }
-    if (compile->parent.compile_id)
-        parent_print(out, &compile->parent);
-    if (compile->inputs) {
-        fputs("         inputs: ", out);
-        inputs_print(out, compile->inputs);
-    }
+    if (compile->inputs)
+        fputs("         inputs: ", out), inputs_print(out, compile->inputs);
 }
 
-static void compiles_print(struct why *why)
+static void compiles_print(struct why *why, FILE *out)
 {
     size_t count = why->compiles.count;
 
-    if (!count)
-        return;
-    prose_title(why->out, "Compiles, and the guard that made each needed");
+    if (count)
+        prose_title(out, "Compiles, and the guard that made each needed");
     for (size_t i = 0; i < count; i++) {
         if (count > COMPILES_FIRST + COMPILES_LAST && i == COMPILES_FIRST) {
-            fprintf(why->out, "  ...   %zu more; --json has them all\n", count - COMPILES_FIRST - COMPILES_LAST);
+            fprintf(out, "  ...   %zu more; --json has them all\n", count - COMPILES_FIRST - COMPILES_LAST);
             i = count - COMPILES_LAST;
         }
-        compile_print(why, &why->compiles.items[i]);
+        compile_print(why, out, &why->compiles.at[i]);
     }
 }
 
-static void histories_print(struct why *why)
+static void histories_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    size_t shown = 0;
+    const struct history *before;
+    int shown = 0;
 
-    if (!why->histories.count)
-        return;
-    for (size_t i = 0; i < why->histories.count && shown < HISTORIES_SHOWN; i++) {
-        const struct history *h = &why->histories.items[i];
-        bool alike = false;
-        char *about;
-        if (!value_of(h->values))
-            continue;
-        for (size_t j = 0; j < i && !alike; j++) /* the same in another process */
-            alike = prose_same(why->histories.items[j].source, h->source) && prose_same(why->histories.items[j].kind, h->kind) &&
-                    prose_same(why->histories.items[j].aspect, h->aspect) && prose_same(why->histories.items[j].values, h->values);
-        if (alike)
+    for each(h, why->histories) {
+        for (before = why->histories.at; before < h; before++) /* the same in another process */
+            if (prose_same(before->source, h->source) && prose_same(before->kind, h->kind) &&
+                prose_same(before->aspect, h->aspect) && prose_same(before->text, h->text))
+                break;
+        if (!prose_filled(h->text) || before < h || shown == HISTORIES_SHOWN)
             continue;
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
-        fputs("  ", out);
-        about = cause_about(h->cause);
-        prose_text(out, about, WIDTH);
-        free(about);
-        if (h->aspect)
-            putc(' ', out), prose_text(out, h->aspect, 40);
-        fputs("  ", out);
-        prose_text(out, h->values, WIDTH * 2);
-        fprintf(out, "  [decided %" PRId64 " recompile%s", h->recompiles, plural(h->recompiles));
+        prose_print(out, "  %.110s  %.140s  [decided %jd recompile%s", cause_name(why, h->cause), h->text, h->recompiles,
+                    prose_plural(h->recompiles));
         if (h->refused)
-            fprintf(out, ", %" PRId64 " that gave no code", h->refused);
-        fputs(h->cause->observed ? "]\n" : ", as asking again tells]\n", out);
+            prose_print(out, ", %jd that gave no code", h->refused);
+        fputs(h->cause->observed ? "]\n" : ", found when checked again]\n", out);
     }
 }
 
-static void entries_print(struct why *why)
-{
-    FILE *out = why->out;
-    char a[TABLE_HUMAN], b[TABLE_HUMAN];
-    size_t shown = 0;
-    bool imported;
+/* ---- entries, limits, guards -------------------------------------------------- */
 
-    if (!why->entries.count)
-        return;
-    imported = prose_same(why->torch.mode, "import");
-    prose_title(out, "Cache entries");
-    for (size_t i = 0; i < why->entries.count && shown < ENTRIES_SHOWN; i++, shown++) {
-        const struct entry *e = &why->entries.items[i];
-        fputs("  ", out);
-        prose_text(out, e->label, 40);
-        if (e->backend) {
-            fputs("  ", out);
-            prose_text(out, e->backend, 40);
-        }
-        if (e->in_region)
-            fprintf(out, "  region %" PRId64, e->region_id);
-        fprintf(out, "  %" PRId64 " guard%s, ", e->guards, plural(e->guards));
+static void entries_print(struct why *why, FILE *out)
+{
+    bool imported = prose_same(why->torch.mode, "import");
+
+    if (why->entries.count)
+        prose_title(out, "Cache entries");
+    for (size_t i = 0; i < why->entries.count && i < ENTRIES_SHOWN; i++) {
+        const struct entry *e = &why->entries.at[i];
+        prose_print(out, "  %.40s%s%.40s", e->label, e->backend ? "  " : "", e->backend ? e->backend : "");
+        if (e->region_id != UNKNOWN)
+            prose_print(out, "  region %jd", e->region_id);
+        prose_print(out, "  %jd guard%s, ", e->guards, prose_plural(e->guards));
         if (imported) {
             fputs("its use is not known\n", out);
             continue;
         }
         if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
-            fprintf(out, "tried %s time%s, ", table_count(a, e->tried), plural(e->tried));
-        if (e->hits)
-            fprintf(out, "hit %s, last at %s", table_count(a, e->hits), table_duration(b, e->last_hit_ns));
+            prose_print(out, "tried %'jd time%s, ", e->tried, prose_plural(e->tried));
+        if (e->hit)
+            prose_print(out, "hit %'jd, last at %+jd", e->hit, e->last_hit_ns);
         else
             fputs("never hit", out);
-        if (e->mismatched)
-            fprintf(out, ", passed over %s time%s: another backend asked", table_count(a, e->mismatched), plural(e->mismatched));
-        if (e->died) {
-            fprintf(out, "; died at %s: ", table_duration(a, e->died_ns));
-            prose_text(out, e->death ? e->death : "the cause was not recorded", WIDTH);
-        }
+        if (e->backend_mismatches)
+            prose_print(out, ", passed over %'jd time%s: another backend asked", e->backend_mismatches, prose_plural(e->backend_mismatches));
+        if (e->died_ns != UNKNOWN)
+            prose_print(out, "; died at %+jd: %.70s", e->died_ns, e->death_cause ? e->death_cause : "the cause was not recorded");
         putc('\n', out);
     }
-    if (shown < why->entries.count)
-        fprintf(out, "  (%zu of %zu; --json has them all)\n", shown, why->entries.count);
+    if (why->entries.count > ENTRIES_SHOWN)
+        fprintf(out, "  (%d of %zu; --json has them all)\n", ENTRIES_SHOWN, why->entries.count);
 }
 
 /* Which limit was reached, as the compiler says it, or NULL. */
-static const char *limit_of(const struct why *why)
+static const char *limit_of(struct why *why)
 {
-    for (size_t i = 0; i < why->compiles.count; i++)
-        if (prose_same(why->compiles.items[i].outcome, "limit") && value_of(why->compiles.items[i].reason))
-            return why->compiles.items[i].reason;
+    for each(c, why->compiles)
+        if (prose_same(c->outcome, "limit") && prose_filled(c->reason))
+            return c->reason;
     return NULL;
 }
 
-/* Since when calls are not compiled, and why. */
-static void marks_print(struct why *why)
+/* From when on calls are not compiled, and why. */
+static void marks_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    char human[TABLE_HUMAN];
-
-    if (!why->marks.count)
-        return;
-    prose_title(out, "What was decided for good");
+    if (why->marks.count)
+        prose_title(out, "What was decided for good");
     for (size_t i = 0; i < why->marks.count && i < MARKS_SHOWN; i++) {
-        const struct mark *m = &why->marks.items[i];
+        const struct mark *m = &why->marks.at[i];
         bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
-        fprintf(out, "  since %s", table_duration(human, m->at_ns));
-        if (m->in_region)
-            fprintf(out, ", in region %" PRId64, m->region_id);
+        prose_print(out, "  since %+jd", m->at_ns);
+        if (m->region_id != UNKNOWN)
+            prose_print(out, ", in region %jd", m->region_id);
         if (skip)
-            fprintf(out, ": never compiled, runs %s", why_python(why));
-        fputs(skip ? "" : run_only ? ": entries are used, nothing new is compiled" : "", out);
-        if (prose_same(m->callees, "skip"))
+            fprintf(out, ": never compiled, runs %s", as_python(why));
+        fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
+        if (prose_same(m->recursive_action, "skip"))
             fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
-        else if (prose_same(m->callees, "run_only"))
+        else if (prose_same(m->recursive_action, "run_only"))
             fputs(run_only ? ", nor for the calls that it makes" : ": for the calls that it makes nothing new is compiled", out);
-        if (run_only && limit_of(why)) { /* torch's words for it are about how it is done */
-            fputs(": ", out);
-            prose_text(out, limit_of(why), WIDTH);
-        } else if (value_of(m->reason)) {
-            fputs(": ", out);
-            span_print(out, torch_reason_split(m->reason).what, WIDTH * 2);
-        } else {
-            fputs(!why_turned_away(why) ? ": it was asked to" : why->torch.version ? ": torch did not say why"
-                                                                                  : ": the compiler gave no code", out);
-        }
+        if (run_only && limit_of(why)) /* torch's words for it are about how it is done */
+            prose_print(out, ": %.70s", limit_of(why));
+        else if (prose_filled(m->reason))
+            fputs(": ", out), torch_what_print(out, m->reason, WIDTH * 2);
+        else
+            fputs(!why_turned_away(why) ? ": it was asked to" : why->torch.number ? ": torch did not say why"
+                                                                                 : ": the compiler gave no code", out);
         putc('\n', out);
     }
     if (why->marks.count > MARKS_SHOWN)
         fprintf(out, "  (%d of %zu; --json has them all)\n", MARKS_SHOWN, why->marks.count);
 }
 
-static void limit_print(struct why *why)
+static void limit_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
     const char *limit = limit_of(why);
-    int64_t made = 0;
+    int64_t made = why_made(why);
 
-    for (size_t i = 0; i < why->compiles.count; i++)
-        made += compile_made(&why->compiles.items[i]);
-    for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.items[i];
+    for each(class, why->calls) {
         if (class->outcome != OUTCOME_LIMIT)
             continue;
         prose_title(out, "Limit");
-        fputs("  ", out);
-        if (limit)
-            prose_text(out, limit, WIDTH);
-        fprintf(out, "%s at %s with %" PRId64 " compile%s; since then %s call%s ran %s, the last at %s.\n",
-                !limit ? "Reached" : strstr(limit, "reached") ? "" : ": reached", table_duration(a, class->first_ns),
-                made, plural(made), table_count(b, class->calls), plural(class->calls), why_python(why),
-                table_duration(c, class->last_ns));
+        prose_print(out, "  %.70s%s at %+jd with %jd compile%s; since then %'jd call%s ran %s, the last at %+jd.\n", limit ? limit : "",
+                    !limit ? "Reached" : strstr(limit, "reached") ? "" : ": reached", class->first_ns, made, prose_plural(made),
+                    class->calls, prose_plural(class->calls), as_python(why), class->last_ns);
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
     for (size_t i = 0; i < why->forbidders.count && i < INPUTS_SHOWN; i++) {
-        const struct forbidder *f = &why->forbidders.items[i];
-        fprintf(out, "  %s call%s: within ", table_count(a, f->calls), plural(f->calls));
-        prose_text(out, f->function, WIDTH);
-        fputs(", for whose calls nothing new is compiled", out);
-        if (value_of(f->reason)) {
-            fputs(": ", out);
-            span_print(out, torch_reason_split(f->reason).what, WIDTH * 2);
-        }
+        const struct forbidder *f = &why->forbidders.at[i];
+        prose_print(out, "  %'jd call%s: within %.70s, for whose calls nothing new is compiled", f->calls, prose_plural(f->calls), f->function);
+        if (prose_filled(f->reason))
+            fputs(": ", out), torch_what_print(out, f->reason, WIDTH * 2);
         putc('\n', out);
     }
     for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
-        fprintf(out, "  inputs of %s call%s: ", table_count(a, why->inputs.items[i].calls), plural(why->inputs.items[i].calls));
-        inputs_print(out, why->inputs.items[i].text ? why->inputs.items[i].text : "?");
+        const struct input *input = &why->inputs.at[i];
+        prose_print(out, "  inputs of %'jd call%s: ", input->calls, prose_plural(input->calls));
+        inputs_print(out, input->inputs ? input->inputs : "?");
     }
 }
 
-static void guards_print(struct why *why)
+static void guards_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    char a[TABLE_HUMAN], b[TABLE_HUMAN], c[TABLE_HUMAN];
-
     if (!why->timed_checks && !why->guards.count && !why->guards_slow)
         return;
     prose_title(out, why->guards_slow ? "Guards: slow" : "Guards");
     if (why->timed_checks)
-        fprintf(out, "  %s check%s took %s, %s each", table_count(a, why->timed_checks), plural(why->timed_checks),
-                table_duration(b, why->check_ns), table_duration(c, why->check_ns / why->timed_checks));
+        prose_print(out, "  %'jd check%s took %+jd, %+jd each", why->timed_checks, prose_plural(why->timed_checks), why->check_ns,
+                    why->check_ns / why->timed_checks);
     else if (why->guards_slow)
-        fprintf(out, "  %s lookup%s that ended in a hit took %s", table_count(a, why->guard_calls), plural(why->guard_calls),
-                table_duration(b, why->guard_ns));
-    if (why->timed_checks || why->guards_slow) {
-        if (why_guard_share(why) >= 0)
-            fprintf(out, "; %s a call, %.2g %% of %s", table_duration(a, why->guard_ns / why->guard_calls), why_guard_share(why),
+        prose_print(out, "  %'jd lookup%s that ended in a hit took %+jd", why->guard_calls, prose_plural(why->guard_calls), why->guard_ns);
+    if ((why->timed_checks || why->guards_slow) && why_guard_share(why) >= 0)
+        prose_print(out, "; %+jd a call, %.2g %% of %s", why->guard_ns / why->guard_calls, why_guard_share(why),
                     why->share_of_hits ? "a call that hits, with the lookup" : "the time in the function, compiles left aside");
+    if (why->timed_checks || why->guards_slow)
         putc('\n', out);
-    }
     for (size_t i = 0; i < why->costs.count && i < GUARDS_SHOWN; i++) {
-        const struct guard_cost *g = &why->costs.items[i];
-        fprintf(out, "  %s guard%s of kind ", table_count(a, g->guards), plural(g->guards));
-        prose_text(out, g->kind, 40);
+        const struct guard_cost *g = &why->costs.at[i];
+        prose_print(out, "  %'jd guard%s of kind %.40s", g->guards, prose_plural(g->guards), g->kind);
         if (why->check_ns > 0)
-            fprintf(out, ": some %s, %.2g %% of that", table_duration(b, g->ns), 100.0 * (double)g->ns / (double)why->check_ns);
+            prose_print(out, ": some %+jd, %.2g %% of that", g->estimated_ns, percent(g->estimated_ns, why->check_ns));
         putc('\n', out);
     }
     for (size_t i = 0; i < why->guards.count && i < GUARDS_SHOWN; i++) {
-        const struct failed_guard *g = &why->guards.items[i];
-        bool mismatch = prose_same(g->result, "backend_mismatch");
-        fprintf(out, "  %s %s time%s: ", mismatch ? "not asked" : prose_same(g->result, "error") ? "raised" : "failed",
-                table_count(a, g->times), plural(g->times));
-        prose_text(out, g->entry ? g->entry : "?", 40);
-        putc(' ', out);
+        const struct failed_guard *g = &why->guards.at[i];
+        bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]), error = prose_same(g->result, check_words[CHECK_ERROR]);
+        prose_print(out, "  %s %'jd time%s: %.40s ", mismatch ? "not asked" : error ? "raised" : "failed", g->times,
+                    prose_plural(g->times), g->entry);
         if (mismatch)
-            fputs("(another backend)", out);
-        else if (g->kind) {
-            prose_text(out, g->kind, 40);
-            putc(' ', out);
-            prose_text(out, value_of(g->source) ? g->source : g->expression, WIDTH);
-        } else
-            fputs("(which guard is not recorded)", out);
-        putc('\n', out);
+            fputs("(another backend)\n", out);
+        else if (g->kind)
+            prose_print(out, "%.40s %.70s\n", g->kind, prose_filled(g->source) ? g->source : g->expression);
+        else
+            fputs("(which guard is not recorded)\n", out);
     }
     if (why->guards.count > GUARDS_SHOWN)
-        fprintf(out, "  and %zu others; --json has them all\n", why->guards.count - GUARDS_SHOWN);
+        fprintf(out, "  and %zu more; --json has them all\n", why->guards.count - GUARDS_SHOWN);
 }
 
-/* The function for the rest after a break, and what it costs: it is called, looked up and compiled on its own. */
-static void rest_print(struct why *why, const struct graph_break *b)
+/* ---- graph breaks, phases ------------------------------------------------------ */
+
+/* The resume function and what it costs: it is called, looked up and compiled on its own. */
+static void rest_print(FILE *out, const struct rest *rest)
 {
-    const struct rest *rest = b->rest;
-    FILE *out = why->out;
-    char a[TABLE_HUMAN], c[TABLE_HUMAN];
+    char *function = NULL;
+    int64_t line;
 
     fputs("           goes on in ", out);
-    torch_name_print(out, b->resume, WIDTH);
-    fputs(" (", out);
-    prose_text(out, b->resume, WIDTH * 2);
-    putc(')', out);
-    if (rest && rest->ids) {
-        fprintf(out, ": %s call%s", table_count(a, rest->calls), plural(rest->calls));
-        if (rest->eager)
-            fprintf(out, ", %s of them eagerly", table_count(a, rest->eager));
-        if (rest->compiles)
-            fprintf(out, ", %" PRId64 " compile%s (%" PRId64 " recompile%s) took %s", rest->compiles, plural(rest->compiles),
-                    rest->recompiles, plural(rest->recompiles), table_duration(c, rest->compile_ns));
-        if (rest->lookup_ns)
-            fprintf(out, ", lookups %s", table_duration(c, rest->lookup_ns));
-        if (rest->recompiles || rest->eager) {
-            char *function = NULL;
-            int64_t line;
-            if (torch_resume(b->resume, &function, &line) && function) {
-                fputs("; see `dyntrace why ", out);
-                prose_text(out, function, WIDTH);
-                fprintf(out, "@%" PRId64 "`", line);
-            }
-            free(function);
-        }
-    }
+    torch_name_print(out, rest->resume_function, WIDTH);
+    prose_print(out, " (%.140s)", rest->resume_function);
+    if (rest->rest_calls != UNKNOWN)
+        prose_print(out, ": %'jd call%s", rest->rest_calls, prose_plural(rest->rest_calls));
+    if (rest->rest_eager_calls > 0)
+        prose_print(out, ", %'jd of them eagerly", rest->rest_eager_calls);
+    if (rest->rest_compiles > 0)
+        prose_print(out, ", %jd compile%s (%jd recompile%s) took %+jd", rest->rest_compiles, prose_plural(rest->rest_compiles),
+                    rest->rest_recompiles, prose_plural(rest->rest_recompiles), rest->rest_compile_ns);
+    if (rest->rest_lookup_ns > 0)
+        prose_print(out, ", lookups %+jd", rest->rest_lookup_ns);
+    if ((rest->rest_recompiles > 0 || rest->rest_eager_calls > 0) && torch_resume(rest->resume_function, &function, &line) && function)
+        prose_print(out, "; see `dyntrace why %.70s@%jd`", function, line);
+    free(function);
     putc('\n', out);
 }
 
-static void breaks_print(struct why *why)
+static void breaks_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-
-    if (!why->breaks.count)
-        return;
-    prose_title(out, "Graph breaks");
+    if (why->breaks.count)
+        prose_title(out, "Graph breaks");
     for (size_t i = 0; i < why->breaks.count && i < BREAKS_SHOWN; i++) {
-        const struct graph_break *b = &why->breaks.items[i];
-        struct torch_reason reason = torch_reason_split(b->reason);
-        fprintf(out, "  line %" PRId64 ", %" PRId64 " time%s: ", b->line, b->times, plural(b->times));
-        if (!why->torch.version) {
-            prose_text(out, b->reason, WIDTH * 2);
-            if (b->resume) {
-                fputs("; goes on in ", out);
-                prose_text(out, b->resume, WIDTH);
-            }
-            putc('\n', out);
+        const struct graph_break *b = &why->breaks.at[i];
+        const struct torch_reason reason = torch_reason_split(b->reason);
+        const char *resume = b->rest.resume_function;
+        prose_print(out, "  line %jd, %jd time%s: ", b->line, b->times, prose_plural(b->times));
+        if (!why->torch.number) {
+            prose_print(out, "%.140s%s%.70s\n", b->reason, resume ? "; goes on in " : "", resume ? resume : "");
             continue;
         }
         span_print(out, reason.what, WIDTH * 2);
         putc('\n', out);
-        if (reason.why.text) {
-            fputs("           ", out);
-            span_print(out, reason.why, WIDTH * 2);
-            putc('\n', out);
-        }
-        if (value_of(b->stack) && strchr(b->stack, '\n')) /* one line is the break's own */
-            prose_lines(out, b->stack, 11, 6);
-        if (b->resume)
-            rest_print(why, b);
+        if (reason.why.text)
+            fputs("           ", out), span_print(out, reason.why, WIDTH * 2), putc('\n', out);
+        if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
+            prose_lines(out, b->user_stack, 11, 6);
+        if (resume)
+            rest_print(out, &b->rest);
     }
     if (why->breaks.count > BREAKS_SHOWN)
         fprintf(out, "  (%d of %zu)\n", BREAKS_SHOWN, why->breaks.count);
 }
 
 /* Where the time of compiles went. A phase's own time is what those within it leave. */
-static void phases_print(struct why *why)
+static void phases_print(struct why *why, FILE *out)
 {
-    FILE *out = why->out;
-    char a[TABLE_HUMAN];
     int64_t all = 0, late = 0;
-    size_t shown = 0;
+    int shown = 0;
 
-    for (size_t i = 0; i < why->phases.count; i++)
-        *(why->phases.items[i].late ? &late : &all) += why->phases.items[i].self_ns;
-    if (all + late <= 0)
+    for each(p, why->phases) {
+        all += p->self_ns;
+        late += p->late ? p->self_ns : 0;
+    }
+    if (all <= 0)
         return;
     prose_title(out, "Where compile time went");
-    for (size_t i = 0; i < why->phases.count && shown < PHASES_SHOWN; i++) {
-        const struct phase *p = &why->phases.items[i];
+    for each(p, why->phases) {
         const char *words = torch_phase_words(p->name);
-        if (p->self_ns * 100 < all + late) /* less than one percent */
+        if (p->self_ns * 100 < all || shown++ >= PHASES_SHOWN) /* less than one percent */
             continue;
-        shown++;
-        fprintf(out, "%9s %5.1f %%  ", table_duration(a, p->self_ns), 100.0 * (double)p->self_ns / (double)(all + late));
-        prose_text(out, p->name, WIDTH);
-        if (words)
-            fprintf(out, ": %s", words);
-        fputs(p->late ? " (later)\n" : "\n", out);
+        prose_print(out, "%+9jd %5.1f %%  %.70s%s%s%s\n", p->self_ns, percent(p->self_ns, all), p->name, words ? ": " : "",
+                    words ? words : "", p->late ? " (later)" : "");
     }
     if (late)
-        fprintf(out, "%9s %5.1f %%  of it later and on their own, as backward graphs are\n", table_duration(a, late),
-                100.0 * (double)late / (double)(all + late));
+        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n", late, percent(late, all));
 }
+
+/* ---- remedies ------------------------------------------------------------------ */
 
 /* TEXT as one word of a shell. */
 static void shell_word(FILE *out, const char *text)
 {
-    char *made = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&made, &bytes);
-
-    for (; to && *text; text++)
-        *text == '\'' ? fputs("'\\''", to) : fputc(*text, to);
-    if (to && !fclose(to) && made) {
-        putc('\'', out);
-        prose_text(out, made, 1000);
-        putc('\'', out);
+    putc('\'', out);
+    for (size_t bytes; *text; text += bytes + (text[bytes] == '\'')) {
+        bytes = strcspn(text, "'");
+        say_escaped(out, text, bytes);
+        fputs(text[bytes] ? "'\\''" : "", out);
     }
-    free(made);
+    putc('\'', out);
 }
 
 /* "4 compiles instead of 9" */
 static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
 {
-    fprintf(out, would == is ? "still %" PRId64 " %s%s" : "%" PRId64 " %s%s", would, what, plural(would));
+    prose_print(out, would == is ? "still %jd %s%s" : "%jd %s%s", would, what, prose_plural(would));
     if (would != is)
-        fprintf(out, " instead of %" PRId64, is);
+        prose_print(out, " instead of %jd", is);
 }
 
 /* What would come of the remedy, or how to ask. */
-static void whatif_print(struct why *why, const struct remedy *r)
+static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
 {
-    FILE *out = why->out;
-    bool drops = r->cause && r->settings && !strncmp(r->settings, "drop_guard=", 11);
+    bool drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
 
-    if (!r->settings || !(r->predicted || why->long_trace))
+    if (!r->what_if || !(r->predicted || why->long_trace))
         return;
     /* Without that guard alone others would not hold: no figure for the remedy, which mends what they all look at. */
-    if (drops && r->predicted && r->would_compile == r->compiles && r->would_eager == r->eager && !r->undecided)
+    if (drops && r->predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager && !r->undecided)
         return;
     fputs("     what-if ", out);
     if (!r->predicted) {
         fputs("takes a while on a trace this long: dyntrace replay ", out);
         shell_word(out, db_path(why->db));
         fputs(" --what-if ", out);
-        shell_word(out, r->settings);
+        shell_word(out, r->what_if);
         fputs(" --function ", out);
         shell_word(out, why->code.qualname);
         fputs(", or why --what-if\n", out);
         return;
     }
-    prose_text(out, r->settings, WIDTH * 2);
-    if (drops && r->cause->kind) {
-        fputs(" (", out);
-        prose_text(out, r->cause->kind, 40);
-        putc(' ', out);
-        prose_text(out, value_of(r->cause->source) ? r->cause->source : "", WIDTH);
-        fputs(" not checked)", out);
-    }
+    prose_print(out, "%.140s", r->what_if);
+    if (drops && r->cause->kind)
+        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, r->cause->source ? r->cause->source : "");
     fputs(": ", out);
-    instead_print(out, "compile", r->would_compile, r->compiles);
-    if (r->eager || r->would_eager) {
-        fputs(", ", out);
-        instead_print(out, "eager call", r->would_eager, r->eager);
-    }
+    instead_print(out, "compile", r->predicted_compiles, r->compiles);
+    if (r->eager || r->predicted_eager)
+        fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
     if (r->gone)
-        fprintf(out, ", %" PRId64 " call%s not looked up any more", r->gone, plural(r->gone));
+        prose_print(out, ", %jd call%s not looked up any more", r->gone, prose_plural(r->gone));
     if (r->unrecorded)
-        fprintf(out, ", at least %" PRId64 " call%s of which the trace has nothing", r->unrecorded, plural(r->unrecorded));
+        prose_print(out, ", at least %jd call%s of which the trace has nothing", r->unrecorded, prose_plural(r->unrecorded));
     if (r->undecided)
-        fprintf(out, "; %" PRId64 " call%s undecided, a guess is counted", r->undecided, plural(r->undecided));
+        prose_print(out, "; %jd call%s undecided, a guess is counted", r->undecided, prose_plural(r->undecided));
     putc('\n', out);
 }
 
-static void remedies_print(struct why *why)
+static void remedies_print(struct why *why, FILE *out)
 {
-    if (!why->remedies.count)
-        return;
-    prose_title(why->out, "What would have helped");
+    if (why->remedies.count)
+        prose_title(out, "What would have helped");
     for (size_t i = 0; i < why->remedies.count; i++) {
-        fprintf(why->out, "  %zu. ", i + 1);
-        prose_text(why->out, why->remedies.items[i].text, 1000);
-        putc('\n', why->out);
-        whatif_print(why, &why->remedies.items[i]);
+        fprintf(out, "  %zu. ", i + 1);
+        prose_print(out, "%.1000s\n", why->remedies.at[i].text);
+        whatif_print(why, out, &why->remedies.at[i]);
     }
 }
 
-static void sql_print(struct why *why)
+static void sql_print(struct why *why, FILE *out)
 {
-    prose_title(why->out, "SQL");
-    for (size_t i = 0; i < why->asked.count; i++) {
-        fprintf(why->out, "-- %s\n", why->asked.items[i].title);
-        prose_lines(why->out, why->asked.items[i].sql, 0, -1);
-        fputs(";\n", why->out);
+    if (!why->with_sql)
+        return;
+    prose_title(out, "SQL");
+    for each(ask, why->asked) {
+        fprintf(out, "-- %s\n", ask->title);
+        prose_lines(out, ask->sql, 0, -1);
+        fputs(";\n", out);
     }
 }
 
 /* ---- the command ----------------------------------------------------------- */
+
+static void (*const sections[])(struct why *why, FILE *out) = {
+    head_print, calls_print, compiles_print, histories_print, entries_print, marks_print, limit_print, guards_print,
+    breaks_print, phases_print, remedies_print, sql_print,
+};
 
 static void tick(void *context)
 {
@@ -885,69 +687,30 @@ static const struct option options[] = {
 
 static int why_main(int count, char **operands)
 {
+    struct why why = {.with_sql = given.sql, .force_whatif = given.whatif};
     const char *name, *path;
-    struct query *snapshot;
-    struct why why = {.out = stdout, .sql = given.sql, .json = given.json, .force_whatif = given.whatif};
-    int status = 2;
+    enum find_result found;
+    int status;
 
-    if (!find_operands("why", count, operands, &name, &path))
-        return 2;
     setlocale(LC_CTYPE, "");
-    why.db = db_open(path);
-    if (!why.db)
+    if (!find_operands("why", count, operands, &name, &path) || !(why.db = find_open(path)))
         return 2;
-    /* One snapshot, so that the facts agree while the recording goes on. */
-    snapshot = db_query(why.db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    if (!find_tables(why.db))
-        goto out;
-    doubts_say(why.db, "what is told is what it has so far", NULL); /* losses are in the answer */
+    doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, tick, &why.progress);
-    switch (find_code(why.db, name, &why.code, stdout, why.json)) {
-    case FIND_ONE:
-        break;
-    case FIND_SEVERAL:
-        status = 1;
-        goto out;
-    default:
-        goto out;
-    }
-    why_gather(&why);
-    if (!why.failed)
+    found = find_code(why.db, name, &why.code, stdout, given.json);
+    if (found == FIND_ONE)
+        why_gather(&why);
+    if (found == FIND_ONE && !why.failed)
         why_whatif(&why);
     db_on_progress(why.db, NULL, NULL);
     progress_end(&why.progress);
-    if (why.failed)
-        goto out;
-    if (why.json) {
-        why_json(&why);
-    } else {
-        head_print(&why);
-        calls_print(&why);
-        compiles_print(&why);
-        histories_print(&why);
-        entries_print(&why);
-        marks_print(&why);
-        limit_print(&why);
-        guards_print(&why);
-        breaks_print(&why);
-        phases_print(&why);
-        remedies_print(&why);
-        if (why.sql)
-            sql_print(&why);
-    }
-    status = why.failed ? 2 : 0;
-out:
-    db_on_progress(why.db, NULL, NULL);
-    progress_end(&why.progress);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say_error("output: cannot be written");
-        status = 2;
-    }
-    if (db_damaged(why.db))
-        status = 2;
+    if (found == FIND_ONE && !why.failed && given.json)
+        why_json(&why, stdout);
+    else if (found == FIND_ONE && !why.failed)
+        for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+            sections[i](&why, stdout);
+    status = find_status(why.db, found, why.failed);
     why_free(&why);
     return status;
 }

@@ -16,7 +16,7 @@ struct cause cause_read(struct query *query, int first)
 {
     return (struct cause){
         .kind = prose_column(query, first), .source = prose_column(query, first + 1), .aspect = prose_column(query, first + 2),
-        .dimension = query_type(query, first + 3) == QUERY_INTEGER ? (int)query_integer(query, first + 3) : -1,
+        .dimension = query_type(query, first + 3) == QUERY_INTEGER ? query_integer(query, first + 3) : -1,
         .expected = prose_column(query, first + 4), .actual = prose_column(query, first + 5),
         .text = prose_column(query, first + 6), .guard_id = query_integer(query, first + 7),
         .compile_id = query_integer(query, first + 8), .entry_id = query_integer(query, first + 9)};
@@ -51,7 +51,7 @@ static char *part_head(const struct cause *cause)
     char *head = NULL;
     int length = !cause->aspect             ? -1
                  : cause->dimension < 0     ? asprintf(&head, "%s ", cause->aspect)
-                                            : asprintf(&head, "%s[%d] = ", cause->aspect, cause->dimension);
+                                            : asprintf(&head, "%s[%" PRId64 "] = ", cause->aspect, cause->dimension);
 
     if (length > 0 && cause->actual && !strncmp(cause->actual, head, (size_t)length) && cause->actual[length] &&
         (!cause->expected || !strncmp(cause->expected, head, (size_t)length)))
@@ -125,7 +125,7 @@ char *cause_setting(const struct cause *cause)
     int length = -1;
 
     if (aspect_is(cause, "size") && cause->dimension >= 0 && cause->source)
-        length = asprintf(&made, "dynamic=%.*s[%d]", cause_base(cause->source), cause->source, cause->dimension);
+        length = asprintf(&made, "dynamic=%.*s[%" PRId64 "]", cause_base(cause->source), cause->source, cause->dimension);
     else if (aspect_is(cause, "value") && cause->source && !strncmp(cause->source, "L[", 2) && !strpbrk(cause->source, ", ") &&
              cause_number(cause->expected) && cause_number(cause->actual))
         length = asprintf(&made, "dynamic=%s", cause->source);

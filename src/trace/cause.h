@@ -12,7 +12,7 @@ struct query;
 struct cause {
     int64_t compile_id, entry_id, guard_id; /* 0: not known */
     char *entry, *kind, *source, *aspect, *expected, *actual, *text; /* owned, or NULL */
-    int dimension; /* -1: none */
+    int64_t dimension; /* -1: none */
     bool observed; /* seen when it happened, not asked again afterwards */
     bool decided;  /* the first guard of that entry that did not hold */
 };

@@ -12,6 +12,7 @@
 #include "trace/prose.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "trace/torch_words.h"
 
 enum {
     LISTED = 40,       /* functions in a list of several */
@@ -28,7 +29,7 @@ enum {
  * what it was made from, so it is not meant. */
 #define FILE_IS(c) "(" c ".filename = ?2 OR substr(" c ".filename, -length(?2) - 1) = '/' || ?2)"
 /* Functions that torch makes for the rest after a graph break; it makes some of them twice and runs one. */
-#define KIND "CASE WHEN '.' || c.qualname GLOB '*.torch_dynamo_resume_in_?*_at_[0-9]*' THEN 'resume' ELSE c.kind END"
+#define KIND "CASE WHEN '.' || c.qualname GLOB '" TORCH_RESUME_GLOB "' THEN 'resume' ELSE c.kind END"
 enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8, RESTED = 16 };
 static const struct way {
     int needs;
@@ -66,20 +67,6 @@ static int name_kinds(const char *name)
     return kinds;
 }
 
-/* "Net.forward@12": what torch calls the rest of Net.forward after line 12. The caller frees it. */
-static char *rest_name(const char *name)
-{
-    const char *at = strrchr(name, '@'), *last = name;
-    char *made = NULL;
-
-    for (const char *dot = name; dot < at; dot++)
-        if (*dot == '.')
-            last = dot + 1;
-    if (asprintf(&made, "%.*storch_dynamo_resume_in_%.*s_at_%s", (int)(last - name), name, (int)(at - last), last, at + 1) < 0)
-        return NULL;
-    return made;
-}
-
 static struct query *matches(struct db *db, const struct way *way, const char *name)
 {
     const char *colon = strrchr(name, ':');
@@ -104,7 +91,7 @@ static struct query *matches(struct db *db, const struct way *way, const char *n
         query_bind_integer(query, 3, strtoll(colon + 1, NULL, 10));
         free(file);
     }
-    if (way->needs & RESTED && (file = rest_name(name))) {
+    if (way->needs & RESTED && (file = torch_resume_name(name, (size_t)(strrchr(name, '@') - name), strrchr(name, '@') + 1))) {
         query_bind_text(query, 4, file);
         free(file);
     }
@@ -158,7 +145,16 @@ static bool found_whole(const struct found_code *found)
     return found->filename && found->qualname && found->kind && found->ids;
 }
 
-static int64_t count_of(struct db *db, const char *table, const char *ids)
+void find_bind(struct query *query, int parameter, const struct found_code *found)
+{
+    char *array = NULL;
+
+    if (asprintf(&array, "[%s]", found->ids) >= 0)
+        query_bind_text(query, parameter, array);
+    free(array);
+}
+
+int64_t find_count(struct db *db, const char *table, const char *ids)
 {
     char *sql = NULL;
     int64_t count = 0;
@@ -177,8 +173,8 @@ static void list_row(struct db *db, struct table *table, const struct found_code
         table_null(table);
     else
         table_integer(table, found->calls);
-    table_integer(table, count_of(db, "compile", found->ids));
-    table_integer(table, count_of(db, "cache_entry", found->ids));
+    table_integer(table, find_count(db, "compile", found->ids));
+    table_integer(table, find_count(db, "cache_entry", found->ids));
     table_string(table, found->qualname);
     table_string(table, found->kind);
     if (asprintf(&where, "%s:%lld", found->filename, (long long)found->first_line) < 0)
@@ -430,6 +426,29 @@ bool find_tables(struct db *db)
     else
         ok = !query_failed(query);
     return query_close(query) && ok;
+}
+
+struct db *find_open(const char *path)
+{
+    struct db *db = db_open(path);
+    struct query *snapshot = db ? db_query(db, "BEGIN") : NULL;
+
+    query_step(snapshot);
+    query_close(snapshot);
+    if (db && !find_tables(db)) {
+        db_close(db);
+        return NULL;
+    }
+    return db;
+}
+
+int find_status(struct db *db, enum find_result result, bool failed)
+{
+    bool printed = fflush(stdout) == 0 && !ferror(stdout);
+
+    if (!printed)
+        say_error("output: cannot be written");
+    return !printed || failed || db_damaged(db) || result > FIND_SEVERAL ? 2 : result == FIND_SEVERAL;
 }
 
 bool find_column(struct db *db, const char *table, const char *column)

@@ -19,6 +19,7 @@
 
 struct db;
 struct json;
+struct query;
 
 struct found_code {
     char *qualname, *filename, *kind; /* owned, "?" when not known */
@@ -39,15 +40,28 @@ enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_ERROR };
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
 void found_code_free(struct found_code *found);
 
+/* Its ids as a parameter of QUERY: a JSON array. */
+void find_bind(struct query *query, int parameter, const struct found_code *found);
+
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
+
+/* Rows of TABLE with one of these code ids. */
+int64_t find_count(struct db *db, const char *table, const char *ids);
 
 /* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after saying
  * that FUNC is missing, as COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path);
 
+/* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree while the
+ * recording goes on. NULL: it was said why not. */
+struct db *find_open(const char *path);
+
 /* True when the tables about decisions are there and are tables. */
 bool find_tables(struct db *db);
+
+/* The exit status of an answer that was printed on stdout: 0, 1 when several functions were listed, 2 when it failed. */
+int find_status(struct db *db, enum find_result result, bool failed);
 
 /* True when TABLE has COLUMN. Traces of older recorders lack some; those that lack a table lack its columns. */
 bool find_column(struct db *db, const char *table, const char *column);

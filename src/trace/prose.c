@@ -3,11 +3,13 @@
  * Runs in: the viewer. */
 #include "trace/prose.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/db.h"
 #include "lib/say.h"
+#include "lib/table.h"
+#include "trace/db.h"
 
 enum { LINE_BYTES = 400 }; /* of a line of a text of which not all lines are shown */
 
@@ -74,6 +76,84 @@ size_t prose_columns(const char *text, size_t width)
 
     free(made);
     return columns;
+}
+
+static void pad(FILE *out, int columns)
+{
+    if (columns > 0)
+        fprintf(out, "%*s", columns, "");
+}
+
+/* TEXT within WIDTH columns, flush left when that is negative. */
+static void put_wide(FILE *out, const char *text, int width)
+{
+    int rest = abs(width) - (int)columns_of(text);
+
+    pad(out, width > 0 ? rest : 0);
+    fputs(text, out);
+    pad(out, width < 0 ? rest : 0);
+}
+
+void prose_print(FILE *out, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    while (*format) {
+        size_t plain = strcspn(format, "%"), length;
+        const char *flags = format + plain;
+        char human[TABLE_HUMAN], *end = NULL;
+        bool left = flags[0] && flags[1] == '-';
+        int width, cut = -1;
+        fwrite(format, 1, plain, out);
+        if (!*flags)
+            break;
+        length = 1 + strspn(flags + 1, "-+'");
+        width = (int)strtol(flags + length, &end, 10) * (left ? -1 : 1);
+        if (end[0] == '.' && end[1] == '*')
+            cut = va_arg(values, int), end += 2;
+        else if (end[0] == '.')
+            cut = (int)strtol(end + 1, &end, 10);
+        if (*end == '%') {
+            putc('%', out);
+        } else if (*end == 's') {
+            const char *text = va_arg(values, const char *);
+            if (!width) {
+                prose_text(out, text, cut < 0 ? SIZE_MAX - 1 : (size_t)cut);
+            } else {
+                char *made = printed(text, cut < 0 ? SIZE_MAX - 1 : (size_t)cut);
+                put_wide(out, made ? made : "", width);
+                free(made);
+            }
+        } else if (*end == 'j') {
+            int64_t value = va_arg(values, int64_t);
+            if (memchr(flags, '\'', length))
+                table_count(human, value);
+            else if (memchr(flags, '+', length))
+                table_duration(human, value);
+            else
+                snprintf(human, sizeof human, "%jd", (intmax_t)value);
+            put_wide(out, human, width);
+            end++;
+        } else { /* a share of something */
+            char text[64];
+            double value = va_arg(values, double);
+            snprintf(text, sizeof text, *end == 'g' ? "%.*g" : "%.*f", cut < 0 ? 6 : cut, value);
+            put_wide(out, text, width);
+        }
+        format = end + 1;
+    }
+    va_end(values);
+}
+
+const char *prose_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+const char *prose_filled(const char *text)
+{
+    return text && *text ? text : NULL;
 }
 
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns)

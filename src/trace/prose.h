@@ -20,7 +20,18 @@ void prose_title(FILE *out, const char *title);
 /* TEXT escaped, cut to about WIDTH bytes with a "…" at the end. NULL is "?". */
 void prose_text(FILE *out, const char *text, size_t width);
 
-/* The same, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
+/* printf for sentences about a trace. What is its own:
+ *     %s     text from the trace: escaped, cut to the precision as prose_text does; NULL is "?"
+ *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms" */
+void prose_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "s" unless COUNT is 1. */
+const char *prose_plural(int64_t count);
+
+/* NULL for an empty text as for none. */
+const char *prose_filled(const char *text);
+
+/* The same as prose_text, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
 /* How many columns prose_cell() needs for TEXT. */

@@ -25,31 +25,52 @@ int torch_version(const char *text)
 
 /* ---- names ----------------------------------------------------------------- */
 
+#define RESUME "torch_dynamo_resume_in_"
+#define AT "_at_"
+
 bool torch_resume(const char *qualname, char **function, int64_t *line)
 {
-    static const char prefix[] = "torch_dynamo_resume_in_", at[] = "_at_";
     const char *start = NULL, *name, *end = qualname + strlen(qualname), *digits = end;
-    size_t before;
 
-    for (const char *found = qualname; (found = strstr(found, prefix)); found++)
+    for (const char *found = qualname; (found = strstr(found, RESUME)); found++)
         if (found == qualname || found[-1] == '.')
             start = found;
     if (!start)
         return false;
-    name = start + sizeof prefix - 1;
+    name = start + strlen(RESUME);
     while (digits > name && isdigit((unsigned char)digits[-1]))
         digits--;
-    if (digits == end || end - digits > 9 || digits - name < (ptrdiff_t)sizeof at || strncmp(digits - 4, at, 4))
+    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(AT) || strncmp(digits - strlen(AT), AT, strlen(AT)))
         return false;
-    before = (size_t)(start - qualname);
-    *line = strtoll(digits, NULL, 10);
-    *function = malloc(before + (size_t)(digits - name) + 1);
-    if (*function) {
-        memcpy(*function, qualname, before);
-        memcpy(*function + before, name, (size_t)(digits - 4 - name));
-        (*function)[before + (size_t)(digits - 4 - name)] = 0;
-    }
+    if (line)
+        *line = strtoll(digits, NULL, 10);
+    if (function && asprintf(function, "%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name) < 0)
+        *function = NULL;
     return true;
+}
+
+char *torch_resume_name(const char *function, size_t bytes, const char *line)
+{
+    const char *end = function + bytes, *last = end;
+    char *made = NULL;
+
+    while (last > function && last[-1] != '.')
+        last--;
+    if (asprintf(&made, "%.*s" RESUME "%.*s" AT "%s", (int)(last - function), function, (int)(end - last), last, line) < 0)
+        return NULL;
+    return made;
+}
+
+void torch_kind_print(FILE *out, const char *qualname, const char *otherwise)
+{
+    char *function = NULL;
+    int64_t line;
+
+    if (qualname && torch_resume(qualname, &function, &line))
+        prose_print(out, "the rest of %.200s after line %jd", function, line);
+    else
+        prose_print(out, "%.200s", otherwise);
+    free(function);
 }
 
 void torch_name_print(FILE *out, const char *qualname, size_t width)
@@ -57,13 +78,10 @@ void torch_name_print(FILE *out, const char *qualname, size_t width)
     char *function = NULL;
     int64_t line;
 
-    if (qualname && torch_resume(qualname, &function, &line)) {
-        fputs("the rest of ", out);
-        prose_text(out, function, width);
-        fprintf(out, " after line %lld", (long long)line);
-    } else {
+    if (qualname && torch_resume(qualname, &function, &line))
+        prose_print(out, "the rest of %.*s after line %jd", (int)width, function, line);
+    else
         prose_text(out, qualname, width);
-    }
     free(function);
 }
 
@@ -149,6 +167,11 @@ void span_print(FILE *out, struct span span, size_t width)
             *at = ' ';
     prose_text(out, text, width);
     free(text);
+}
+
+void torch_what_print(FILE *out, const char *reason, size_t width)
+{
+    span_print(out, torch_reason_split(reason).what, width);
 }
 
 bool torch_reason_same(const char *one, const char *other)

@@ -15,12 +15,19 @@
 /* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
 int torch_version(const char *text);
 
-/* "Net.torch_dynamo_resume_in_forward_at_12" is the rest of Net.forward after line 12: true, *FUNCTION is "Net.forward",
- * which the caller frees (NULL: no memory), and *LINE 12. */
+/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the caller
+ * frees (NULL: no memory), and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
 
-/* "the rest of Net.forward after line 12"; other names as they are. */
+/* The name that the resume function of FUNCTION after LINE has, which the caller frees. NULL: no memory. */
+char *torch_resume_name(const char *function, size_t bytes, const char *line);
+
+/* Names of resume functions for SQL's GLOB, with a '.' before them. */
+#define TORCH_RESUME_GLOB "*.torch_dynamo_resume_in_?*_at_[0-9]*"
+
+/* "the rest of Net.forward after line 12"; other names as they are, or as OTHERWISE. */
 void torch_name_print(FILE *out, const char *qualname, size_t width);
+void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);
 
 /* A part of a text, borrowed from it. */
 struct span {
@@ -42,8 +49,9 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* A span as prose_text() prints. */
+/* A span as prose_text() prints; the first part of a reason. */
 void span_print(FILE *out, struct span span, size_t width);
+void torch_what_print(FILE *out, const char *reason, size_t width);
 
 /* Two reasons are the same but for addresses in them. NULL equals NULL. */
 bool torch_reason_same(const char *one, const char *other);

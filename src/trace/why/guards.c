@@ -3,9 +3,9 @@
  * Runs in: the viewer.
  *
  * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
- * time, shared out among its guards alike. The first calls of compiled code are not like others, so what part of a call
- * guards are is asked of the last ones that hit, where frames are stored; else of all, compiles left aside. Where guards were not timed, as in torch's own evaluator, lookups that ended
- * in a hit stand for them: they are nothing else. */
+ * time, shared out among its guards alike. The first calls of compiled code are not like others, so the share of a call
+ * that guards take is measured on the last ones that hit, where frames are stored; else on all, compiles left aside. Where
+ * guards were not timed, as in torch's own evaluator, lookups that ended in a hit stand for them: they are nothing else. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,16 +32,12 @@ static struct guard_cost *cost_of(struct why *why, const char *kind)
     struct guard_cost *cost;
 
     for (size_t i = 0; i < why->costs.count; i++)
-        if (!strcmp(why->costs.items[i].kind, kind))
-            return &why->costs.items[i];
-    if (why->costs.count == KINDS || !(cost = ADD(why, costs)))
-        return NULL;
-    cost->kind = strdup(kind);
-    if (!cost->kind) {
-        why->costs.count--;
-        why->failed = true;
-        return NULL;
-    }
+        if (!strcmp(why->costs.at[i].kind, kind))
+            return &why->costs.at[i];
+    kind = why->costs.count < KINDS ? why_added(why, arena_text(&why->arena, kind, strlen(kind))) : NULL;
+    cost = kind ? ADD(why, costs) : NULL;
+    if (cost)
+        cost->kind = kind;
     return cost;
 }
 
@@ -49,8 +45,8 @@ static int cost_more(const void *a, const void *b)
 {
     const struct guard_cost *x = a, *y = b;
 
-    if (x->ns != y->ns)
-        return x->ns < y->ns ? 1 : -1;
+    if (x->estimated_ns != y->estimated_ns)
+        return x->estimated_ns < y->estimated_ns ? 1 : -1;
     if (x->guards != y->guards)
         return x->guards < y->guards ? 1 : -1;
     return strcmp(x->kind, y->kind);
@@ -59,26 +55,21 @@ static int cost_more(const void *a, const void *b)
 /* Which kinds of guards the time is of. */
 static void gather_kinds(struct why *why)
 {
-    struct query *query = why_ask(why, "its guards by entry and kind",
-        "SELECT cache_entry_id, COALESCE(kind, '?'), COUNT(*) FROM guard\n"
-        "WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN ($codes) LIMIT 10000)\n"
-        "GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000");
-    size_t at = 0;
+    struct query *query = why_ask(why, "why/kinds");
 
     while (query_step(query)) {
-        int64_t entry_id = query_integer(query, 0), count = query_integer(query, 2);
+        const struct entry *entry = list_find(&why->entries, cache_entry_id, query_integer(query, 0));
         struct guard_cost *cost = cost_of(why, query_text(query, 1, NULL));
-        while (at < why->entries.count && why->entries.items[at].entry_id < entry_id)
-            at++;
-        if (!cost || at == why->entries.count || why->entries.items[at].entry_id != entry_id || count < 0)
+        int64_t count = query_integer(query, 2);
+        if (!cost || !entry || count < 0)
             continue;
         cost->guards += count;
-        if (why->entries.items[at].guards >= count && why->entries.items[at].check_ns > 0)
-            cost->ns = times_sum(cost->ns, (int64_t)((double)(why->entries.items[at].check_ns / why->entries.items[at].guards) * (double)count));
+        if (entry->guards >= count && entry->check_ns > 0)
+            cost->estimated_ns = times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
     }
     why_asked(why, query);
     if (why->costs.count)
-        qsort(why->costs.items, why->costs.count, sizeof *why->costs.items, cost_more);
+        qsort(why->costs.at, why->costs.count, sizeof *why->costs.at, cost_more);
 }
 
 static int time_longer(const void *a, const void *b)
@@ -98,10 +89,7 @@ static void gather_share(struct why *why)
 
     if (!why_calls(why, OUTCOME_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
         return;
-    query = why_ask(why, "the last calls that hit: time in the lookup, and in all",
-        "SELECT l.duration_ns, f.end_ns - f.start_ns\n"
-        "FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN ($codes) ORDER BY lookup_id DESC LIMIT 1000) l\n"
-        "CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns");
+    query = why_ask(why, "why/share");
     for (; count < SAMPLES && query_step(query); count++) {
         lookup[count] = query_integer(query, 0);
         whole[count] = query_integer(query, 1);
@@ -121,17 +109,15 @@ void why_gather_cost(struct why *why)
     int64_t compile_ns = 0, looked_up = 0, hits_ns = 0;
 
     for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.items[i];
+        const struct call_class *class = &why->calls.at[i];
         if (class->outcome == OUTCOME_HIT)
             hits_ns = times_sum(hits_ns, class->lookup_ns);
         if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP && class->outcome != OUTCOME_DISABLED)
             looked_up += class->calls;
     }
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        const struct compile *c = &why->compiles.items[i];
-        if (c->ended)
-            compile_ns = times_sum(compile_ns, times_span(c->start_ns, c->end_ns));
-    }
+    for (size_t i = 0; i < why->compiles.count; i++)
+        if (why->compiles.at[i].end_ns != UNKNOWN)
+            compile_ns = times_sum(compile_ns, times_span(why->compiles.at[i].start_ns, why->compiles.at[i].end_ns));
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : why_calls(why, OUTCOME_HIT);
     gather_share(why);

@@ -17,20 +17,15 @@
 
 enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LIMIT_MOST = 100000 };
 
-char *why_settings_limit(const struct why *why, const struct remedy_facts *facts)
+const char *why_settings_limit(struct why *why, const struct remedy_facts *facts)
 {
     bool accumulated = facts->text && strstr(facts->text, "accumulated");
-    int64_t made = 0, limit;
-    char *text = NULL;
+    int64_t made = why_made(why), limit;
 
-    for (size_t i = 0; i < why->compiles.count; i++)
-        made += compile_made(&why->compiles.items[i]);
     limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
     if (limit > LIMIT_MOST)
         limit = LIMIT_MOST;
-    if (limit < 1 || asprintf(&text, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit) < 0)
-        return NULL;
-    return text;
+    return limit < 1 ? NULL : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
 }
 
 /* The function's code objects, by index; NULL: no memory. The caller frees it. */
@@ -55,16 +50,19 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
 
-    if (whatif_knob(&knobs, remedy->settings) && whatif_run(whatif, &knobs, &result)) {
+    if (whatif_knob(&knobs, remedy->what_if) && whatif_run(whatif, &knobs, &result)) {
         for (size_t i = 0; i < result.function_count; i++) {
             const struct whatif_function *f = &result.functions[i];
             if (!codes[f->code])
                 continue;
+            if (!remedy->predicted)
+                remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager = remedy->undecided =
+                    remedy->unrecorded = remedy->gone = 0;
             remedy->predicted = true;
             remedy->compiles += f->recorded.compiles;
-            remedy->would_compile += f->predicted.compiles;
+            remedy->predicted_compiles += f->predicted.compiles;
             remedy->eager += f->recorded.eager;
-            remedy->would_eager += f->predicted.eager;
+            remedy->predicted_eager += f->predicted.eager;
             remedy->undecided += f->undecided;
             remedy->unrecorded += f->unrecorded;
             remedy->gone += f->gone;
@@ -82,7 +80,7 @@ void why_whatif(struct why *why)
     int64_t lookups;
 
     for (size_t i = 0; i < why->remedies.count; i++)
-        any = any || why->remedies.items[i].settings;
+        any = any || why->remedies.at[i].what_if;
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0; /* at least as many as there are */
     if (!lookups)
         return;
@@ -94,8 +92,8 @@ void why_whatif(struct why *why)
     whatif = replay ? whatif_open(why->db, replay) : NULL;
     codes = whatif ? codes_of(why, replay) : NULL;
     for (size_t i = 0; codes && i < why->remedies.count; i++)
-        if (why->remedies.items[i].settings)
-            predict(whatif, codes, &why->remedies.items[i]);
+        if (why->remedies.at[i].what_if)
+            predict(whatif, codes, &why->remedies.at[i]);
     free(codes);
     whatif_free(whatif);
     replay_free(replay);

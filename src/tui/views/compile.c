@@ -32,7 +32,7 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
     struct remedy_facts facts = {.kind = cause.kind, .source = cause.source, .expected = cause.expected, .actual = cause.actual,
                                  .text = cause.text, .aspect = cause.aspect, .dimension = cause.dimension, .values = values,
                                  .function = function, .code = code, .torch = torch_version(query_text(row, FUNCTION + 2, NULL)), .count = 1};
-    if ((remedy = remedy_for_cause(&facts, NULL))) {
+    if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
         struct target target = target_make(VIEW_WHATIF, doc->target.id, NULL, NULL);
         target.about = VIEW_COMPILE;
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
@@ -62,7 +62,7 @@ static void break_part(struct doc *doc, struct db *db, struct query *row, const 
         char *reason = prose_column(row, 0), *function = prose_column(row, 1), *remedy;
         struct remedy_facts facts = {.text = reason, .function = function, .line = query_integer(row, 2),
                                      .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
-        if ((remedy = remedy_for_break(&facts, NULL))) {
+        if ((remedy = remedy_for(ON_BREAK, &facts, NULL))) {
             doc_part(doc, "What would have helped");
             doc_wrap(doc, "", 2, remedy, 800);
         }

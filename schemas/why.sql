@@ -1,0 +1,203 @@
+-- why.sql -- what `dyntrace why` asks about one function; --sql prints these. ?1: the ids of its code objects, a JSON array.
+--
+-- The first line of each says what it answers. Columns are called as the members of the structs in src/trace/why/why.h.
+-- `lookup`, `guard_check` and `frame` are long, and SQLite's GROUP BY sorts rows, which takes four times as long as adding
+-- them up while they are read: for these three the GROUP BY is printed, and X-rows is run.
+
+-- name: totals
+-- calls and time in all
+SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
+
+-- name: entries
+-- its cache entries
+SELECT cache_entry_id, code_id, compile_id, COALESCE(label, 'entry ' || cache_entry_id) AS label, backend,
+       guard_count AS guards, born_ns, died_ns, substr(death_cause, 1, 1000) AS death_cause, region_id
+FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cache_entry_id LIMIT 10000;
+
+-- name: compiles
+-- its compiles
+SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,
+       substr(m.reason, 1, 2000) AS reason, m.sticky, p.rank, m.frame_id, m.thread_id
+FROM compile m LEFT JOIN code c ON c.code_id = m.code_id LEFT JOIN process p ON p.process_id = c.process_id
+WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY m.compile_id LIMIT 10000;
+
+-- name: causes
+-- why each recompile was needed; the guard that decided comes first
+SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
+       COALESCE(r.how, 'observed') = 'observed' AS observed, COALESCE(r.ordinal, 0) = 0 AS decided
+FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+WHERE m.code_id IN (SELECT value FROM json_each(?1))
+ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
+
+-- name: lookups
+-- how its calls were decided, hits by entry
+SELECT outcome, cache_entry_id, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns,
+       SUM(duration_ns) AS lookup_ns, MIN(signature_id) AS signature_id
+FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY outcome, cache_entry_id;
+
+-- name: lookups-rows
+SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1));
+
+-- name: frames
+-- the same by its frames, for calls that needed no lookup
+SELECT outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns FROM frame
+WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7) GROUP BY outcome;
+
+-- name: frames-rows
+SELECT outcome, start_ns FROM frame
+WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7);
+
+-- name: checks
+-- its entries' guards: how often tried, what failed, what it took
+SELECT k.*, g.kind, g.source, g.expression
+FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns
+      FROM guard_check WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)))
+      GROUP BY cache_entry_id, result, failed_guard_id) k
+LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
+ORDER BY k.result = 'error' DESC, k.times DESC;
+
+-- name: checks-rows
+SELECT cache_entry_id, result, failed_guard_id, duration_ns FROM guard_check
+WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)));
+
+-- name: inputs
+-- inputs of calls that no entry fitted and that ran as Python
+SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs, calls
+FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup
+      WHERE outcome IN (3, 5) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1))
+      GROUP BY signature_id ORDER BY calls DESC, signature_id LIMIT 20) l ORDER BY calls DESC;
+
+-- name: different
+-- how many different inputs all misses had, and for how many that ran as Python they are not known
+SELECT COUNT(DISTINCT signature_id) AS inputs, SUM(outcome <> 2 AND signature_id IS NULL) AS unknown FROM lookup
+WHERE outcome IN (2, 3, 5) AND code_id IN (SELECT value FROM json_each(?1));
+
+-- name: processes
+-- the processes that it ran in: which torch, and how it was watched
+SELECT torch_version AS version, torch_mode AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes FROM process
+WHERE process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
+GROUP BY torch_version, torch_mode, torch_note ORDER BY COUNT(*) DESC LIMIT 100;
+
+-- name: ranks
+-- compiles by rank of a distributed job
+SELECT p.rank, COUNT(m.cache_entry_id) AS compiles FROM code c JOIN process p ON p.process_id = c.process_id
+LEFT JOIN compile m ON m.code_id = c.code_id
+WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank LIMIT 1000;
+
+-- name: breaks
+-- its graph breaks
+SELECT b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
+       r.qualname AS resume_function, r.filename, r.first_line
+FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
+LEFT JOIN code r ON r.code_id = b.resume_code_id
+WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY b.graph_break_id LIMIT 10000;
+
+-- name: rests
+-- what runs after its graph breaks: calls, compiles and lookups of the resume functions
+WITH rest AS MATERIALIZED (
+    SELECT r.qualname, r.filename, r.first_line
+    FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id CROSS JOIN code r ON r.code_id = b.resume_code_id
+    WHERE m.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1, 2, 3 ORDER BY MIN(b.graph_break_id) LIMIT 16),
+same AS MATERIALIZED (
+    SELECT c.code_id, c.qualname, c.filename, c.first_line FROM code c JOIN rest USING (qualname, filename, first_line)
+    WHERE c.kind IS NOT 'compiled')
+SELECT s.qualname AS resume_function, s.filename, s.first_line, COALESCE(SUM(n.calls), 0) AS rest_calls,
+       COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
+       COALESCE(SUM(MAX(m.entries - 1, 0)), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
+       COALESCE(SUM(l.eager), 0) AS rest_eager_calls, CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns
+FROM same s LEFT JOIN code_total n ON n.code_id = s.code_id
+LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(end_ns - start_ns) AS compile_ns
+           FROM compile WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
+LEFT JOIN (SELECT code_id, SUM(outcome NOT IN (1, 2)) AS eager, TOTAL(iif(outcome = 1, duration_ns, 0)) AS hit_ns
+           FROM lookup WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) l ON l.code_id = s.code_id
+GROUP BY 1, 2, 3;
+
+-- name: phases
+-- where the time of its compiles went; phases lie within one another
+SELECT p.compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns
+FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id WHERE m.code_id IN (SELECT value FROM json_each(?1))
+ORDER BY p.compile_id, p.start_ns, p.end_ns DESC LIMIT 200000;
+
+-- name: late
+-- what was compiled later on its own, as backward graphs are
+-- (labels are given again after a reset, and in other processes)
+SELECT 0 AS compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns FROM compile_phase p
+WHERE p.compile_id IS NULL AND p.label IN (
+    SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
+    GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*) AND COUNT(DISTINCT c.process_id) = 1)
+ORDER BY p.label, p.start_ns, p.end_ns DESC LIMIT 200000;
+
+-- name: marks
+-- from when on its calls, or those that it makes, were not compiled
+SELECT at_ns, action, recursive_action, region_id, substr(reason, 1, 2000) AS reason FROM code_mark
+WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY at_ns LIMIT 100;
+
+-- name: by-frames
+-- the same change in calls around a recompile
+WITH RECURSIVE up(compile_id, code_id, frame_id, depth) AS (
+    SELECT o.compile_id, o.code_id, f.parent_id, 1
+    FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) AND compile_id IN (SELECT compile_id FROM recompile_cause)
+          ORDER BY compile_id LIMIT 500) o
+    CROSS JOIN frame f ON f.frame_id = o.frame_id WHERE f.parent_id < f.frame_id
+    UNION ALL SELECT compile_id, up.code_id, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id
+    WHERE depth < 200 AND f.parent_id < f.frame_id)
+SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
+FROM up of CROSS JOIN compile m ON m.frame_id = of.frame_id
+JOIN recompile_cause r ON r.compile_id = m.compile_id
+LEFT JOIN code c ON c.code_id = m.code_id
+WHERE m.code_id <> of.code_id AND m.compile_id < of.compile_id
+ORDER BY of.compile_id, of.depth DESC, m.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000;
+
+-- name: by-origin
+-- the same change before the graph break
+SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
+FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) AND compile_id IN (SELECT compile_id FROM recompile_cause)
+      ORDER BY compile_id LIMIT 500) of
+CROSS JOIN code o ON o.code_id = of.code_id
+CROSS JOIN compile m ON m.code_id = o.origin_code_id
+JOIN recompile_cause r ON r.compile_id = m.compile_id
+LEFT JOIN code c ON c.code_id = m.code_id
+WHERE m.compile_id = (SELECT MAX(p.compile_id) FROM compile p WHERE p.code_id = o.origin_code_id
+                      AND p.thread_id = of.thread_id AND p.end_ns <= of.start_ns)
+AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.code_id = m.code_id AND l.thread_id = m.thread_id
+                AND l.start_ns > m.end_ns AND l.start_ns < of.start_ns)
+ORDER BY of.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000;
+
+-- name: forbidders
+-- callers because of which its calls were not compiled
+WITH RECURSIVE up(call, frame_id, depth) AS (
+    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = 3 AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 100)
+    UNION ALL SELECT call, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id
+    WHERE depth < 200 AND f.parent_id < f.frame_id)
+SELECT COALESCE(c.qualname, '?') AS function,
+       substr(COALESCE((SELECT m.reason FROM compile m WHERE m.code_id = k.code_id AND m.outcome = 'limit'),
+                       k.reason), 1, 2000) AS reason, COUNT(DISTINCT up.call) AS calls
+FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id CROSS JOIN code_mark k ON k.code_id = f.code_id
+JOIN code c ON c.code_id = f.code_id
+WHERE up.depth > 0 AND k.recursive_action = 'run_only' AND k.at_ns <= COALESCE(f.end_ns, k.at_ns)
+GROUP BY 1, 2 ORDER BY COUNT(*) DESC, c.qualname LIMIT 10;
+
+-- name: disabled
+-- graph breaks that speak of it
+SELECT c.qualname AS disabled_by, b.line AS disabled_line, substr(b.reason, 1, 400) AS disabled_words FROM graph_break b
+JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM json_each(?1))) n ON instr(b.reason, '<function ' || n.qualname || ' at ')
+LEFT JOIN code c ON c.code_id = b.code_id WHERE b.reason LIKE '%disable%' ORDER BY b.graph_break_id LIMIT 1;
+
+-- name: kinds
+-- its guards by entry and kind
+SELECT cache_entry_id, COALESCE(kind, '?') AS kind, COUNT(*) AS guards FROM guard
+WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000)
+GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000;
+
+-- name: share
+-- the last calls that hit: time in the lookup, and in all
+SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
+FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1)) ORDER BY lookup_id DESC LIMIT 1000) l
+CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns;
