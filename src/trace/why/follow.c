@@ -41,11 +41,14 @@ static void history_values(struct why *why, struct history *history)
 {
     size_t room = 0, json_room = 0, count = 0;
     char *text = NULL, *values = NULL;
-    FILE *out = open_memstream(&text, &room), *json = open_memstream(&values, &json_room);
+    FILE *out = open_memstream(&text, &room);
+    struct json json = {.out = open_memstream(&values, &json_room)};
     const char *before = NULL;
     const struct cause *oldest = NULL, *last = NULL;
 
-    for (size_t i = 0; out && json && i < why->causes.count; i++) {
+    if (json.out)
+        json_list(&json, NULL);
+    for (size_t i = 0; out && json.out && i < why->causes.count; i++) {
         const struct cause *c = &why->causes.at[i];
         const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
         const char *seen[2] = {NULL, cause_seen(c)};
@@ -66,10 +69,8 @@ static void history_values(struct why *why, struct history *history)
             if (!seen[v] || (before && !strcmp(before, seen[v])))
                 continue;
             before = seen[v];
-            if (count < 1000) {
-                fputs(count ? ", " : "", json);
-                json_string(json, before, strlen(before));
-            }
+            if (count < 1000)
+                json_string(&json, NULL, before);
             if (count < WHY_VALUES)
                 fprintf(out, "%s%.*s", count ? ", " : "", (int)prose_cut(before, WHY_WIDTH), before);
             else if (count == WHY_VALUES)
@@ -79,11 +80,10 @@ static void history_values(struct why *why, struct history *history)
     }
     if (out)
         fclose(out);
-    if (json)
-        fclose(json);
+    if (json.out)
+        json_end(&json), fclose(json.out);
     history->text = why_keep(why, text);
-    history->values = values ? why_added(why, arena_print(&why->arena, "[%s]", values)) : NULL;
-    free(values);
+    history->values = why_keep(why, values);
 }
 
 static int history_more(const void *a, const void *b)

@@ -30,15 +30,16 @@ void *why_added(struct why *why, void *item)
     return item;
 }
 
-/* SQL with the ids themselves for ?1, as --sql prints it. The caller frees it. */
+/* SQL with the ids themselves, as --sql prints it. The caller frees it. */
 static char *printed_sql(const struct why *why, const char *sql)
 {
+    static const char ids[] = "SELECT value FROM json_each(?1)";
     char *made = NULL;
     size_t room = 0;
     FILE *out = open_memstream(&made, &room);
 
-    for (const char *at; out && (at = strstr(sql, "?1")); sql = at + 2)
-        fprintf(out, "%.*s'[%s]'", (int)(at - sql), sql, why->code.ids);
+    for (const char *at; out && (at = strstr(sql, ids)); sql = at + strlen(ids))
+        fprintf(out, "%.*s%s", (int)(at - sql), sql, why->code.ids);
     if (out)
         fputs(sql, out), fclose(out);
     return made;
