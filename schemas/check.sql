@@ -29,10 +29,10 @@ JOIN compiles m ON m.compile_id = b.compile_id
 ORDER BY m.process_id, b.graph_break_id;
 
 -- name: code
--- Where code object ?1 is, and the pid of process ?2.
+-- Where code object ?1 is, and the pid of process ?2; NULL: of the one in which it was first seen.
 SELECT p.pid, c.qualname, c.filename, c.first_line
 FROM code c
-LEFT JOIN process p ON p.process_id = ?2
+LEFT JOIN process p ON p.process_id = COALESCE(?2, c.process_id)
 WHERE c.code_id = ?1;
 
 -- name: guards

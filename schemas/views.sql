@@ -105,6 +105,21 @@ LEFT JOIN code c ON c.code_id = m.code_id
 LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 
 
+-- process_tree: processes in the order of a tree (by path), a parent before its children. A process whose parent was not
+-- followed, or is itself, is a root.
+CREATE VIEW process_tree AS
+WITH RECURSIVE tree(process_id, depth, path) AS (
+    SELECT process_id, 0, printf('%020d', process_id) FROM process
+    WHERE parent_process_id IS NULL OR parent_process_id = process_id
+       OR parent_process_id NOT IN (SELECT process_id FROM process)
+    UNION ALL
+    SELECT p.process_id, depth + 1, path || printf('%020d', p.process_id)
+    FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id
+    WHERE depth < 60 AND p.process_id <> tree.process_id
+)
+SELECT process_id, depth, path FROM tree;
+
+
 -- frames: every frame, spelled out. Reads `frame`; give it a range of frame_id or a LIMIT.
 CREATE VIEW frames AS
 SELECT f.frame_id, f.parent_id, t.process_id, p.pid, f.thread_id, t.name AS thread, f.code_id,
@@ -237,10 +252,25 @@ WHERE g.guard_id = k.failed_guard_id
    OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
 
--- guard_bill: what guards cost over the whole run, by kind and source, the most costly first. The time is an estimate,
--- see guard_evaluation. Reads `guard_check`.
+-- guard_bill: what guards cost over the whole run, by kind and source, the most costly first: guard_evaluation added up, but
+-- checks that ended alike are one before their guards are looked at. Reads `guard_check`.
 CREATE VIEW guard_bill AS
-SELECT kind, source, COUNT(*) AS evaluations, SUM(result <> 'pass') AS failures, SUM(share_ns) AS estimated_ns
-FROM guard_evaluation
-GROUP BY kind, source
+WITH checks AS MATERIALIZED (
+    SELECT cache_entry_id, failed_guard_id, guards_run,
+           CASE WHEN cache_entry_id IN (SELECT cache_entry_id FROM guard_order) THEN
+               (SELECT w.rowid FROM guard_order w JOIN lookup l ON w.from_ns <= l.start_ns
+                WHERE w.cache_entry_id = k.cache_entry_id AND l.lookup_id = k.lookup_id
+                ORDER BY w.from_ns DESC, w.rowid DESC LIMIT 1) END AS order_id,
+           COUNT(*) AS times, SUM(result <> 'pass') AS failures, SUM(duration_ns) AS ns
+    FROM guard_check k
+    GROUP BY 1, 2, 3, 4
+)
+SELECT g.kind, g.source, SUM(k.times) AS evaluations, SUM(iif(g.guard_id = k.failed_guard_id, k.failures, 0)) AS failures,
+       SUM(k.ns * 1.0 / NULLIF(k.guards_run, 0)) AS estimated_ns, COUNT(DISTINCT g.cache_entry_id) AS entries
+FROM checks k
+CROSS JOIN guard g ON g.cache_entry_id = k.cache_entry_id
+LEFT JOIN guard_order o ON o.rowid = k.order_id
+WHERE g.guard_id = k.failed_guard_id
+   OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run
+GROUP BY g.kind, g.source
 ORDER BY estimated_ns DESC;

@@ -452,7 +452,7 @@ pid	tid	name
 100	100	MainThread
 101	101	MainThread
 
-Hot functions, most own time first
+Functions, most own time first
 calls	total	self	per call	raised	function	where
 1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1
 4	1.1 us	1.1 us	275 ns	1	work	app/app.py:10

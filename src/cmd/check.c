@@ -184,14 +184,15 @@ static bool row_begin(struct check *check, struct result *result, double found)
     return true;
 }
 
-/* pid, function, where. */
+/* pid, function, where. PROCESS_ID -1: that in which the code was first seen. */
 static void row_code(struct check *check, int64_t process_id, int64_t code_id)
 {
     struct query *query = db_query(check->db, schema_statement("check/code"));
     char *where = NULL;
 
     query_bind_integer(query, 1, code_id);
-    query_bind_integer(query, 2, process_id);
+    if (process_id >= 0)
+        query_bind_integer(query, 2, process_id);
     if (query_step(query)) {
         result_cell(check->table, query, 0);
         result_cell(check->table, query, 1);
@@ -403,7 +404,7 @@ static bool check_required(struct check *check, const char *name)
     }
     result->found = (double)ran;
     if (!ran && row_begin(check, result, 0)) {
-        row_code(check, count ? count->process_id : 0, strtoll(found.ids, NULL, 10));
+        row_code(check, count ? count->process_id : -1, strtoll(found.ids, NULL, 10));
         if (calls)
             snprintf(why, sizeof why, "none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls);
         else

@@ -186,7 +186,7 @@ static bool compiles_put(struct export *export, struct json *json)
         "SELECT k.pid, k.tid, m.compile_id, m.start_ns, m.end_ns, 'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, ''),"
         "       m.outcome, m.reason, c.filename, c.first_line,"
         "       (SELECT NULLIF(COUNT(*), 0) FROM graph_break b WHERE b.compile_id = m.compile_id),"
-        "       (SELECT COALESCE(r.text, r.source || ' was ' || r.actual || ', wanted ' || r.expected) FROM recompile_cause r"
+        "       (SELECT r.why FROM recompile_causes r"
         "        WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1) "
         "FROM compile m LEFT JOIN track k ON k.thread_id = m.thread_id LEFT JOIN code c ON c.code_id = m.code_id ORDER BY m.compile_id");
 

@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "trace/db.h"
-#include "trace/doubts.h"
 #include "trace/prose.h"
-#include "trace/remedy.h"
 #include "cmd/report/report.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "lib/table.h"
 
 extern const char report_css[], report_js[]; /* made by src/cmd/report/page/embed.sh */
@@ -67,44 +65,38 @@ static void html_lines(FILE *out, const char *text, size_t width)
         fputs("…", out);
 }
 
-enum { CELL_TEXT, CELL_COUNT, CELL_TIME, CELL_MOMENT, CELL_CODE };
-
-struct column {
-    const char *name, *title; /* title: what it is, shown on hover */
-    int type;
-};
-
-static void section_begin(struct report *report, const char *id, const char *title)
+static bool is_text(enum cell type)
 {
-    fprintf(report->out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
+    return type == CELL_TEXT || type == CELL_CODE || type == CELL_WHERE || type == CELL_REASON;
 }
 
-static void section_end(struct report *report)
-{
-    fputs("</section>\n", report->out);
-}
-
-static void table_begin(struct report *report, const char *id, const struct column *columns, int count, bool filter)
+static void table_begin(struct report *report, const char *id, const struct section *section, const char *order, bool filter)
 {
     FILE *out = report->out;
 
     if (filter)
-        fprintf(out, "<div class=\"tools\"><input type=\"search\" data-for=\"%s\" placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n", id);
-    fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"%s\"><thead><tr>", id);
-    for (int i = 0; i < count; i++)
-        fprintf(out, "<th%s title=\"%s\">%s</th>", columns[i].type == CELL_TEXT || columns[i].type == CELL_CODE ? "" : " class=\"n\"",
-                columns[i].title, columns[i].name);
+        fprintf(out, "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n", id);
+    fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"%s%s\"><thead><tr>", filter ? "t-" : "", id);
+    for (int i = 0; order[i]; i++) {
+        const struct column *column = section_column(section, order, i);
+        fprintf(out, "<th%s title=\"%s\">%s</th>", is_text(column->type) ? "" : " class=\"n\"", column->title, column->name);
+    }
     fputs("</tr></thead><tbody>\n", out);
 }
 
-static void rows_end(struct report *report, int64_t rows)
+/* QUERY is at the last of the ROWS that were shown. */
+static void rows_end(struct report *report, int64_t rows, struct query *query)
 {
+    int64_t all = rows;
+
     fputs("</tbody></table></div>\n", report->out);
-    if (report->limit >= 0 && rows >= report->limit)
-        fprintf(report->out, "<p class=\"soft\">The first %" PRId64 "; --limit 0 shows all.</p>\n", rows);
+    while (rows == report->limit && query_step(query))
+        all++;
+    if (all > rows)
+        fprintf(report->out, "<p class=\"soft\">The first %" PRId64 " of %" PRId64 "; --limit 0 shows all.</p>\n", rows, all);
 }
 
-static void cell_number(FILE *out, int type, int64_t value)
+static void cell_number(FILE *out, enum cell type, int64_t value)
 {
     char human[TABLE_HUMAN];
 
@@ -112,23 +104,23 @@ static void cell_number(FILE *out, int type, int64_t value)
             type == CELL_COUNT ? table_count(human, value) : table_duration(human, value));
 }
 
-static void cell_empty(FILE *out, int type)
+static void cell_empty(FILE *out, enum cell type)
 {
-    fputs(type == CELL_TEXT || type == CELL_CODE ? "<td class=\"soft\">-</td>" : "<td class=\"n soft\" data-v=\"\">-</td>", out);
+    fputs(is_text(type) ? "<td class=\"soft\">-</td>" : "<td class=\"n soft\" data-v=\"\">-</td>", out);
 }
 
-static void cell_text(FILE *out, int type, const char *text)
+static void cell_text(FILE *out, enum cell type, const char *text)
 {
     fprintf(out, "<td class=\"w%s\">", type == CELL_CODE ? " code" : "");
     html_text(out, text, 400);
     fputs("</td>", out);
 }
 
-static void cell_put(FILE *out, int type, struct query *query, int column)
+static void cell_put(FILE *out, enum cell type, struct query *query, int column)
 {
     if (query_type(query, column) == QUERY_NULL)
         cell_empty(out, type);
-    else if (type == CELL_TEXT || type == CELL_CODE)
+    else if (is_text(type))
         cell_text(out, type, query_text(query, column, NULL));
     else
         cell_number(out, type, query_integer(query, column));
@@ -148,10 +140,26 @@ static void cell_where(FILE *out, struct query *query, int filename, int line)
     fprintf(out, ":%" PRId64 "</td>", query_integer(query, line));
 }
 
+/* A line that opens to the texts of the next two columns. */
+static void cell_reason(FILE *out, struct query *query, int column)
+{
+    fputs("<td class=\"w\"><details><summary>", out);
+    html_text(out, query_text(query, column, NULL), 300);
+    fputs("</summary><pre>", out);
+    html_lines(out, query_text(query, column + 1, NULL), 4000);
+    if (query_type(query, column + 2) != QUERY_NULL) {
+        fputs("\n\n", out);
+        html_lines(out, query_text(query, column + 2, NULL), 4000);
+    }
+    fputs("</pre></details></td>", out);
+}
+
 /* ---- the head -------------------------------------------------------------- */
 
-static void fact(FILE *out, const char *name, const char *value)
+static void fact(void *to, const char *name, const char *value)
 {
+    FILE *out = to;
+
     fprintf(out, "<dt>%s</dt><dd>", name);
     html_text(out, value, 4000);
     fputs("</dd>\n", out);
@@ -162,73 +170,14 @@ static void card(FILE *out, const char *kind, const char *title, const char *val
     fprintf(out, "<div class=\"card%s%s\" title=\"%s\"><b>%s</b>%s</div>\n", *kind ? " " : "", kind, title, value, what);
 }
 
-static bool facts_put(struct report *report)
-{
-    FILE *out = report->out;
-    struct db *db = report->db;
-    const char *which = doubts_frames(db), *values = doubts_values(db);
-    char *command = db_meta(db, "command"), *words = command ? report_words(db, command) : NULL, *host = db_meta(db, "host");
-    char *version = db_meta(db, "dyntrace_version"), human[TABLE_HUMAN], day[64];
-    int64_t started = db_meta_integer(db, "started_unix_ns", 0), span = db_meta_integer(db, "span_ns", -1);
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
-    time_t seconds = (time_t)(started / 1000000000);
-    struct query *query;
-    struct tm tm;
-    bool ok = true;
-
-    fputs("<dl class=\"facts\">\n", out);
-    fact(out, "trace", db_path(db));
-    fact(out, "state", report_state(report));
-    if (words)
-        fact(out, "command", *words ? words : "not recorded (--no-argv)");
-    if (started > 0 && localtime_r(&seconds, &tm) && strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &tm))
-        fact(out, "recorded", day);
-    if (host)
-        fact(out, "host", host);
-    if (version)
-        fact(out, "by dyntrace", version);
-    if (span >= 0)
-        fact(out, "span", table_duration(human, span));
-    fact(out, "frames", frames < 0 ? "not known yet" : table_count(human, frames));
-    if (which)
-        fact(out, "which", which);
-    if (values)
-        fact(out, "values", values);
-    if (open > 0)
-        fact(out, "still open", table_count(human, open));
-    if (report->torch) {
-        query = db_query(db, report_torch);
-        query_bind_integer(query, 1, 10);
-        while (query_step(query)) {
-            fputs("<dt>torch</dt><dd>", out);
-            html_text(out, query_text(query, 0, NULL), 100);
-            fputs(", ", out);
-            html_text(out, query_text(query, 1, NULL), 20);
-            if (query_type(query, 2) != QUERY_NULL) {
-                fputs(": ", out);
-                html_text(out, query_text(query, 2, NULL), 400);
-            }
-            fputs("</dd>\n", out);
-        }
-        ok = query_close(query);
-    }
-    fputs("</dl>\n", out);
-    free(command);
-    free(words);
-    free(host);
-    free(version);
-    return ok;
-}
-
 /* Losses, before anything that they make doubtful. */
 static bool losses_put(struct report *report)
 {
     FILE *out = report->out;
-    struct query *query = db_query(report->db, report_losses);
+    struct query *query = db_query(report->db, schema_statement("report/losses"));
     char human[TABLE_HUMAN];
 
-    query_bind_integer(query, 1, report->limit);
-    while (query_step(query)) {
+    for (int64_t row = 0; row != report->limit && query_step(query); row++) {
         bool stall = query_integer(query, 6) != 0;
         fprintf(out, "<p class=\"%s\">%s: ", stall ? "soft" : "alarm",
                 stall ? "The program waited for the recorder" : "Events are missing, so that what follows may be incomplete");
@@ -251,233 +200,149 @@ static void percent_card(FILE *out, double percent, bool good, const char *title
     card(out, good ? (percent >= 90 ? "good" : "") : percent >= 10 ? "bad" : "", title, text, what);
 }
 
+static bool compile_cards(struct report *report)
+{
+    FILE *out = report->out;
+    struct query *query = db_query(report->db, schema_statement("report/compile_sums"));
+    char human[TABLE_HUMAN];
+
+    if (query_step(query)) {
+        int64_t made = query_integer(query, 0), again = query_integer(query, 3), breaks = query_integer(query, 4);
+        if (made) {
+            card(out, "", "that made code", table_count(human, made), "compiles");
+            card(out, "", "of all compiles", table_duration(human, query_integer(query, 2)), "in the compiler");
+            card(out, again ? "bad" : "good", "in a process whose cache had held code for it", table_count(human, again), "recompiles");
+        }
+        if (breaks || query_integer(query, 8))
+            card(out, breaks ? "bad" : "good", "places where a compile had to stop", table_count(human, breaks), "graph breaks");
+    }
+    return query_close(query);
+}
+
+static void outcome_row(FILE *out, const char *word, int64_t calls, double percent, int64_t time_ns)
+{
+    fprintf(out, "<tr><td>%s</td>", word);
+    cell_number(out, CELL_COUNT, calls);
+    if (percent >= 0)
+        fprintf(out, "<td class=\"n\" data-v=\"%" PRId64 "\">%.3g %%</td>", calls, percent);
+    else
+        cell_empty(out, CELL_COUNT);
+    cell_number(out, CELL_TIME, time_ns);
+    fputs("</tr>\n", out);
+}
+
+static void outcomes_put(struct report *report)
+{
+    static const struct column columns[] = {
+        {'a', 0, CELL_TEXT, "outcome", "how a call was decided", 0}, {'b', 0, CELL_COUNT, "calls", "", 0},
+        {'c', 0, CELL_COUNT, "share", "of those that count in shares", 0},
+        {'d', 0, CELL_TIME, "lookups", "time until it was known what runs", 0}, {0},
+    };
+    static const struct section section = {.columns = columns};
+
+    table_begin(report, "outcomes", &section, "abcd", false);
+    for (int o = 0; o < OUTCOMES; o++)
+        if (report->calls[o])
+            outcome_row(report->out, outcome_word(o), report->calls[o],
+                        outcome_facts[o].asked ? report_percent(report, report->calls[o]) : -1, report->times_ns[o]);
+    if (report->turned_away)
+        outcome_row(report->out, "not counted: the compiler turned the function away unread", report->turned_away, -1, report->turned_away_ns);
+    fputs("</tbody></table></div>\n", report->out);
+}
+
 static bool overview_put(struct report *report)
 {
     FILE *out = report->out;
-    struct query *query;
+    bool called = report->sums.asked || report->turned_away || report->calls[OUTCOME_PLAIN], ok;
     char human[TABLE_HUMAN];
-    int64_t made = 0, of = 0, ns = 0;
-    bool ok;
 
-    section_begin(report, "overview", "Overview");
-    ok = facts_put(report);
-    fputs("<div class=\"cards\">\n", out);
+    fputs("<section id=\"overview\">\n<h2>Overview</h2>\n<dl class=\"facts\">\n", out);
+    ok = report_facts(report, fact, out);
+    fputs("</dl>\n<div class=\"cards\">\n", out);
     card(out, "", "Python processes that were followed", table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM process")), "processes");
     card(out, "", "threads that evaluated a frame", table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM thread")), "threads");
-    if (report->lookups && report->calls) {
-        card(out, "", "calls that a compiler was asked about", table_count(human, report->calls), "calls decided");
-        percent_card(out, report_hit_rate(report), true, "of the calls that could run compiled code", "hits");
-        percent_card(out, report_eager_share(report), false, "of the calls that could run compiled code", "ran as Python");
+    if (called) {
+        card(out, "", "calls that a compiler was asked about", table_count(human, report->sums.asked), "calls decided");
+        percent_card(out, report_percent(report, report->sums.hits), true, "of these calls", "hits");
+        percent_card(out, report_percent(report, report->sums.python), false, "of these calls", "ran as Python");
     }
-    if (report->compiles) {
-        query = db_query(report->db, "SELECT COUNT(cache_entry_id), COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END),"
-                                     " SUM(end_ns - start_ns) FROM compile");
-        if (query_step(query)) {
-            made = query_integer(query, 0);
-            of = query_integer(query, 1);
-            ns = query_integer(query, 2);
-        }
-        ok = query_close(query) && ok;
-        if (made) {
-            card(out, "", "that made code", table_count(human, made), "compiles");
-            card(out, "", "of all compiles", table_duration(human, ns), "in the compiler");
-            card(out, made > of ? "bad" : "good", "compiles of code that was compiled already", table_count(human, made - of), "recompiles");
-        }
-        made = db_integer(report->db, 0, "SELECT COUNT(*) FROM graph_break");
-        if (made || ns)
-            card(out, made ? "bad" : "good", "places where a compile had to stop", table_count(human, made), "graph breaks");
-    }
-    if (report->lookups && report->calls && db_integer(report->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check WHERE duration_ns IS NOT NULL)"))
+    ok = compile_cards(report) && ok;
+    if (called && db_integer(report->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check WHERE duration_ns IS NOT NULL)"))
         card(out, "", "of all checks of guards", table_duration(human, db_integer(report->db, 0, "SELECT SUM(duration_ns) FROM guard_check")), "in guards");
     fputs("</div>\n", out);
-    if (report->lookups && report->calls) {
-        static const struct column columns[] = {
-            {"outcome", "how a call was decided", CELL_TEXT}, {"calls", "", CELL_COUNT}, {"share", "of all of them", CELL_COUNT},
-            {"lookups", "time until it was known what runs", CELL_TIME},
-        };
-        table_begin(report, "outcomes", columns, 4, false);
-        for (int o = 0; o < OUTCOMES; o++) {
-            if (!report->outcomes[o])
-                continue;
-            fprintf(out, "<tr><td>%s</td>", outcome_word(o));
-            cell_number(out, CELL_COUNT, report->outcomes[o]);
-            fprintf(out, "<td class=\"n\" data-v=\"%" PRId64 "\">%.3g %%</td>", report->outcomes[o],
-                    100.0 * (double)report->outcomes[o] / (double)report->calls);
-            cell_number(out, CELL_TIME, report->times_ns[o]);
-            fputs("</tr>\n", out);
-        }
-        fputs("</tbody></table></div>\n", out);
-    }
-    section_end(report);
+    if (called)
+        outcomes_put(report);
+    fputs("</section>\n", out);
     return ok;
 }
 
 /* ---- tables ---------------------------------------------------------------- */
 
-/* FIRST is the query's column of the first cell; cells follow the query's columns. "where" takes two of those. */
-static bool rows_put(struct report *report, const char *id, const char *title, const char *none, const char *sql,
-                     const struct column *columns, int count, const char *order)
+static bool section_put(struct report *report, const struct section *section)
 {
     FILE *out = report->out;
-    struct query *query = db_query(report->db, sql);
+    struct query *query = db_query(report->db, schema_statement(section->statement));
     int64_t rows = 0;
 
-    section_begin(report, id, title);
-    query_bind_integer(query, 1, report->limit);
-    while (query_step(query)) {
-        char name[64];
-        snprintf(name, sizeof name, "t-%s", id);
-        if (!rows++)
-            table_begin(report, name, columns, count, true);
+    fprintf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", section->id, section->title);
+    for (; rows != report->limit && query_step(query); rows++) {
+        if (!rows)
+            table_begin(report, section->id, section, section->page, true);
         fputs("<tr>", out);
-        for (int i = 0; i < count; i++) {
-            int column = order[i] - 'a';
-            if (!strcmp(columns[i].name, "where"))
-                cell_where(out, query, column, column + 1);
+        for (int i = 0; section->page[i]; i++) {
+            const struct column *column = section_column(section, section->page, i);
+            if (column->type == CELL_WHERE)
+                cell_where(out, query, column->at - 'a', column->line - 'a');
+            else if (column->type == CELL_REASON)
+                cell_reason(out, query, column->at - 'a');
             else
-                cell_put(out, columns[i].type, query, column);
+                cell_put(out, column->type, query, column->at - 'a');
         }
         fputs("</tr>\n", out);
     }
     if (rows)
-        rows_end(report, rows);
+        rows_end(report, rows, query);
     else
-        fprintf(out, "<p class=\"soft\">%s</p>\n", none);
-    section_end(report);
+        fprintf(out, "<p class=\"soft\">%s</p>\n", section->none);
+    fputs("</section>\n", out);
     return query_close(query);
-}
-
-static bool functions_put(struct report *report)
-{
-    static const struct column columns[] = {
-        {"function", "", CELL_CODE}, {"where", "", CELL_TEXT}, {"calls", "frames entered", CELL_COUNT}, {"total", "callees included", CELL_TIME},
-        {"own time", "callees excluded", CELL_TIME}, {"per call", "", CELL_TIME}, {"raised", "left by an exception", CELL_COUNT},
-    };
-
-    return rows_put(report, "functions", "Functions, most own time first", "No frames were recorded.", report_hot, columns, 7, "abefghi");
-}
-
-static bool compiles_put(struct report *report)
-{
-    static const struct column columns[] = {
-        {"function", "", CELL_CODE}, {"where", "", CELL_TEXT}, {"compiles", "that made code", CELL_COUNT},
-        {"recompiles", "of code that was compiled already", CELL_COUNT}, {"breaks", "graph breaks", CELL_COUNT},
-        {"without code", "attempts that made none", CELL_COUNT}, {"time", "in the compiler", CELL_TIME},
-        {"at the limit", "times it was not compiled for that", CELL_COUNT}, {"failed", "the compiler raised", CELL_COUNT},
-    };
-
-    return rows_put(report, "compiles", "Compiles, most recompiles first", "Nothing was compiled.", report_compiled, columns, 9, "abdefghij");
-}
-
-static bool recompiles_put(struct report *report)
-{
-    static const struct column causes[] = {
-        {"recompiles", "", CELL_COUNT}, {"function", "", CELL_CODE}, {"where", "", CELL_TEXT}, {"guard", "its kind", CELL_CODE},
-        {"looked at", "", CELL_CODE}, {"wanted first", "", CELL_CODE}, {"saw", "one after the other", CELL_CODE},
-        {"first at", "", CELL_TIME}, {"last at", "", CELL_TIME},
-    };
-    static const struct column each[] = {
-        {"at", "", CELL_TIME}, {"compile", "", CELL_CODE}, {"took", "", CELL_TIME}, {"function", "", CELL_CODE}, {"where", "", CELL_TEXT},
-        {"did not fit", "the older entry", CELL_CODE}, {"guard", "", CELL_CODE}, {"looked at", "", CELL_CODE}, {"wanted", "", CELL_CODE},
-        {"saw", "", CELL_CODE}, {"in words", "", CELL_TEXT}, {"how", "observed when it happened, or asked afterwards", CELL_TEXT},
-    };
-
-    return rows_put(report, "recompiles", "Recompiles, by what made them needed", "Nothing was compiled again.", report_causes, causes, 9,
-                    "dabefghij") &&
-           rows_put(report, "each-recompile", "Each recompile", "Nothing was compiled again.", report_recompiles, each, 12, "cbdefhijklmn");
-}
-
-static bool breaks_put(struct report *report)
-{
-    static const struct column columns[] = {
-        {"times", "", CELL_COUNT}, {"function", "", CELL_CODE}, {"where", "", CELL_TEXT}, {"reason", "", CELL_TEXT},
-        {"the rest is", "function made of what comes after", CELL_CODE},
-    };
-    FILE *out = report->out;
-    struct query *query = db_query(report->db, report_breaks);
-    int64_t rows = 0;
-
-    section_begin(report, "breaks", "Graph breaks, by place");
-    query_bind_integer(query, 1, report->limit);
-    while (query_step(query)) {
-        if (!rows++)
-            table_begin(report, "t-breaks", columns, 5, true);
-        fputs("<tr>", out);
-        cell_put(out, CELL_COUNT, query, 4);
-        cell_put(out, CELL_CODE, query, 0);
-        cell_where(out, query, 1, query_type(query, 3) == QUERY_NULL ? 2 : 3);
-        fputs("<td class=\"w\"><details><summary>", out);
-        html_text(out, query_text(query, 5, NULL), 300);
-        fputs("</summary><pre>", out);
-        html_lines(out, query_text(query, 6, NULL), 4000);
-        if (query_type(query, 7) != QUERY_NULL) {
-            fputs("\n\n", out);
-            html_lines(out, query_text(query, 7, NULL), 4000);
-        }
-        fputs("</pre></details></td>", out);
-        cell_put(out, CELL_CODE, query, 8);
-        fputs("</tr>\n", out);
-    }
-    if (rows)
-        rows_end(report, rows);
-    else
-        fputs("<p class=\"soft\">No graph broke.</p>\n", out);
-    section_end(report);
-    return query_close(query);
-}
-
-static bool guards_put(struct report *report)
-{
-    static const struct column columns[] = {
-        {"guard", "its kind", CELL_CODE}, {"looks at", "", CELL_CODE}, {"evaluations", "", CELL_COUNT}, {"failures", "", CELL_COUNT},
-        {"time", "an estimate: a check's time divided evenly among the guards that ran", CELL_TIME}, {"entries", "that have it", CELL_COUNT},
-    };
-
-    return rows_put(report, "guards", "Guard bill, dearest first", "No guard was checked.", report_guards, columns, 6, "abcdef");
-}
-
-static bool limits_put(struct report *report)
-{
-    static const struct column columns[] = {
-        {"function", "", CELL_CODE}, {"where", "", CELL_TEXT}, {"since", "", CELL_TIME}, {"times", "", CELL_COUNT}, {"reason", "", CELL_TEXT},
-    };
-
-    return rows_put(report, "limits", "Functions that are not compiled any more", "None reached the limit.", report_reached, columns, 5, "abdef");
 }
 
 static bool processes_put(struct report *report)
 {
     static const struct column columns[] = {
-        {"pid", "", CELL_TEXT}, {"ended", "", CELL_TEXT}, {"ran", "", CELL_TIME}, {"threads", "", CELL_COUNT}, {"python", "", CELL_TEXT},
-        {"rank", "", CELL_TEXT}, {"command", "", CELL_CODE},
+        {'a', 0, CELL_TEXT, "pid", "", 0}, {'b', 0, CELL_TEXT, "ended", "", 0}, {'c', 0, CELL_TIME, "ran", "", 0},
+        {'d', 0, CELL_COUNT, "threads", "", 0}, {'e', 0, CELL_TEXT, "python", "", 0}, {'f', 0, CELL_TEXT, "rank", "", 0},
+        {'g', 0, CELL_CODE, "command", "", 0}, {0},
     };
+    static const struct section section = {.columns = columns};
     FILE *out = report->out;
-    struct query *query = db_query(report->db, PROCESS_TREE
-        "SELECT t.depth, p.pid, p.exit_code, p.exit_signal, p.end_ns, p.end_ns - p.start_ns, p.rank, p.python_version,"
-        "       CASE WHEN json_valid(p.argv) THEN"
-        "         (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(p.argv) THEN p.argv ELSE '[]' END))"
-        "       ELSE p.argv END, (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) "
-        "FROM tree t CROSS JOIN process p ON p.process_id = t.process_id ORDER BY t.path LIMIT ?1");
+    struct query *query = db_query(report->db, schema_statement("report/processes"));
     int64_t rows = 0;
-    char words[64];
+    char ended[64], *words;
 
-    section_begin(report, "processes", "Processes");
-    table_begin(report, "t-processes", columns, 7, false);
-    query_bind_integer(query, 1, report->limit);
-    for (; query_step(query); rows++) {
+    fputs("<section id=\"processes\">\n<h2>Processes</h2>\n", out);
+    table_begin(report, "t-processes", &section, "abcdefg", false);
+    for (; rows != report->limit && query_step(query); rows++) {
         fputs("<tr><td class=\"code\">", out);
-        for (int64_t i = query_integer(query, 0); i > 0; i--)
+        for (int64_t i = query_integer(query, PROCESS_DEPTH); i > 0; i--)
             fputs("&#8195;", out);
-        fprintf(out, "%" PRId64 "</td><td>%s</td>", query_integer(query, 1), report_ended(report, query, 2, 3, 4, words));
-        cell_put(out, CELL_TIME, query, 5);
-        cell_put(out, CELL_COUNT, query, 9);
-        cell_put(out, CELL_TEXT, query, 7);
-        cell_put(out, CELL_TEXT, query, 6);
-        cell_put(out, CELL_CODE, query, 8);
+        fprintf(out, "%" PRId64 "</td><td>%s</td>", query_integer(query, PROCESS_PID), report_ended(report, query, ended));
+        cell_put(out, CELL_TIME, query, PROCESS_RAN);
+        cell_put(out, CELL_COUNT, query, PROCESS_THREADS);
+        cell_put(out, CELL_TEXT, query, PROCESS_PYTHON);
+        cell_put(out, CELL_TEXT, query, PROCESS_RANK);
+        if (query_type(query, PROCESS_ARGV) == QUERY_NULL) {
+            cell_empty(out, CELL_CODE);
+        } else {
+            words = report_words(report->db, query_text(query, PROCESS_ARGV, NULL));
+            cell_text(out, CELL_CODE, words);
+            free(words);
+        }
         fputs("</tr>\n", out);
     }
-    rows_end(report, rows);
-    section_end(report);
+    rows_end(report, rows, query);
+    fputs("</section>\n", out);
     return query_close(query);
 }
 
@@ -521,11 +386,8 @@ bool report_html(struct report *report)
     ok = losses_put(report);
     fputs("</header>\n<main>\n", out);
     ok = overview_put(report) && ok;
-    if (report->compiles)
-        ok = compiles_put(report) && ok;
-    if (report->lookups)
-        ok = recompiles_put(report) && breaks_put(report) && limits_put(report) && guards_put(report) && ok;
-    ok = functions_put(report) && ok;
+    for (const struct section *section = report_sections; section->id; section++)
+        ok = section_put(report, section) && ok;
     ok = report_pictures(report) && ok;
     ok = processes_put(report) && ok;
     fprintf(out, "</main>\n<script nonce=\"%s\">\n%s</script>\n</body>\n</html>\n", nonce, report_js);

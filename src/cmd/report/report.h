@@ -2,11 +2,12 @@
  *
  * Runs in: the viewer.
  *
- * cmd/report.c    the command, and the page for a terminal
- * cmd/report/facts.c  the questions: SQL, and one pass over lookups
- * cmd/report/json.c   for programs
- * cmd/report/html.c   for a browser: numbers and tables
- * cmd/report/svg.c    its timeline and flame graph */
+ * cmd/report.c           the command, and the page for a terminal
+ * cmd/report/facts.c     what is known of the recording as a whole; the calls
+ * cmd/report/sections.c  the tables, as data: what each asks (schemas/report.sql) and shows
+ * cmd/report/json.c      for programs
+ * cmd/report/html.c      for a browser: numbers and tables
+ * cmd/report/svg.c       its timeline and flame graph */
 #ifndef DYNTRACE_REPORT_H
 #define DYNTRACE_REPORT_H
 
@@ -17,7 +18,7 @@
 
 #include "collector/liveness.h"
 #include "lib/progress.h"
-#include "vocabulary.h"
+#include "trace/counts.h"
 
 struct db;
 struct picture;
@@ -38,58 +39,66 @@ struct report {
     bool json;
     char *state;   /* owned: meta.state */
     enum liveness live;
-    bool torch;    /* the trace says how torch was watched */
-    bool compiles; /* it has the tables about compiles */
-    bool lookups;  /* and those about lookups and guards */
-    int64_t outcomes[OUTCOMES]; /* lookups by outcome, and how long they took */
-    int64_t times_ns[OUTCOMES];
-    int64_t calls;                     /* all of them */
-    struct report_mark *marks;         /* owned: some of those that were no hits, evenly over the run */
+    int64_t calls[OUTCOMES], times_ns[OUTCOMES]; /* by outcome, and how long their lookups took; but for */
+    int64_t turned_away, turned_away_ns;         /* those of functions that the compiler turned away unread */
+    struct call_sums sums;                       /* of the former */
+    struct report_mark *marks;                   /* owned: some of those that were no hits, evenly over the run */
     size_t mark_count;
-    struct picture *picture;           /* owned: the frames, while they are read */
+    struct picture *picture;                     /* owned: the frames, while they are read */
     struct progress progress;
 };
 
 /* Read what is known of lookups into REPORT; false: it was said why not. */
 bool report_read(struct report *report);
 
-/* Of the calls that the compiler was asked about and did not turn away for good, those that ran compiled code as it was:
- * a percentage, negative when there were none. */
-double report_hit_rate(const struct report *report);
+/* PART of the calls that count in shares, as a percentage; negative when there are none. */
+double report_percent(const struct report *report, int64_t part);
 
-/* Of the same, those that ran as Python. */
-double report_eager_share(const struct report *report);
-
-/* Questions; ?1 is the limit of rows. */
-extern const char report_losses[], report_compiled[], report_torch[], report_hot[];
-extern const char report_causes[];     /* recompiles by function and cause */
-extern const char report_recompiles[]; /* each recompile */
-extern const char report_breaks[];     /* graph breaks by place and reason */
-extern const char report_guards[];     /* what guards cost, by kind and source */
-extern const char report_reached[];    /* functions at the limit, and since when */
-
-/* Processes in the order of a tree, a parent before its children. A process
- * whose parent was not followed, or is itself, is a root. */
-#define PROCESS_TREE \
-    "WITH RECURSIVE tree(process_id, depth, path) AS (" \
-    "  SELECT process_id, 0, printf('%020d', process_id) FROM process" \
-    "  WHERE parent_process_id IS NULL OR parent_process_id = process_id" \
-    "     OR parent_process_id NOT IN (SELECT process_id FROM process)" \
-    "  UNION ALL" \
-    "  SELECT p.process_id, depth + 1, path || printf('%020d', p.process_id)" \
-    "  FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id" \
-    "  WHERE depth < 60 AND p.process_id <> tree.process_id) "
-
-const char *report_state(const struct report *report);
-
-/* The words of a JSON array with spaces between them. The caller frees it. */
-char *report_words(struct db *db, const char *json);
+/* What is known of the recording, one after the other: "span" and "2.5 s". False: it was said why not. */
+bool report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value), void *to);
 
 /* Frames still open: counted by the recorder, or here where that is quick; else -1. FRAMES is how many there are. */
 int64_t report_open_frames(struct db *db, int64_t frames);
 
-/* How a process ended. Returns MADE or a constant. */
-const char *report_ended(const struct report *report, struct query *query, int code, int signal_, int end, char made[64]);
+/* Columns of the statement `processes` that both pages show. */
+enum { PROCESS_PID = 1, PROCESS_DEPTH = 3, PROCESS_RANK, PROCESS_LOCAL_RANK, PROCESS_PYTHON = 8, PROCESS_TORCH_MODE = 11,
+       PROCESS_END = 14, PROCESS_CODE, PROCESS_SIGNAL, PROCESS_THREADS, PROCESS_RAN, PROCESS_ARGV };
+
+/* How the process that QUERY is at ended. Returns MADE or a constant. */
+const char *report_ended(const struct report *report, struct query *query, char made[64]);
+
+/* The words of a JSON array with blanks between them. The caller frees it. */
+char *report_words(struct db *db, const char *json);
+
+/* ---- the tables ------------------------------------------------------------- */
+
+enum cell {
+    CELL_TEXT, CELL_CODE, CELL_NUMBER, CELL_COUNT, CELL_TIME,
+    CELL_WHERE,  /* a file, and the line in the column LINE */
+    CELL_REASON, /* a line, and in a browser the next two columns behind it, as they are */
+};
+
+struct column {
+    char at, line; /* of the statement: 'a' is the first */
+    enum cell type;
+    const char *name, *title; /* title: what it is, where the name does not say */
+    size_t width;             /* bytes of a text that a terminal shows; 0: all */
+};
+
+struct section {
+    const char *id, *title, *statement;
+    const char *none;             /* what a page says when there are no rows; in a terminal the section is left out */
+    bool always;                  /* not even then */
+    const struct column *columns; /* the last has no name */
+    const char *text, *page;      /* the columns of a terminal and a browser, by the letter of AT; NULL: it is not shown */
+};
+
+extern const struct section report_threads, report_sections[]; /* the last has no id */
+
+/* The I-th column of SECTION in the order ORDER. */
+const struct column *section_column(const struct section *section, const char *order, int i);
+
+/* ---- the forms --------------------------------------------------------------- */
 
 bool report_json(struct report *report);
 bool report_html(struct report *report);

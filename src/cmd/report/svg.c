@@ -25,6 +25,7 @@
 #include "trace/prose.h"
 #include "cmd/report/report.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "trace/stacks.h"
 #include "lib/table.h"
 #include "lib/times.h"
@@ -206,30 +207,16 @@ static int frame_order(const void *a, const void *b)
 
 static struct lane *lane_find(struct picture *picture, int64_t thread_id)
 {
-    size_t low = 0, high = picture->lane_count;
+    size_t at = sorted_count(picture->lane_count, i, picture->lanes[i].thread_id < thread_id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (picture->lanes[middle].thread_id < thread_id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < picture->lane_count && picture->lanes[low].thread_id == thread_id ? &picture->lanes[low] : NULL;
+    return at < picture->lane_count && picture->lanes[at].thread_id == thread_id ? &picture->lanes[at] : NULL;
 }
-
-#define COMPILES_LIMIT 4000 /* the longest */
-#define TIMELINE_COMPILES \
-    "SELECT m.thread_id, m.code_id, m.start_ns, m.end_ns, m.label, m.outcome," \
-    "       (SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id) FROM compile m" \
-    " WHERE m.end_ns IS NOT NULL AND (m.cache_entry_id IS NOT NULL OR m.outcome = 'error') ORDER BY m.end_ns - m.start_ns DESC LIMIT "
-#define TEXT_OF(number) TEXT_OF_(number)
-#define TEXT_OF_(number) #number
 
 /* Give each thread that has something to show its place; returns the picture's height. */
 static double lanes_place(struct picture *picture)
 {
     struct report *report = picture->report;
+    struct query *query;
     double y = HEAD;
     int shown = 0;
 
@@ -246,15 +233,13 @@ static double lanes_place(struct picture *picture)
         if (lane)
             lane->used = lane->marks = true;
     }
-    if (report->compiles) {
-        struct query *query = db_query(report->db, "SELECT DISTINCT thread_id FROM compile WHERE cache_entry_id IS NOT NULL OR outcome = 'error'");
-        while (query_step(query)) {
-            struct lane *lane = lane_find(picture, query_integer(query, 0));
-            if (lane)
-                lane->used = lane->compiles = true;
-        }
-        query_close(query);
+    query = db_query(report->db, schema_statement("report/compiling_threads"));
+    while (query_step(query)) {
+        struct lane *lane = lane_find(picture, query_integer(query, 0));
+        if (lane)
+            lane->used = lane->compiles = true;
     }
+    query_close(query);
     for (size_t i = 0; i < picture->lane_count; i++) {
         struct lane *lane = &picture->lanes[i];
         if (!lane->used || ++shown > LANES) {
@@ -289,7 +274,7 @@ static void timeline_frames(struct picture *picture)
 
 static bool timeline_compiles(struct picture *picture)
 {
-    struct query *query = db_query(picture->report->db, TIMELINE_COMPILES TEXT_OF(COMPILES_LIMIT));
+    struct query *query = db_query(picture->report->db, schema_statement("report/longest_compiles"));
     char words[512], length[TABLE_HUMAN], start[TABLE_HUMAN];
 
     while (query_step(query)) {
@@ -360,7 +345,7 @@ static bool timeline_put(struct picture *picture)
             fputs("</text>\n", out);
         }
         timeline_frames(picture);
-        ok = !report->compiles || timeline_compiles(picture);
+        ok = timeline_compiles(picture);
         timeline_marks(picture);
         fputs("</svg>\n", out);
         if (hidden)
