@@ -57,35 +57,24 @@ static void tick(void *context)
 /* Print what QUERY finds. Takes QUERY over. */
 static bool result_print(struct session *session, struct query *query)
 {
-    int columns = query_columns(query);
-    const char **names = calloc((size_t)columns + 1, sizeof *names);
     struct progress progress = progress_begin("running");
     struct table *table = NULL;
-    bool ok = false, any;
+    bool ok = true, any;
 
-    if (!names) {
-        say_error("out of memory");
-        goto out;
-    }
-    for (int i = 0; i < columns; i++)
-        names[i] = query_name(query, i);
     /* Until the first row; from then on rows are the progress. */
     db_on_progress(session->db, tick, &progress);
     prompt_running(session->db);
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);
     progress_end(&progress);
-    if (query_failed(query) || !columns)
-        ok = true; /* nothing to print; query_close knows whether it failed */
-    else if ((table = table_open(stdout, session->format, columns, names)))
-        ok = true;
-    if (!table)
-        goto out;
-    if (session->headless)
+    if (!query_failed(query) && query_columns(query)) { /* query_close knows whether it failed */
+        table = result_open(stdout, session->format, query, NULL);
+        ok = table;
+    }
+    if (table && session->headless)
         table_headless(table);
-    for (; any; any = query_step(query))
+    for (; table && any; any = query_step(query))
         result_row(table, query);
-out:
     prompt_running(NULL);
     if (!query_close(query))
         ok = false;
@@ -94,7 +83,6 @@ out:
         ok = false;
     }
     fflush(stdout);
-    free(names);
     return ok;
 }
 

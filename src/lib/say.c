@@ -8,37 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/json.h"
+
 /* Length of the well-formed, printable UTF-8 sequence at TEXT, or 0. Overlong
  * forms, surrogates, C1 controls (U+0080..9F) and the bidirectional overrides
  * are not printable: the last can make a line read backwards. */
 static size_t printable(const unsigned char *text, size_t bytes)
 {
-    unsigned char c = text[0];
     unsigned long rune;
-    size_t length;
+    size_t length = json_rune(text, bytes, &rune);
 
-    if (c < 0x80)
-        return c >= 0x20 && c != 0x7f;
-    if (c >= 0xc2 && c <= 0xdf)
-        length = 2, rune = c & 0x1f;
-    else if (c >= 0xe0 && c <= 0xef)
-        length = 3, rune = c & 0x0f;
-    else if (c >= 0xf0 && c <= 0xf4)
-        length = 4, rune = c & 0x07;
-    else
-        return 0;
-    if (length > bytes)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        rune = rune << 6 | (text[i] & 0x3f);
-    }
-    if (rune < 0xa0 || (length == 3 && rune < 0x800) || (length == 4 && rune < 0x10000) ||
-        rune > 0x10ffff || (rune >= 0xd800 && rune <= 0xdfff) ||
-        (rune >= 0x202a && rune <= 0x202e) || (rune >= 0x2066 && rune <= 0x2069))
-        return 0;
-    return length;
+    return !length || rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x202a && rune <= 0x202e) ||
+                   (rune >= 0x2066 && rune <= 0x2069)
+               ? 0
+               : length;
 }
 
 void say_escaped(FILE *out, const char *text, size_t bytes)

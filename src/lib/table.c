@@ -38,7 +38,7 @@ struct table {
     enum table_format format;
     int columns;
     char **names; /* owned */
-    struct json json; /* TABLE_JSON */
+    struct json json; /* TABLE_JSON, TABLE_LINES */
     bool headless, colour, failed;
 
     /* the row being filled */
@@ -60,21 +60,18 @@ enum table_format table_format(FILE *out, bool json)
     return json ? TABLE_JSON : isatty(fileno(out)) ? TABLE_ALIGNED : TABLE_TSV;
 }
 
-/* Columns that TEXT, well-formed UTF-8 by say_escape, takes on the screen. */
+/* Columns that TEXT takes on the screen. */
 static int text_width(const char *text)
 {
+    const char *end = text + strlen(text);
     int width = 0;
 
-    while (*text) {
-        unsigned char c = (unsigned char)*text;
-        int length = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-        wchar_t rune = length == 1 ? c : (wchar_t)(c & (0xff >> (length + 1)));
-        for (int i = 1; i < length && text[i]; i++)
-            rune = (wchar_t)(rune << 6 | (text[i] & 0x3f));
-        int columns = c < 0x80 ? 1 : wcwidth(rune);
+    while (text < end) {
+        unsigned long rune = 0;
+        size_t length = json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
+        int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
         width += columns < 0 ? 1 : columns;
-        for (int i = 0; i < length && *text; i++)
-            text++;
+        text += length ? length : 1;
     }
     return width;
 }
@@ -87,15 +84,16 @@ static int text_cut(char *text, int limit)
 
     while (*p) {
         char one[5] = {0};
-        int length = (unsigned char)*p < 0x80 ? 1 : (unsigned char)*p < 0xe0 ? 2 : (unsigned char)*p < 0xf0 ? 3 : 4;
-        memcpy(one, p, strnlen(p, (size_t)length));
+        unsigned long rune;
+        size_t length = json_rune((unsigned char *)p, strlen(p), &rune);
+        memcpy(one, p, length ? length : 1);
         int columns = text_width(one);
         if (width + columns > limit - 1)
             break;
         width += columns;
-        p += strlen(one);
+        p += length ? length : 1;
     }
-    /* add_aligned has left room for the ellipsis. */
+    /* put_aligned has left room for the ellipsis. */
     strcpy(p, "…");
     return width + 1;
 }
@@ -115,10 +113,10 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
     if (!table->names || !table->widths)
         goto err;
     for (int i = 0; i < columns; i++)
-        if (!(table->names[i] = format == TABLE_JSON ? strdup(names[i]) : say_escape(names[i], strlen(names[i]))))
+        if (!(table->names[i] = format == TABLE_ALIGNED ? say_escape(names[i], strlen(names[i])) : strdup(names[i])))
             goto err;
+    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
     if (format == TABLE_JSON) {
-        table->json.out = out;
         json_list(&table->json, NULL);
         json_lines(&table->json);
     }
@@ -253,9 +251,8 @@ static void print_kept(struct table *table)
     table->rows = 0;
 }
 
-/* TABLE_ALIGNED: keep a cell, or print its row when the widths are known.
- * TEXT is owned from here on. */
-static void add_aligned(struct table *table, char *text, bool right, bool absent)
+/* TABLE_ALIGNED: keep a cell. TEXT is owned from here on. */
+static void put_aligned(struct table *table, char *text, bool right, bool absent)
 {
     struct cell *cell = &table->cells[table->rows * (size_t)table->columns + (size_t)table->filled];
     char *roomy = text ? realloc(text, strlen(text) + 4) : NULL; /* text_cut may add a "…" */
@@ -274,10 +271,11 @@ static void add_aligned(struct table *table, char *text, bool right, bool absent
             cell->width = text_cut(text, room);
     }
     table->bytes += text ? strlen(text) : 0;
-    if (++table->filled < table->columns)
-        return;
-    table->filled = 0;
-    table->printed++;
+}
+
+/* TABLE_ALIGNED: a row is whole. Keep it, or print it when the widths are known. */
+static void end_aligned(struct table *table)
+{
     if (table->streaming) {
         print_row(table, table->cells, table->alarm);
     } else {
@@ -288,97 +286,136 @@ static void add_aligned(struct table *table, char *text, bool right, bool absent
     table->alarm = false;
 }
 
-static void tsv_head(struct table *table)
-{
-    for (int i = 0; i < table->columns && !table->headless; i++)
-        fprintf(table->out, "%s%c", table->names[i], i + 1 < table->columns ? '\t' : '\n');
-}
+/* ---- for programs ---------------------------------------------------------- */
 
-/* TABLE_TSV and TABLE_JSON: what stands before a cell. For TABLE_JSON, its name. */
-static const char *begin_cell(struct table *table)
+/* A cell of RFC 4180: in quotes where it needs them; an empty text always, as nothing is NULL. */
+static void put_csv(const struct table *table, const char *text, size_t bytes)
 {
-    if (table->format == TABLE_TSV) {
-        if (!table->printed && !table->filled)
-            tsv_head(table);
-        if (table->filled)
-            putc('\t', table->out);
-    } else if (!table->filled) {
-        json_object(&table->json, NULL);
+    bool plain = bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) &&
+                 !memchr(text, '\r', bytes);
+
+    if (!plain)
+        putc('"', table->out);
+    if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
+        putc('\'', table->out);
+    if (plain)
+        fwrite(text, 1, bytes, table->out);
+    for (size_t i = 0; !plain && i < bytes; i++) {
+        if (text[i] == '"')
+            putc('"', table->out);
+        putc(text[i], table->out);
     }
-    return table->names[table->filled];
+    if (!plain)
+        putc('"', table->out);
 }
 
-static void end_cell(struct table *table)
+/* The line of names. */
+static void head_print(struct table *table)
 {
-    if (++table->filled < table->columns)
-        return;
-    if (table->format == TABLE_JSON)
-        json_end(&table->json);
+    bool csv = table->format != TABLE_TSV;
+
+    for (int i = 0; i < table->columns && !table->headless; i++) {
+        if (i)
+            putc(csv ? ',' : '\t', table->out);
+        if (csv)
+            put_csv(table, table->names[i], strlen(table->names[i]));
+        else
+            say_escaped(table->out, table->names[i], strlen(table->names[i]));
+    }
+    if (table->columns && !table->headless)
+        fputs(csv ? "\r\n" : "\n", table->out);
+}
+
+/* ---- cells ----------------------------------------------------------------- */
+
+enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is set as numbers are */
+
+static void put_json(struct table *table, enum kind kind, const char *text, size_t bytes)
+{
+    const char *name = table->names[table->filled];
+
+    if (!table->filled)
+        json_object(&table->json, NULL);
+    if (kind == NONE)
+        json_null(&table->json, name);
+    else if (kind == NUMBER || kind == JSON)
+        json_raw(&table->json, name, text, bytes);
     else
-        putc('\n', table->out);
+        json_bytes(&table->json, name, text, bytes);
+}
+
+static void put(struct table *table, enum kind kind, const char *text, size_t bytes)
+{
+    bool cut = bytes > CELL_BYTES, first = !table->printed && !table->filled, last = table->filled + 1 == table->columns;
+    char *safe;
+
+    switch (table->format) {
+    case TABLE_ALIGNED:
+        safe = say_escape(text, cut ? CELL_BYTES : bytes);
+        if (safe && cut) {
+            char *longer = realloc(safe, strlen(safe) + 4);
+            safe = longer ? strcat(longer, "…") : safe;
+        }
+        put_aligned(table, safe, kind == NUMBER || kind == FIGURE, kind == NONE);
+        break;
+    case TABLE_JSON:
+    case TABLE_LINES:
+        put_json(table, kind, text, bytes);
+        if (last)
+            json_end(&table->json);
+        if (last && table->format == TABLE_LINES)
+            putc('\n', table->out);
+        break;
+    case TABLE_TSV:
+        if (first)
+            head_print(table);
+        if (kind != NONE)
+            say_escaped(table->out, text, bytes);
+        putc(last ? '\n' : '\t', table->out);
+        break;
+    case TABLE_CSV:
+    case TABLE_SAFE_CSV:
+        if (first)
+            head_print(table);
+        if (kind == NUMBER)
+            fwrite(text, 1, bytes, table->out);
+        else if (kind != NONE)
+            put_csv(table, text, bytes);
+        fputs(last ? "\r\n" : ",", table->out);
+        break;
+    }
+    table->filled++;
+    if (!last)
+        return;
     table->filled = 0;
     table->printed++;
-}
-
-static void add_text(struct table *table, const char *text, size_t bytes, bool right)
-{
-    if (table->format == TABLE_ALIGNED) {
-        bool cut = bytes > CELL_BYTES;
-        char *safe = say_escape(text, cut ? CELL_BYTES : bytes), *longer;
-        if (cut && safe && (longer = realloc(safe, strlen(safe) + 4))) {
-            safe = longer;
-            strcat(safe, "…");
-        }
-        add_aligned(table, safe, right, false);
-        return;
-    }
-    const char *name = begin_cell(table);
-    if (table->format == TABLE_JSON)
-        json_bytes(&table->json, name, text, bytes);
-    else
-        say_escaped(table->out, text, bytes);
-    end_cell(table);
+    if (table->format == TABLE_ALIGNED)
+        end_aligned(table);
 }
 
 void table_text(struct table *table, const char *text, size_t bytes)
 {
-    add_text(table, text, bytes, false);
+    put(table, TEXT, text, bytes);
 }
 
 void table_string(struct table *table, const char *text)
 {
     if (text)
-        add_text(table, text, strlen(text), false);
+        put(table, TEXT, text, strlen(text));
     else
         table_null(table);
 }
 
 void table_figure(struct table *table, const char *text)
 {
-    add_text(table, text, strlen(text), true);
-}
-
-/* A number, spelled alike in all formats. */
-static void add_number(struct table *table, const char *digits)
-{
-    if (table->format == TABLE_ALIGNED) {
-        add_aligned(table, strdup(digits), true, false);
-        return;
-    }
-    const char *name = begin_cell(table);
-    if (table->format == TABLE_JSON)
-        json_raw(&table->json, name, digits, strlen(digits));
-    else
-        fputs(digits, table->out);
-    end_cell(table);
+    put(table, FIGURE, text, strlen(text));
 }
 
 void table_integer(struct table *table, int64_t value)
 {
     char digits[32];
 
-    snprintf(digits, sizeof digits, "%" PRId64, value);
-    add_number(table, digits);
+    put(table, NUMBER, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
 }
 
 void table_maybe(struct table *table, bool known, int64_t value)
@@ -393,10 +430,10 @@ void table_real(struct table *table, double value)
 {
     char digits[40];
 
-    if (table->format == TABLE_JSON && !isfinite(value)) /* JSON has no word for it */
+    if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value)) /* JSON has no word for it */
         table_null(table);
     else
-        add_number(table, json_digits(digits, value));
+        put(table, NUMBER, digits, strlen(json_digits(digits, value)));
 }
 
 void table_blob(struct table *table, const void *bytes, size_t count)
@@ -416,36 +453,23 @@ void table_blob(struct table *table, const void *bytes, size_t count)
         text[i * 2 + 1] = hex[p[i] & 15];
     }
     text[shown * 2] = 0;
-    add_text(table, text, shown * 2, false);
+    put(table, TEXT, text, shown * 2);
     free(text);
 }
 
 void table_null(struct table *table)
 {
-    if (table->format == TABLE_ALIGNED) {
-        add_aligned(table, strdup("NULL"), false, true);
-        return;
-    }
-    const char *name = begin_cell(table);
-    if (table->format == TABLE_JSON)
-        json_null(&table->json, name);
-    end_cell(table);
+    put(table, NONE, "NULL", 4);
 }
 
 void table_bool(struct table *table, bool value)
 {
-    if (table->format == TABLE_JSON)
-        add_number(table, value ? "true" : "false");
-    else
-        table_string(table, value ? "true" : "false");
+    table_json(table, value ? "true" : "false");
 }
 
 void table_json(struct table *table, const char *json)
 {
-    if (table->format == TABLE_JSON)
-        add_number(table, json);
-    else
-        table_string(table, json);
+    put(table, JSON, json, strlen(json));
 }
 
 bool table_close(struct table *table)
@@ -457,8 +481,8 @@ bool table_close(struct table *table)
     if (!table->failed || table->rows) {
         if (table->format == TABLE_ALIGNED && !table->streaming)
             print_kept(table);
-        else if (table->format == TABLE_TSV && !table->printed)
-            tsv_head(table);
+        else if (table->format >= TABLE_TSV && table->format <= TABLE_SAFE_CSV && !table->printed)
+            head_print(table);
         if (table->format == TABLE_JSON) {
             json_end(&table->json);
             putc('\n', table->out);

@@ -8,12 +8,15 @@
  *         table_text(t, name, strlen(name));
  *     ok = table_close(t);
  *
- * TABLE_ALIGNED  columns of equal width, long cells cut: for a terminal
- * TABLE_TSV      a line of names, then a line per row; NULL is the empty cell
- * TABLE_JSON     an array of one object per row
+ * TABLE_ALIGNED   columns of equal width, long cells cut: for a terminal
+ * TABLE_TSV       a line of names, then a line per row; NULL is the empty cell
+ * TABLE_CSV       the same by RFC 4180: NULL is an empty cell, an empty text ""
+ * TABLE_SAFE_CSV  and an apostrophe before what a spreadsheet would take for a formula
+ * TABLE_JSON      an array of one object per row
+ * TABLE_LINES     an object per row, each on a line
  *
  * Text comes from traced programs, so control characters are never printed as
- * they are: \xNN, \t and \n in the first two, \uNNNN in JSON. */
+ * they are, but in CSV, which goes into files: \xNN, \t and \n in the first two, \uNNNN in JSON. */
 #ifndef DYNTRACE_TABLE_H
 #define DYNTRACE_TABLE_H
 
@@ -22,7 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_JSON };
+enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_CSV, TABLE_SAFE_CSV, TABLE_JSON, TABLE_LINES };
 
 /* JSON when asked for, aligned on a terminal, else TSV. */
 enum table_format table_format(FILE *out, bool json);

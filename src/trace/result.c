@@ -3,9 +3,26 @@
  * Runs in: the viewer. See trace/result.h. */
 #include "trace/result.h"
 
+#include <stdlib.h>
+
 #include "trace/db.h"
 #include "lib/json.h"
-#include "lib/table.h"
+
+struct table *result_open(FILE *out, enum table_format format, struct query *query, const char *extra)
+{
+    int columns = query_columns(query), at = 0;
+    const char **names = query ? calloc((size_t)columns + 1, sizeof *names) : NULL;
+    struct table *table = NULL;
+
+    if (extra && names)
+        names[at++] = extra;
+    for (int i = 0; names && i < columns; i++)
+        names[at++] = query_name(query, i);
+    if (names)
+        table = table_open(out, format, at, names);
+    free(names);
+    return table;
+}
 
 void result_cell(struct table *table, struct query *query, int column)
 {

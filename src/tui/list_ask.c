@@ -7,8 +7,8 @@
 
 #include "lib/out_file.h"
 #include "lib/say.h"
-#include "trace/csv.h"
 #include "trace/db.h"
+#include "trace/result.h"
 
 enum {
     ROWS_MOST = 100000,      /* of a whole list */
@@ -211,6 +211,7 @@ static void ask_export(struct list_job *ask, struct db *db)
 {
     struct out_file out = {0};
     struct query *query;
+    struct table *table;
     struct stat st;
 
     if (lstat(ask->text, &st) == 0) {
@@ -220,12 +221,13 @@ static void ask_export(struct list_job *ask, struct db *db)
     if (!out_open(&out, ask->text, false))
         return;
     query = db_query(db, ask->sql);
-    csv_head(out.file, query, false);
-    while (query_step(query)) {
-        csv_row(out.file, query, false);
+    table = result_open(out.file, TABLE_CSV, query, NULL);
+    while (table && query_step(query)) {
+        result_row(table, query);
         if (++ask->row_count % 4096 == 0 && out_failed(&out))
             break;
     }
+    table_close(table); /* out_commit says what could not be written */
     if (query_close(query) && out_commit(&out))
         ask->found = true;
     out_close(&out);

@@ -6,14 +6,11 @@
  * text "". It has one table, the frames spelled out unless --table names
  * another. JSON lines have every table unless --table names one; each line says
  * of which table it is. A blob is its hexadecimal digits. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "lib/json.h"
 #include "lib/say.h"
-#include "trace/csv.h"
 #include "trace/result.h"
 
 /* As the view of this name; the one in a stranger's file may be anything. */
@@ -44,68 +41,60 @@ static char *table_sql(struct export *export, const char *name)
     return sql;
 }
 
-bool export_csv(struct export *export)
+/* The rows of SQL in FORMAT; where that has a column for it, each says that it is of table NAME. */
+static bool rows_put(struct export *export, enum table_format format, const char *name, const char *sql)
 {
-    FILE *out = export->out->file;
-    bool frames = !export->table || !strcmp(export->table, "frames");
-    char *sql = frames ? NULL : table_sql(export, export->table);
-    struct query *query = frames || sql ? db_query(export->db, frames ? frames_sql : sql) : NULL;
+    const char *extra = format == TABLE_LINES ? "table" : NULL;
+    bool frames = sql == frames_sql;
+    struct query *query = db_query(export->db, sql);
+    struct table *table = result_open(export->out->file, format, query, extra);
     int64_t rows = 0;
+    bool ok = table;
 
-    export->progress.what = "exporting";
-    csv_head(out, query, export->safe_csv);
-    while (query_step(query)) {
+    while (table && query_step(query)) {
         if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
             break;
-        csv_row(out, query, export->safe_csv);
+        if (extra)
+            table_string(table, name);
+        result_row(table, query);
     }
-    free(sql);
-    return query_close(query);
+    table_close(table);
+    return query_close(query) && ok;
 }
 
-/* The rows of SQL, each as {"table": NAME, ...}. */
-static bool lines_put(struct export *export, const char *name, const char *sql)
+/* The same of the table or view NAME. */
+static bool table_put(struct export *export, enum table_format format, const char *name)
 {
-    struct json json = {.out = export->out->file, .compact = true};
-    struct query *query = db_query(export->db, sql);
-    int columns = query_columns(query);
-    int64_t rows = 0;
+    char *sql = table_sql(export, name);
+    bool ok = sql && rows_put(export, format, name, sql);
 
-    while (query_step(query)) {
-        if (!(++rows % EXPORT_TICK) && !export_tick(export, 0, 0))
-            break;
-        json_object(&json, NULL);
-        json_string(&json, "table", name);
-        for (int i = 0; i < columns; i++)
-            result_member(&json, query_name(query, i), query, i);
-        json_end(&json);
-        putc('\n', json.out);
-    }
-    return query_close(query);
+    free(sql);
+    return ok;
+}
+
+bool export_csv(struct export *export)
+{
+    enum table_format format = export->safe_csv ? TABLE_SAFE_CSV : TABLE_CSV;
+
+    export->progress.what = "exporting";
+    return !export->table || !strcmp(export->table, "frames") ? rows_put(export, format, "frames", frames_sql)
+                                                              : table_put(export, format, export->table);
 }
 
 bool export_jsonl(struct export *export)
 {
     struct query *tables;
     bool ok = true;
-    char *sql;
 
     export->progress.what = "exporting";
-    if (export->table && !strcmp(export->table, "frames"))
-        return lines_put(export, "frames", frames_sql);
-    if (export->table) {
-        sql = table_sql(export, export->table);
-        ok = sql && lines_put(export, export->table, sql);
-        free(sql);
-        return ok;
-    }
+    if (export->table)
+        return !strcmp(export->table, "frames") ? rows_put(export, TABLE_LINES, "frames", frames_sql)
+                                                : table_put(export, TABLE_LINES, export->table);
     tables = db_query(export->db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                   " AND name NOT LIKE 'sqlite|_%' ESCAPE '|' ORDER BY rowid");
     while (ok && query_step(tables)) {
         char *name = strdup(query_whole(tables, 0, NULL));
-        sql = name ? table_sql(export, name) : NULL;
-        ok = sql && lines_put(export, name, sql);
-        free(sql);
+        ok = name && table_put(export, TABLE_LINES, name);
         free(name);
     }
     return query_close(tables) && ok;
