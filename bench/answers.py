@@ -12,6 +12,7 @@ import time
 
 from figures import figure
 from interpreters import BENCH, Failed
+from made import made_trace
 from tables import at_most
 
 ROOT = os.path.dirname(BENCH)
@@ -23,24 +24,8 @@ VERSION = 1          # of what is below: a trace of another one is made anew
 
 
 def big_trace(frames=10_000_000):
-    """Path of the trace, made if it is not there. Lookups are a tenth of the frames."""
-    path = os.path.join(ROOT, "build", f"bench-answers-{frames}-{VERSION}.db")
-    if os.path.exists(path):
-        return path
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    part = path + ".part"
-    if os.path.exists(part):
-        os.unlink(part)
-    db = sqlite3.connect(part)
-    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-    for name in ("trace", "views"):
-        with open(os.path.join(ROOT, "schemas", name + ".sql")) as file:
-            db.executescript(file.read())
-    fill(db, frames // FRAMES_OF_CALL)
-    db.commit()
-    db.close()
-    os.rename(part, path)
-    return path
+    """Path of the trace. Lookups are a tenth of the frames."""
+    return made_trace(f"bench-answers-{frames}-{VERSION}", lambda db: fill(db, frames // FRAMES_OF_CALL))
 
 
 def shape():

@@ -6,13 +6,13 @@ do. Reading the trace counts in --verify and --what-if; a step is what a step mo
 """
 import os
 import random
-import sqlite3
 import subprocess
 import tempfile
 import time
 
 from figures import figure
 from interpreters import BENCH, Failed
+from made import made_trace
 from tables import at_least, at_most
 
 ROOT = os.path.dirname(BENCH)
@@ -26,29 +26,8 @@ MEMORY_MB = 200
 
 
 def big_trace(lookups):
-    """Path of the trace, made if it is not there. Frames are ten times the lookups."""
-    path = os.path.join(ROOT, "build", f"bench-replay-{lookups}-{VERSION}.db")
-    if os.path.exists(path):
-        return path
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    part = path + ".part"
-    if os.path.exists(part):
-        os.unlink(part)
-    db = sqlite3.connect(part)
-    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-    schema, indices = open(os.path.join(ROOT, "schemas", "trace.sql")).read(), []
-    db.executescript(schema + open(os.path.join(ROOT, "schemas", "views.sql")).read())
-    for table in ("lookup", "guard_check"):  # as the recorder does
-        for name, sql in db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", [table]).fetchall():
-            db.execute(f"DROP INDEX {name}")
-            indices.append(sql)
-    fill(db, lookups)
-    for sql in indices:
-        db.execute(sql)
-    db.commit()
-    db.close()
-    os.rename(part, path)
-    return path
+    """Path of the trace. Frames are ten times the lookups."""
+    return made_trace(f"bench-replay-{lookups}-{VERSION}", lambda db: fill(db, lookups))
 
 
 def fill(db, lookups):

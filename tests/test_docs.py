@@ -78,3 +78,37 @@ def test_options(run, dyntrace, command):
 ])
 def test_completions(dyntrace, words, offered):
     assert completed(dyntrace, *words) == offered
+
+
+# ---- the documents ----
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readme_is_read_in_three_minutes():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_the_index_names_every_document():
+    index = (ROOT / "docs/README.md").read_text()
+    for page in [*PAGES[1:], ROOT / "docs/dyntrace.1"]:
+        assert page.name == "README.md" or page.name in index, page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_document_leads_to_is_there(page):
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert link.startswith("http") or (page.parent / link).exists(), link
+    for path in re.findall(r"`((?:src|tests|schemas|python|bench|examples)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_readmes_compiler_prints_what_the_readme_says(record, run):
+    """What is printed in the README under "A compiler of your own": the same but for times."""
+    path = record([ROOT / "examples/shapes.py"]).path
+    printed = run("replay", path, "--what-if", "dynamic=L['values'][0]").stdout
+    rows = {name: re.search(rf"^ +{name} +(.*)$", printed, re.M)[1].split()[:6] for name in ("recorded", "predicted")}
+    readme = (ROOT / "README.md").read_text()
+    for name, row in rows.items():
+        assert re.search(rf"^ +{name} +(.*)$", readme, re.M)[1].split()[:6] == row

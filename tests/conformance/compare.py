@@ -26,12 +26,14 @@ import re
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import sound  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -222,15 +224,6 @@ def kill_session(child):
 
 # ---------------------------------------------------------------- the trace
 
-SLICE = 2_000_000
-PARENTS_SOUND = """
-    SELECT COUNT(*) FILTER (WHERE p.frame_id IS NULL),
-           COUNT(*) FILTER (WHERE p.frame_id >= f.frame_id),
-           COUNT(*) FILTER (WHERE f.start_ns < p.start_ns OR f.end_ns > p.end_ns)
-      FROM frame f LEFT JOIN frame p ON p.frame_id = f.parent_id
-     WHERE f.parent_id IS NOT NULL AND f.frame_id BETWEEN ? AND ?"""
-PARENT_FAULTS = ("parent missing", "parent not older", "outside its parent's time")
-
 # Every row says something that must not be: (what, query that counts).
 MUST_BE_NONE = (
     ("hits without an entry", "SELECT COUNT(*) FROM lookup "
@@ -246,44 +239,17 @@ MUST_BE_NONE = (
 def check_trace(path, options):
     """{"frames", "lookups", "compiles", "losses": {cause: events}, "modes": {mode: processes}, "notes", "faults"} of a trace."""
     found = {"frames": 0, "lookups": 0, "compiles": 0, "losses": {}, "modes": {}, "notes": [], "faults": [], "bytes": 0}
-    if options.no_check:
-        return found
-    try:
-        found["bytes"] = os.path.getsize(path)
-        trace = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        trace.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    except (OSError, sqlite3.Error) as error:
-        found["faults"].append(f"no trace: {error}")
-        return found
-    try:
-        verdict = [row[0] for row in trace.execute("PRAGMA integrity_check(5)")]
-        if verdict != ["ok"]:
-            found["faults"].append("integrity_check: " + "; ".join(verdict))
+
+    def more(trace):
         for table in ("frame", "lookup", "compile"):
             found[table + "s"] = trace.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
         found["losses"] = dict(trace.execute("SELECT CAST(cause AS TEXT), SUM(COALESCE(events, 1)) FROM loss GROUP BY cause"))
-        columns = {row[1] for row in trace.execute("PRAGMA table_info(process)")}
-        if "torch_mode" in columns:
-            found["modes"] = dict(trace.execute(
-                "SELECT torch_mode, COUNT(*) FROM process WHERE torch_mode IS NOT NULL GROUP BY 1"))
-            found["notes"] = [row[0] for row in trace.execute(
-                "SELECT DISTINCT torch_note FROM process WHERE torch_note IS NOT NULL AND torch_note <> ''")]
-        last = trace.execute("SELECT MAX(frame_id) FROM frame").fetchone()[0] or 0
-        step = SLICE * max(1, last // options.check_rows)
-        totals = [0] * len(PARENT_FAULTS)
-        for first in range(1, last + 1, step):
-            row = trace.execute(PARENTS_SOUND, (first, first + SLICE - 1)).fetchone()
-            totals = [total + more for total, more in zip(totals, row)]
-        found["faults"] += [f"{total} frames: {fault}" for fault, total in zip(PARENT_FAULTS, totals) if total]
-        for what, query in MUST_BE_NONE:
-            count = trace.execute(query).fetchone()[0]
-            if count:
-                found["faults"].append(f"{count} {what}")
-    except sqlite3.Error as error:
-        found["faults"].append(f"unreadable trace: {error}")
-    finally:
-        trace.close()
-    return found
+        found["modes"] = dict(trace.execute("SELECT torch_mode, COUNT(*) FROM process WHERE torch_mode IS NOT NULL GROUP BY 1"))
+        found["notes"] = [row[0] for row in trace.execute(
+            "SELECT DISTINCT torch_note FROM process WHERE torch_note IS NOT NULL AND torch_note <> ''")]
+        counts = [(what, trace.execute(query).fetchone()[0]) for what, query in MUST_BE_NONE]
+        return [f"{count} {what}" for what, count in counts if count]
+    return found if options.no_check else sound.check(path, found, options.check_rows, more)
 
 
 def add_traces(one, other):

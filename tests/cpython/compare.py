@@ -25,7 +25,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,9 @@ import threading
 import time
 import xml.etree.ElementTree
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import sound  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -204,51 +206,17 @@ def keep_worst(outcomes, item, outcome):
 
 # ---------------------------------------------------------------- the trace
 
-PARENTS_SOUND = """
-    SELECT COUNT(*) FILTER (WHERE p.frame_id IS NULL),
-           COUNT(*) FILTER (WHERE p.frame_id >= f.frame_id),
-           COUNT(*) FILTER (WHERE p.thread_id <> f.thread_id),
-           COUNT(*) FILTER (WHERE f.start_ns < p.start_ns OR f.end_ns > p.end_ns),
-           COUNT(*) FILTER (WHERE f.end_ns IS NULL AND p.end_ns IS NOT NULL)
-      FROM frame f LEFT JOIN frame p ON p.frame_id = f.parent_id
-     WHERE f.parent_id IS NOT NULL AND f.frame_id BETWEEN ? AND ?"""
-PARENT_FAULTS = ("parent missing", "parent not older", "parent on another thread", "outside its parent's time",
-                 "open inside a finished parent")
-SLICE = 2_000_000
-
 
 def check_trace(path, most_rows):
-    """{"frames", "processes", "losses", "faults": [...]} of one trace. Above MOST_ROWS ids, parents are checked on evenly
-    spread slices; integrity_check always reads the whole file."""
+    """{"frames", "processes", "losses", "faults": [...]} of one trace, as in sound.check."""
     found = {"frames": 0, "processes": 0, "losses": 0, "bytes": 0, "faults": []}
-    try:
-        found["bytes"] = os.path.getsize(path)
-        trace = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        trace.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    except (OSError, sqlite3.Error) as error:
-        found["faults"].append(f"no trace: {error}")
-        return found
-    try:
-        verdict = [row[0] for row in trace.execute("PRAGMA integrity_check(5)")]
-        if verdict != ["ok"]:
-            found["faults"].append("integrity_check: " + "; ".join(verdict))
-        last = trace.execute("SELECT MAX(frame_id) FROM frame").fetchone()[0] or 0
+
+    def more(trace):
         found["frames"] = trace.execute("SELECT COUNT(*) FROM frame").fetchone()[0]
         found["processes"] = trace.execute("SELECT COUNT(*) FROM process").fetchone()[0]
         found["losses"] = trace.execute("SELECT COALESCE(SUM(events), 0) FROM loss WHERE cause NOT LIKE 'child:%'").fetchone()[0]
-        step = SLICE * max(1, last // max(most_rows, SLICE))
-        totals = [0] * len(PARENT_FAULTS)
-        for first in range(1, last + 1, step):
-            row = trace.execute(PARENTS_SOUND, (first, first + SLICE - 1)).fetchone()
-            totals = [total + more for total, more in zip(totals, row)]
-        found["faults"] += [f"{total} frames: {fault}" for fault, total in zip(PARENT_FAULTS, totals) if total]
-        if not found["frames"]:
-            found["faults"].append("no frames recorded")
-    except sqlite3.Error as error:
-        found["faults"].append(f"unreadable trace: {error}")
-    finally:
-        trace.close()
-    return found
+        return [] if found["frames"] else ["no frames recorded"]
+    return sound.check(path, found, most_rows, more)
 
 
 # ---------------------------------------------------------------- both sides of a module

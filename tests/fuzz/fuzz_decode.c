@@ -5,6 +5,7 @@
  * other bytes are the ring's words. */
 #include "collector/decode.h"
 #include "ring.h"
+#include "../unit/decode_host.h"
 #include "../unit/frames_db.h"
 
 int fuzz_one(const uint8_t *data, size_t bytes);
@@ -18,24 +19,6 @@ static uint32_t host_thread(void *context, uint32_t local)
 {
     (void)context;
     return local % 100 + 1;
-}
-static void host_decision(void *context, const struct decode_decision *decision)
-{
-    (void)context;
-    for (uint32_t i = 0; i < decision->count; i++) /* all of it can be read */
-        if (decision->checks[i].guards_run > 0xfffff)
-            abort();
-}
-
-static uint32_t host_entry(void *context, uint32_t local)
-{
-    (void)context;
-    return local < 1000 ? local + 1 : 0;
-}
-
-static void host_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
-{
-    (void)context, (void)frame_id, (void)cache_entry_id;
 }
 
 static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)

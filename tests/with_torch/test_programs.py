@@ -5,17 +5,13 @@ Its last line of output is what it knows of itself, in ways that have nothing to
 observe mode cannot see may be NULL; it is never something else than the truth.
 """
 import collections
-import contextlib
-import importlib.util
-import io
 import re
-import subprocess
 
 import pytest
 
-from conftest import MODES, PROGRAMS, ROOT, torch_python
+from conftest import MODES, PROGRAMS
+from shared import holds
 
-CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
 # The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
 QUICK = {"batch_limit", "no_torch", "stances", "transformer", "uncaught"}
@@ -100,16 +96,8 @@ def test_the_same_as_without_us(runs, program, mode):
 
 @every
 @modes
-def test_the_trace_holds(runs, dyntrace, program, mode):
-    path = runs(program, mode).path
-    done = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    if CONTRACT.exists():
-        spec = importlib.util.spec_from_file_location("check_trace", CONTRACT)
-        contract = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(contract)
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            assert contract.main([str(path)]) == 0, said.getvalue()
+def test_the_trace_holds(runs, program, mode):
+    holds(runs(program, mode))
 
 
 @every
