@@ -298,7 +298,7 @@ help:
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
-	@echo "make bench           the README's table; wants a quiet machine; BENCH=--quick"
+	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 

@@ -97,7 +97,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, help="rounds of each per-frame timing")
     parser.add_argument("--cpu", type=int, default=min(os.sched_getaffinity(0)), help="processor of the measured program")
     parser.add_argument("--json", metavar="OUT", help="write all figures there too")
-    parser.add_argument("--markdown", action="store_true", help="print tables for the README")
+    parser.add_argument("--markdown", action="store_true", help="print tables for docs/costs.md")
     options = parser.parse_args()
 
     options.python = options.python or os.environ.get("PYTHONS", "python3").split()

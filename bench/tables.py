@@ -1,4 +1,4 @@
-"""Tables of figures, for a terminal and for the README."""
+"""Tables of figures, for a terminal and for docs/costs.md."""
 
 
 class Table:
