@@ -100,7 +100,7 @@ def test_what_a_document_leads_to_is_there(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("http") or (page.parent / link).exists(), link
-    for path in re.findall(r"`((?:src|tests|schemas|python|bench|examples)/[\w./-]+)`", text):
+    for path in re.findall(r"(?<![\w/.-])((?:src/[\w/]+\.[ch]|schemas/[\w/-]+\.sql|python/[\w/]+\.py|(?:src|schemas|tests|bench|examples)/[\w/-]*\w/))", text):
         assert (ROOT / path).exists(), path
 
 
