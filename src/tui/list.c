@@ -107,7 +107,7 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
 static void row_draw(struct list *list, struct screen *screen, const struct layout *layout, size_t at, int y)
 {
     const struct value *row = row_at(list, at);
-    const char *searched = tui_searched(list->view.tui);
+    const char *searched = list->view.tui->searched;
     int selected = at == list->view.at ? STYLE_SELECTED : 0;
     char made[CELL_TEXT];
 
@@ -157,7 +157,7 @@ static void column_move(struct list *list, int by)
     if (to <= 1 || to < list->scroll)
         list->scroll = to <= 1 ? 0 : to;
     for (int tries = 0; tries < column_count(list); tries++) {
-        struct layout layout = layout_make(list, tui_screen(list->view.tui));
+        struct layout layout = layout_make(list, list->view.tui->screen);
         for (int i = 0; i < layout.count; i++)
             if (layout.at[i].column == to)
                 return;
@@ -236,7 +236,7 @@ void list_subject(struct view *view, struct target *subject)
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
 static void click(struct list *list, const struct key *key, bool twice)
 {
-    struct layout layout = layout_make(list, tui_screen(list->view.tui));
+    struct layout layout = layout_make(list, list->view.tui->screen);
     int column = -1;
     size_t row = list->view.top + (size_t)(key->y - list->view.y - 1);
     bool again;

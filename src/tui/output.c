@@ -97,7 +97,7 @@ static void output_settle(struct view *view)
 static void output_draw(struct view *view, struct screen *screen)
 {
     struct output_view *o = (struct output_view *)view;
-    const struct output *output = tui_output(view->tui);
+    const struct output *output = view->tui->output;
     size_t end = output ? output->text.count : 0;
 
     if (!end) {

@@ -57,7 +57,7 @@ static inline bool windowed(const struct list *list)
 
 static inline struct work *work_of(const struct list *list)
 {
-    return tui_work(list->view.tui);
+    return list->view.tui->work;
 }
 
 /* The values of the row that is shown as number AT, or NULL. */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -623,19 +624,15 @@ struct key screen_key(struct screen *screen)
 
 /* ---- other programs on the same terminal ----------------------------------- */
 
-void screen_suspend(struct screen *screen)
+static void suspend(void)
 {
-    if (!screen->terminal)
-        return;
     def_prog_mode();
     endwin();
     rescue.armed = 0;
 }
 
-void screen_resume(struct screen *screen)
+static void resume(struct screen *screen)
 {
-    if (!screen->terminal)
-        return;
     rescue.armed = 1;
     reset_prog_mode();
     clearok(curscr, TRUE);
@@ -644,15 +641,35 @@ void screen_resume(struct screen *screen)
     refresh();
 }
 
+bool screen_shell(struct screen *screen, const char *const *command)
+{
+    int status = 0;
+    pid_t child;
+
+    suspend();
+    child = fork();
+    if (child == 0) {
+        bounds_child();
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
+        execv("/bin/sh", (char **)(uintptr_t)command);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    resume(screen);
+    return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
 void screen_stop(struct screen *screen)
 {
     if (!screen->terminal)
         return;
-    screen_suspend(screen);
+    suspend();
     signal(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP); /* the whole job, as the terminal would */
     signal(SIGTSTP, on_tstp);
-    screen_resume(screen);
+    resume(screen);
 }
 
 void screen_copy(struct screen *screen, const char *text)

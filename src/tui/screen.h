@@ -113,9 +113,8 @@ void screen_dump(const struct screen *screen, FILE *out);
 /* What was typed, or KEY_NONE at once. */
 struct key screen_key(struct screen *screen);
 
-/* Leave the terminal to another program, and come back. */
-void screen_suspend(struct screen *screen);
-void screen_resume(struct screen *screen);
+/* Leave the terminal to /bin/sh with these arguments, the first its name, until that ends. False: it could not run them. */
+bool screen_shell(struct screen *screen, const char *const *command);
 
 /* Stop this process as Ctrl-Z does, and come back after. */
 void screen_stop(struct screen *screen);

@@ -229,9 +229,9 @@ static void text_job_free(struct job *job)
 
 static void ask(struct text *text, bool quick)
 {
-    struct work *work = tui_work(text->view.tui);
+    struct work *work = text->view.tui->work;
     struct text_job *job = job_new(sizeof *job, text_run, text_job_free, !quick);
-    int columns = text->view.columns ? text->view.columns : tui_screen(text->view.tui)->columns;
+    int columns = text->view.columns ? text->view.columns : text->view.tui->screen->columns;
 
     work_drop(work, text->job);
     if (!job || !(job->doc = calloc(1, sizeof *job->doc))) {
@@ -262,7 +262,7 @@ void text_close(struct view *view)
 {
     struct text *text = (struct text *)view;
 
-    work_drop(tui_work(view->tui), text->job);
+    work_drop(view->tui->work, text->job);
     doc_free(text->doc);
     free(text->failed);
 }
@@ -313,7 +313,7 @@ static void answer_take(struct text *text)
             choose(text, text->doc->start);
         }
     }
-    work_drop(tui_work(view->tui), text->job);
+    work_drop(view->tui->work, text->job);
     if (more)
         ask(text, false);
 }
@@ -322,7 +322,7 @@ void text_settle(struct view *view)
 {
     struct text *text = (struct text *)view;
 
-    if (text->job && work_done(tui_work(view->tui), (struct job *)text->job))
+    if (text->job && work_done(view->tui->work, (struct job *)text->job))
         answer_take(text);
     else if (!text->job && !view->ops->slow && text->doc && text->built != view->columns)
         ask(text, false); /* lines are as wide as the screen */
@@ -334,7 +334,7 @@ void text_settle(struct view *view)
 void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
-    const char *searched = tui_searched(view->tui);
+    const char *searched = view->tui->searched;
 
     if (text->failed && !count_of(text))
         view_words(view, screen, STYLE_ALARM, text->failed);
@@ -417,7 +417,7 @@ static bool request_do(struct text *text, enum request request, const struct key
     case REQUEST_CANCEL:
         if (!text->job)
             return false;
-        work_cancel(tui_work(view->tui), &text->job->job);
+        work_cancel(view->tui->work, &text->job->job);
         tui_say(view->tui, "cancelled");
         return true;
     default:

@@ -22,8 +22,16 @@
 #include "tui/screen.h"
 #include "tui/work.h"
 
-struct tui;
 struct output;
+
+/* What views see of the loop. Borrowed. */
+struct tui {
+    struct work *work;
+    struct screen *screen;
+    bool scripted;               /* keys come from a script: what changes while one looks is not shown */
+    const char *searched;        /* what the last search looked for, "" when there was none */
+    const struct output *output; /* what the program under `run --live` has printed, NULL where none runs */
+};
 
 /* ---- where a line leads ---------------------------------------------------- */
 
@@ -104,9 +112,6 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
 
 /* ---- what the loop does for views ------------------------------------------ */
 
-struct work *tui_work(struct tui *tui);
-struct screen *tui_screen(struct tui *tui);
-
 /* Open what TARGET names on top. TARGET stays the caller's. */
 void tui_go(struct tui *tui, const struct target *target);
 
@@ -116,14 +121,5 @@ void tui_alarm(struct tui *tui, const char *format, ...) __attribute__((format(p
 
 /* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
 void tui_ask(struct tui *tui, const char *prompt, const char *text, bool sql);
-
-/* True where keys come from a script: what changes while one looks is not shown. */
-bool tui_scripted(const struct tui *tui);
-
-/* What the program under `run --live` has printed, NULL where none runs. Borrowed. */
-const struct output *tui_output(struct tui *tui);
-
-/* What the last search looked for, "" when there was none. */
-const char *tui_searched(const struct tui *tui);
 
 #endif

@@ -161,7 +161,7 @@ static void flame_job_free(struct job *base)
 static void flame_ask(struct flame *flame)
 {
     if ((flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true)))
-        work_start(tui_work(flame->view.tui), &flame->job->job);
+        work_start(flame->view.tui->work, &flame->job->job);
 }
 
 /* ---- nodes ----------------------------------------------------------------- */
@@ -259,7 +259,7 @@ static void focus(struct flame *flame, uint32_t node)
 
 static void answer_take(struct flame *flame)
 {
-    struct work *work = tui_work(flame->view.tui);
+    struct work *work = flame->view.tui->work;
     struct flame_job *job = flame->job;
 
     free(flame->failed);
@@ -281,11 +281,11 @@ static void flame_settle(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (flame->job && work_done(tui_work(view->tui), &flame->job->job))
+    if (flame->job && work_done(view->tui->work, &flame->job->job))
         answer_take(flame);
     view->busy = flame->job != NULL;
     view->note[0] = 0;
-    if (flame->job && !tui_scripted(view->tui))
+    if (flame->job && !view->tui->scripted)
         snprintf(view->note, sizeof view->note, "reading frames: %d %%", job_percent(&flame->job->job));
     else if (flame->read)
         snprintf(view->note, sizeof view->note, "%s  Tab: %s%s", flame->read->tree.cut ? "cut: too many stacks  " : "", flame->graph ? "tree" : "flame graph",
@@ -430,7 +430,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
     uint32_t up;
 
     if (request == REQUEST_CANCEL && flame->job) {
-        work_cancel(tui_work(view->tui), &flame->job->job);
+        work_cancel(view->tui->work, &flame->job->job);
         return true;
     }
     if (!flame->read || !flame->chosen)
@@ -557,8 +557,8 @@ static void flame_close(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    work_drop(tui_work(view->tui), flame->job);
-    work_drop(tui_work(view->tui), flame->read);
+    work_drop(view->tui->work, flame->job);
+    work_drop(view->tui->work, flame->read);
     list_free(&flame->rows);
     free(flame->failed);
 }

@@ -244,13 +244,13 @@ static void moves_start(struct replay_view *r)
     job->core = r->core;
     atomic_fetch_add(&r->core->users, 1);
     r->job = job;
-    work_start(tui_work(r->view.tui), &job->job);
+    work_start(r->view.tui->work, &job->job);
 }
 
 static void replay_settle(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
-    struct work *work = tui_work(view->tui);
+    struct work *work = view->tui->work;
 
     if (r->job && (work_done(work, &r->job->job) || work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
         if (r->job->job.error && !r->core->begun) {
@@ -352,7 +352,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     case REQUEST_CANCEL:
         if (!r->job)
             return false;
-        work_cancel(tui_work(view->tui), &r->job->job);
+        work_cancel(view->tui->work, &r->job->job);
         return true;
     case REQUEST_CLICK: case REQUEST_DOUBLE:
         return true;
@@ -432,8 +432,8 @@ static void replay_view_close(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    work_drop(tui_work(view->tui), r->job);
-    work_drop(tui_work(view->tui), r->shown);
+    work_drop(view->tui->work, r->job);
+    work_drop(view->tui->work, r->shown);
     for (int i = 0; i < r->move_count; i++)
         free(r->moves[i].text);
     free(r->failed);

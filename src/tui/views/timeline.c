@@ -96,7 +96,7 @@ static bool detail_fits(const struct timeline *t, const struct detail_job *job)
 static void timeline_settle(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
-    struct work *work = tui_work(view->tui);
+    struct work *work = view->tui->work;
 
     if (t->asking && work_done(work, &t->asking->job)) {
         if (t->asking->job.error || !t->asking->lanes) {
@@ -133,7 +133,7 @@ static void timeline_settle(struct view *view)
     }
     view->busy = t->asking || t->detailing;
     view->note[0] = 0;
-    if (t->asking && !tui_scripted(view->tui)) {
+    if (t->asking && !view->tui->scripted) {
         snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
     } else if (t->lanes) {
         char wide[TABLE_HUMAN];
@@ -393,7 +393,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
     int page = view->columns / 2;
 
     if (request == REQUEST_CANCEL && t->asking) {
-        work_cancel(tui_work(view->tui), &t->asking->job);
+        work_cancel(view->tui->work, &t->asking->job);
         return true;
     }
     if (!t->lanes || !t->lanes->count)
@@ -460,7 +460,7 @@ static void timeline_refresh(struct view *view)
     struct timeline *t = (struct timeline *)view;
 
     if (!t->asking)
-        t->asking = lanes_ask(tui_work(view->tui));
+        t->asking = lanes_ask(view->tui->work);
 }
 
 static bool timeline_open(struct view *view)
@@ -472,7 +472,7 @@ static bool timeline_open(struct view *view)
 static void timeline_close(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
-    struct work *work = tui_work(view->tui);
+    struct work *work = view->tui->work;
 
     work_drop(work, t->detail);
     work_drop(work, t->detailing);
