@@ -7,17 +7,15 @@
  *     reads standard input: its end is the end of the recording
  *     prints "done FRAMES" when the trace is whole */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "cmd/run/trace.h"
 #include "command.h"
 #include "collector/launch.h"
-#include "recorder_sqlite.h"
 #include "lib/say.h"
 
 static struct {
@@ -88,7 +86,7 @@ done:
 static int run(int count, char **operands)
 {
     struct session session = SESSION_CLOSED;
-    char path[PATH_MAX], here[PATH_MAX / 2];
+    char *path;
     uint32_t first, root;
     int status = 2;
 
@@ -98,18 +96,11 @@ static int run(int count, char **operands)
         say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
         return 2;
     }
-    if (!getcwd(here, sizeof here) ||
-        snprintf(path, sizeof path, "%s%s%s", *given.file == '/' ? "" : here, *given.file == '/' ? "" : "/", given.file) >= (int)sizeof path) {
-        say_error("%s: the path is too long", given.file);
-        return 2;
-    }
+    path = trace_path(given.file, NULL);
     signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
-    if (session_create(&session, path, &given.session))
-        return 2;
-    if (access(session.frames, F_OK) == 0)
-        say_error("%s: another recording writes this trace (%s is there)", path, session.frames);
-    else if (recorder_create(path, session.frames, given.force, &first, &root) == 0)
+    if (path && trace_begin(&session, path, &given.session, given.force, &first, &root) == 0)
         status = collect(&session, first, root);
+    free(path);
     session_remove(&session);
     session_close(&session);
     return status;

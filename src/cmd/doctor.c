@@ -3,17 +3,16 @@
  * Runs in: the command line. Each interpreter is asked by running it: it loads
  * the extension without a session and measures its own hook. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "cmd/interpreter.h"
 #include "command.h"
 #include "lib/say.h"
 #include "collector/session.h"
@@ -36,44 +35,17 @@ static const char question[] =
     "costs = [module._cost(calls) for _ in range(5)]\n"
     "print(module._owner(), *('%.1f' % (min(c[i] for c in costs) / 200000) for i in (0, 1)))\n";
 
-/* What the interpreter printed, in TEXT; false: it did not run. */
-static bool ask(const char *python, char *text, size_t room)
-{
-    size_t used = 0;
-    ssize_t got;
-    int ends[2], status;
-    pid_t pid;
-
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-        dup2(null, 0);
-        dup2(ends[1], 1);
-        dup2(null, 2);
-        execlp(python, python, "-I", "-S", "-c", question, command_library_directory(), (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    while (pid > 0 && ((got = read(ends[0], text + used, room - 1 - used)) > 0 || (got < 0 && errno == EINTR)))
-        used += got > 0 ? (size_t)got : 0;
-    text[used] = 0;
-    close(ends[0]);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
-}
-
 /* One line about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    char text[512] = "", name[64] = "", suffix[128] = "", owner[256] = "";
+    struct asked asked = interpreter_ask(python, question, command_library_directory());
+    char text[512], name[64] = "", suffix[128] = "", owner[256] = "";
     double plain, hooked;
     int major = 0, minor = 0, fields;
 
     printf("  ");
     say_escaped(stdout, python, strlen(python));
-    if (!ask(python, text, sizeof text)) {
+    if (!interpreter_answer(&asked, text, sizeof text)) {
         printf(": cannot be run\n");
         return false;
     }

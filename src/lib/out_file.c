@@ -65,6 +65,7 @@ static void watch(char *path)
 bool out_open(struct out_file *out, const char *path, bool force)
 {
     struct stat st;
+    sigset_t signals;
     int fd;
 
     *out = (struct out_file){.force = force};
@@ -93,20 +94,27 @@ bool out_open(struct out_file *out, const char *path, bool force)
         out_close(out);
         return false;
     }
+    /* A signal that comes before it is watched would leave it. */
+    sigemptyset(&signals);
+    for (int i = 0; i < ENDING; i++)
+        sigaddset(&signals, ending[i]);
+    pthread_sigmask(SIG_BLOCK, &signals, &signals);
     fd = mkstemp(out->temporary);
+    if (fd >= 0)
+        watch(out->temporary);
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
     if (fd < 0 || !(out->file = fdopen(fd, "w"))) {
         say_error("%s: %s", path, strerror(errno));
         if (fd >= 0) {
             close(fd);
-            unlink(out->temporary);
+        } else {
+            free(out->temporary);
+            out->temporary = NULL;
         }
-        free(out->temporary);
-        out->temporary = NULL;
         out_close(out);
         return false;
     }
     setvbuf(out->file, NULL, _IOFBF, 1 << 18);
-    watch(out->temporary);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* cmd/live.h -- a program that runs while its recording is on the screen: `dyntrace run --live`.
+/* cmd/run/live.h -- a program that runs while its recording is on the screen: `dyntrace run --live`.
  *
  * Runs in: the command line.
  *
@@ -22,6 +22,8 @@ struct live {
     bool started;
     atomic_bool ended; /* the command has */
 };
+
+#define LIVE_CLOSED {.master = -1, .slave = -1, .in = -1, .out = -1}
 
 /* False: it was said why there can be no screen. */
 bool live_open(struct live *live);

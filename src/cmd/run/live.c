@@ -1,7 +1,7 @@
-/* cmd/live.c -- a program that runs while its recording is on the screen. See cmd/live.h.
+/* cmd/run/live.c -- a program that runs while its recording is on the screen. See cmd/run/live.h.
  *
  * Runs in: the command line. */
-#include "cmd/live.h"
+#include "cmd/run/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ bool live_open(struct live *live)
     struct termios modes;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
 
-    *live = (struct live){.master = -1, .slave = -1, .in = -1, .out = -1};
+    *live = (struct live)LIVE_CLOSED;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live FILE` follows from another");
         return false;

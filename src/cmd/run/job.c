@@ -1,0 +1,236 @@
+/* cmd/run/job.c -- the command as a job in the terminal. See cmd/run/job.h.
+ *
+ * Runs in: the command line. */
+#include "cmd/run/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/process.h"
+#include "inject.h"
+#include "lib/say.h"
+
+static volatile pid_t command_pid;
+static volatile sig_atomic_t interrupted;
+
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/* What the terminal stops the group by. Whether the command stops is its own affair, and we do as it does; a shell that
+ * saw us stop first would take the terminal while the command can still read from it. */
+static const int stops[] = {SIGTSTP, SIGTTIN};
+static struct sigaction stops_before[sizeof stops / sizeof *stops];
+
+/* ---- signals --------------------------------------------------------------- */
+
+/* The command is in our process group, so a signal to the group reaches it
+ * without us, and must not reach it twice; one to us alone must be passed on.
+ * The kernel does not say which it was. So there is a witness: a process in the
+ * same group that does nothing but say which signals it got. */
+static struct {
+    pid_t pid;
+    int fd; /* the witness writes a signal's number, one byte */
+} witness = {-1, -1};
+
+enum { WITNESS_MS = 20 }; /* how long it may take to say so */
+
+static void witness_start(void)
+{
+    sigset_t set;
+    siginfo_t info;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    witness.pid = fork();
+    if (witness.pid == 0) {
+        sigemptyset(&set);
+        for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+            sigaddset(&set, passed_on[i]);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        launch_let_go();
+        close(ends[0]);
+        for (;;) {
+            int number = sigwaitinfo(&set, &info);
+            unsigned char byte = (unsigned char)number;
+            if (number > 0 && info.si_code <= 0 && write(ends[1], &byte, 1) != 1)
+                _exit(0);
+        }
+    }
+    close(ends[1]);
+    witness.fd = ends[0];
+    fcntl(witness.fd, F_SETFL, O_NONBLOCK);
+}
+
+static void witness_stop(void)
+{
+    if (witness.pid > 0) {
+        kill(witness.pid, SIGKILL);
+        waitpid(witness.pid, NULL, 0);
+    }
+    if (witness.fd >= 0)
+        close(witness.fd);
+    witness.pid = witness.fd = -1;
+}
+
+/* Did the witness get signal NUMBER as well? */
+static bool witness_saw(int number)
+{
+    struct pollfd fd = {witness.fd, POLLIN, 0};
+    unsigned char byte;
+    bool saw = false;
+
+    if (witness.fd < 0 || poll(&fd, 1, WITNESS_MS) <= 0)
+        return false;
+    while (read(witness.fd, &byte, 1) == 1)
+        saw |= byte == number;
+    return saw;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved_errno = errno;
+
+    (void)context;
+    if (number == SIGINT)
+        interrupted = 1;
+    /* si_code > 0: from the kernel, a key press, which the whole group gets. */
+    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid && !witness_saw(number))
+        kill(command_pid, number);
+    errno = saved_errno;
+}
+
+/* SCREEN: it has the terminal, not the command. */
+static void signals_catch(bool screen)
+{
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, ignore = {.sa_handler = SIG_IGN};
+
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        sigaction(passed_on[i], &action, NULL);
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]); /* the screen stops us */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* ---- the command ----------------------------------------------------------- */
+
+/* In the child: become the command. Does not return. */
+static void command_become(const struct program *t, const struct job_recording *recording, int failure)
+{
+    struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
+    int error;
+
+    if (recording) {
+        if (write(recording->orders, &order, sizeof order) != sizeof order) {
+            /* The collector is gone already: the command runs all the same. */
+        }
+        inject_environment(program_inject(), recording->session->directory);
+        live_command(recording->live);
+    }
+    execvp(t->path, t->argv); /* by /bin/sh where it is a script without "#!" */
+    error = errno;
+    if (write(failure, &error, sizeof error) != sizeof error)
+        _exit(126);
+    _exit(126);
+}
+
+int job_start(const struct program *t, const struct job_recording *recording)
+{
+    int failure[2], error = 0;
+    pid_t pid;
+
+    if (pipe2(failure, O_CLOEXEC)) {
+        say_error("%s: cannot be started: %s", t->path, strerror(errno));
+        return -1;
+    }
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        command_become(t, recording, failure[1]);
+    close(failure[1]);
+    command_pid = pid;
+    signals_catch(recording && recording->live && recording->live->master >= 0);
+    witness_start();
+    launch_let_go();
+    if (pid > 0)
+        while (read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
+            ;
+    else
+        error = errno;
+    close(failure[0]);
+    if (error) {
+        say_error("%s: cannot be started: %s", t->path, strerror(error));
+        if (pid > 0)
+            waitpid(pid, NULL, 0);
+        return -1;
+    }
+    return 0;
+}
+
+enum { STOP_LOOK_MS = 20 }; /* how long a signal to the whole group may take to reach all of it */
+
+static void on_child(int number)
+{
+    (void)number;
+}
+
+int job_wait(struct launch *l)
+{
+    struct sigaction notice = {.sa_handler = on_child};
+    sigset_t child, before;
+    int status = 0;
+
+    /* Children's ends wake us from ppoll, and at no other moment. */
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
+    sigaction(SIGCHLD, &notice, NULL);
+    sigdelset(&before, SIGCHLD);
+    for (;;) {
+        pid_t got = waitpid(command_pid, &status, WUNTRACED | WNOHANG);
+        if (got == 0) {
+            int again = l ? launch_look(l) : -1;
+            ppoll(NULL, 0, again < 0 ? NULL : &(struct timespec){again / 1000, again % 1000 * 1000000}, &before);
+            continue;
+        }
+        if (got < 0)
+            status = 0;
+        if (got < 0 || !WIFSTOPPED(status))
+            break;
+        /* Whoever waits for us must see that the command has stopped. If the whole group was, and was
+         * continued before we come here, it goes on already. */
+        usleep(STOP_LOOK_MS * 1000);
+        if (process_is_stopped((uint32_t)command_pid)) {
+            raise(SIGSTOP);
+            for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
+                usleep(1000);
+            if (process_is_stopped((uint32_t)command_pid)) /* SIGCONT was for us alone */
+                kill(command_pid, SIGCONT);
+        }
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+pid_t job_pid(void)
+{
+    return command_pid;
+}
+
+volatile sig_atomic_t *job_end(void)
+{
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        sigaction(stops[i], &stops_before[i], NULL);
+    witness_stop();
+    interrupted = 0;
+    command_pid = 0;
+    return &interrupted;
+}
