@@ -17,8 +17,8 @@ FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cac
 -- name: compiles
 -- its compiles
 SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,
-       substr(m.reason, 1, 2000) AS reason, m.sticky, p.rank, m.frame_id, m.thread_id
-FROM compile m LEFT JOIN code c ON c.code_id = m.code_id LEFT JOIN process p ON p.process_id = c.process_id
+       substr(m.reason, 1, 2000) AS reason, m.sticky, m.rank, m.frame_id, m.thread_id, m.is_recompile AS recompile
+FROM compiles m
 WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY m.compile_id LIMIT 10000;
 
 -- name: causes
@@ -106,12 +106,12 @@ same AS MATERIALIZED (
     WHERE c.kind IS NOT 'compiled')
 SELECT s.qualname AS resume_function, s.filename, s.first_line, COALESCE(SUM(n.calls), 0) AS rest_calls,
        COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
-       COALESCE(SUM(MAX(m.entries - 1, 0)), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
+       COALESCE(SUM(m.recompiles), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
        COALESCE(SUM(l.eager), 0) AS rest_eager_calls, CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns
 FROM same s LEFT JOIN code_total n ON n.code_id = s.code_id
-LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(end_ns - start_ns) AS compile_ns
-           FROM compile WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
-LEFT JOIN (SELECT code_id, SUM(outcome NOT IN (1, 2)) AS eager, TOTAL(iif(outcome = 1, duration_ns, 0)) AS hit_ns
+LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(is_recompile) AS recompiles, SUM(compile_ns) AS compile_ns
+           FROM compiles WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
+LEFT JOIN (SELECT code_id, SUM(outcome IN (SELECT outcome FROM outcomes WHERE ran_as_python)) AS eager, TOTAL(iif(outcome = 1, duration_ns, 0)) AS hit_ns
            FROM lookup WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) l ON l.code_id = s.code_id
 GROUP BY 1, 2, 3;
 

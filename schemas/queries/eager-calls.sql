@@ -1,12 +1,12 @@
 -- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every lookup)
 --
--- Why: The calls that a compiler was meant to make faster and did not.
+-- Why: The calls that a compiler was meant to make faster and did not. Those of functions that it turned away unread are in skips.
 -- Columns: qualname, filename, first_line: the function; outcome: why it ran as Python; calls: how many;
 --   percent_of_calls: of all calls of the function; first_s, last_s: when.
 WITH eager AS MATERIALIZED (
     SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns
     FROM lookup
-    WHERE outcome NOT IN (1, 2) -- hit, compiled
+    WHERE outcome IN (SELECT outcome FROM outcomes WHERE ran_as_python) AND code_id NOT IN (SELECT code_id FROM turned_away)
     GROUP BY code_id, outcome
 )
 SELECT c.qualname, c.filename, c.first_line, o.name AS outcome, SUM(e.calls) AS calls,
@@ -15,7 +15,7 @@ SELECT c.qualname, c.filename, c.first_line, o.name AS outcome, SUM(e.calls) AS 
 FROM eager e
 LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN code_total n ON n.code_id = e.code_id
-LEFT JOIN enum o ON o.kind = 'outcome' AND o.value = e.outcome
+LEFT JOIN outcomes o ON o.outcome = e.outcome
 GROUP BY c.filename, c.qualname, c.first_line, e.outcome
 ORDER BY SUM(e.calls) DESC
 LIMIT 100;

@@ -4,14 +4,14 @@
 -- Columns: qualname, filename, first_line: the function; kind: of the guard; source: what it looked at; recompiles: in
 --   which it failed; decided: in which it was the first to fail; wanted: by the first entry; first_seen, last_seen:
 --   instead; first_s: when first.
-SELECT c.qualname, c.filename, c.first_line, r.kind, r.source,
+SELECT r.qualname, r.filename, r.first_line, r.kind, r.source,
        COUNT(DISTINCT r.compile_id) AS recompiles,
-       COUNT(DISTINCT CASE WHEN COALESCE(r.ordinal, 0) = 0 THEN r.compile_id END) AS decided,
+       COUNT(DISTINCT CASE WHEN r.decided THEN r.compile_id END) AS decided,
        MIN(r.expected) AS wanted, MIN(r.actual) AS first_seen, MAX(r.actual) AS last_seen,
-       round(MIN(m.start_ns) / 1e9, 6) AS first_s
-FROM recompile_cause r
-JOIN compile m ON m.compile_id = r.compile_id
-LEFT JOIN code c ON c.code_id = m.code_id
-GROUP BY c.filename, c.qualname, c.first_line, 4, 5
+       round(MIN(r.start_ns) / 1e9, 6) AS first_s
+FROM compiles m
+JOIN recompile_causes r ON r.compile_id = m.compile_id
+WHERE m.is_recompile
+GROUP BY r.filename, r.qualname, r.first_line, 4, 5
 ORDER BY decided DESC, recompiles DESC, first_s
 LIMIT 50;

@@ -4,13 +4,13 @@
 -- Columns: qualname: of the rest; rest_of: the function that broke; filename, after_line: where; code_objects: it is
 --   made anew at each compile; calls, compiles, recompiles, compile_ms: of the rest.
 SELECT c.qualname, MAX(o.qualname) AS rest_of, c.filename, c.first_line AS after_line, COUNT(*) AS code_objects, SUM(n.calls) AS calls,
-       SUM(m.compiles) AS compiles, SUM(m.compiles) - SUM(m.compiles > 0) AS recompiles, round(SUM(m.compile_ns) / 1e6, 3) AS compile_ms
-FROM code c
+       SUM(m.compiles) AS compiles, SUM(m.recompiles) AS recompiles, round(SUM(m.compile_ns) / 1e6, 3) AS compile_ms
+FROM functions c
 LEFT JOIN code o ON o.code_id = c.origin_code_id
 LEFT JOIN code_total n ON n.code_id = c.code_id
-LEFT JOIN (SELECT code_id, COUNT(cache_entry_id) AS compiles, SUM(end_ns - start_ns) AS compile_ns FROM compile GROUP BY code_id) m
-       ON m.code_id = c.code_id
-WHERE c.kind = 'resume' OR (c.kind IS NOT 'compiled' AND c.qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*')
+LEFT JOIN (SELECT code_id, COUNT(cache_entry_id) AS compiles, SUM(is_recompile) AS recompiles, SUM(compile_ns) AS compile_ns
+           FROM compiles GROUP BY code_id) m ON m.code_id = c.code_id
+WHERE c.is_resume
 GROUP BY c.filename, c.qualname, c.first_line
 ORDER BY SUM(n.calls) DESC
 LIMIT 200;

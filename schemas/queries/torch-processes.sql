@@ -4,13 +4,10 @@
 -- Columns: pid, rank, local_rank: the process; python_version, torch_version: what it ran; torch_mode, torch_note: how
 --   torch was watched, and why not better; compiles, recompiles, graph_breaks, compile_ms: what it compiled.
 WITH compiled AS MATERIALIZED (
-    SELECT c.process_id, COUNT(m.cache_entry_id) AS compiles,
-           COUNT(m.cache_entry_id) - COUNT(DISTINCT CASE WHEN m.cache_entry_id IS NOT NULL THEN m.code_id END) AS recompiles,
-           SUM(m.end_ns - m.start_ns) AS compile_ns,
+    SELECT m.process_id, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles, SUM(m.compile_ns) AS compile_ns,
            SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS graph_breaks
-    FROM compile m
-    JOIN code c ON c.code_id = m.code_id
-    GROUP BY c.process_id
+    FROM compiles m
+    GROUP BY m.process_id
 )
 SELECT p.pid, p.rank, p.local_rank, p.python_version, p.torch_version, p.torch_mode, p.torch_note,
        COALESCE(m.compiles, 0) AS compiles, COALESCE(m.recompiles, 0) AS recompiles, COALESCE(m.graph_breaks, 0) AS graph_breaks,

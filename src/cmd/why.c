@@ -88,27 +88,28 @@ static void ranks_print(struct why *why, FILE *out)
 static void head_print(struct why *why, FILE *out)
 {
     const struct found_code *code = &why->code;
-    int64_t python = 0, recompiles = why_recompiles(why), made = why_made(why), compiles = (int64_t)why->compiles.count;
+    int64_t asked = why->shared.asked, recompiles = why_recompiles(why), made = why_made(why), compiles = (int64_t)why->compiles.count;
     int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
 
     prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
     torch_kind_print(out, code->qualname, code->kind);
     if (code->code_objects > 1)
         prose_print(out, ", %jd code objects in %jd process%s", code->code_objects, code->processes, code->processes == 1 ? "" : "es");
-    for each(class, why->calls)
-        python += outcome_facts[class->outcome].python ? class->calls : 0;
     if (why->all_calls == UNKNOWN)
         fputs("\ncalls: not known\n", out);
     else
         prose_print(out, "\n%'jd call%s: ", why->all_calls, prose_plural(why->all_calls));
     if (!why->all_calls && !compiles) {
         fputs("it is known, but was never called while this was recorded\n", out);
-    } else if (why->all_calls > 0 && why_calls(why, OUTCOME_HIT) + python + compiles == 0) {
+    } else if (why->all_calls > 0 && asked + compiles + why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED) == 0) {
         fputs("no compiler had to do with them\n", out);
     } else if (why->all_calls > 0) {
-        prose_print(out, "%.3g %% ran compiled code, %.3g %% ran %s though a compiler was set; %jd compile%s (%jd recompile%s)",
-                    percent(compiled, why->all_calls), percent(python, why->all_calls), as_python(why), made, prose_plural(made),
-                    recompiles, prose_plural(recompiles));
+        if (asked && asked != why->all_calls)
+            prose_print(out, "of %'jd that a compiler was asked about ", asked);
+        if (asked)
+            prose_print(out, "%.3g %% ran compiled code, %.3g %% ran %s; ", percent(compiled, asked), percent(why->shared.python, asked),
+                        as_python(why));
+        prose_print(out, "%jd compile%s (%jd recompile%s)", made, prose_plural(made), recompiles, prose_plural(recompiles));
         if (compiles > made)
             prose_print(out, ", %jd without code", compiles - made);
         putc('\n', out);

@@ -648,11 +648,6 @@ static bool runs_compiled(unsigned outcome)
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
-static bool is_eager(unsigned outcome)
-{
-    return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY || outcome == OUTCOME_DECLINED;
-}
-
 /* Everything of one lookup. Returns its predicted outcome, as in a result. */
 static uint8_t decide(struct whatif *w, const struct call *call)
 {
@@ -708,9 +703,9 @@ static void count(struct whatif_tally *t, unsigned outcome)
 {
     t->calls++;
     t->hits += outcome == OUTCOME_HIT;
-    t->misses += outcome != OUTCOME_HIT;
+    t->misses += outcome_facts[outcome].missed;
     t->compiles += outcome == OUTCOME_COMPILED;
-    t->eager += is_eager(outcome);
+    t->eager += outcome_facts[outcome].python;
 }
 
 static void count_recorded(struct whatif *w, const struct call *c, struct whatif_tally *t)

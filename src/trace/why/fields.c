@@ -23,7 +23,7 @@ const struct field compile_fields[] = {
     FIELD(compile, TEXT, label), FIELD(compile, INTEGER, start_ns), FIELD(compile, MAYBE, end_ns),
     FIELD(compile, TEXT, outcome), FIELD(compile, ID, cache_entry_id), FIELD(compile, TEXT, reason),
     FIELD(compile, MAYBE, sticky), FIELD(compile, TEXT, inputs), FIELD(compile, PARENT, follows_from),
-    HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), {0}};
+    HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), HIDDEN(compile, TRUTH, recompile), {0}};
 const struct field parent_fields[] = {
     FIELD(parent, ID, compile_id), FIELD(parent, TEXT, function), FIELD(parent, TEXT, label), FIELD(parent, TEXT, source),
     FIELD(parent, TEXT, expected), FIELD(parent, TEXT, actual), {0}};

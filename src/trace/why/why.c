@@ -13,6 +13,7 @@
 #include "lib/say.h"
 #include "lib/times.h"
 #include "schema.h"
+#include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"
@@ -83,16 +84,6 @@ static void gather_totals(struct why *why)
     why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
 }
 
-static void gather_compiles(struct why *why)
-{
-    READ(why, compiles, "why/compiles", compile_fields);
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        struct compile *c = &why->compiles.at[i];
-        for (struct compile *older = why->compiles.at; older < c && !c->recompile; older++)
-            c->recompile = older->code_id == c->code_id && older->cache_entry_id;
-    }
-}
-
 /* Has a cause of this compile already a deciding guard for this entry? */
 static bool entry_decided(struct why *why, const struct compile *compile, int64_t entry_id)
 {
@@ -146,6 +137,7 @@ static void gather_lookups(struct why *why)
 {
     struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
     struct call_class sums[OUTCOMES] = {0}, *class;
+    int64_t by_outcome[OUTCOMES] = {0};
     struct entry *entry = NULL;
 
     while (query_step(query)) {
@@ -173,13 +165,16 @@ static void gather_lookups(struct why *why)
         if (sums[i].calls && (class = ADD(why, calls))) {
             *class = sums[i];
             class->outcome = i;
+            by_outcome[i] += sums[i].calls;
         }
     for (size_t i = 0; i < why->entries.count; i++) {
         entry = &why->entries.at[i];
         if (entry->hit && (class = ADD(why, calls)))
             *class = (struct call_class){OUTCOME_HIT, entry->cache_entry_id, entry->hit, entry->first_hit_ns,
                                          entry->last_hit_ns, entry->lookup_ns, entry->label};
+        by_outcome[OUTCOME_HIT] += entry->hit;
     }
+    why->shared = calls_sum(by_outcome);
 }
 
 /* What the inputs of the compiled calls were like. */
@@ -358,7 +353,7 @@ void why_gather(struct why *why)
     READ(why, entries, "why/entries", entry_fields);
     for (size_t i = 0; i < why->entries.count; i++)
         why->entries.at[i].last_hit_ns = UNKNOWN;
-    gather_compiles(why);
+    READ(why, compiles, "why/compiles", compile_fields);
     gather_causes(why);
     gather_lookups(why);
     gather_signatures(why);

@@ -22,6 +22,7 @@
 #include "lib/list.h"
 #include "lib/progress.h"
 #include "trace/cause.h"
+#include "trace/counts.h"
 #include "trace/find_code.h"
 #include "trace/remedy.h"
 
@@ -174,6 +175,7 @@ struct why {
     bool share_of_hits;
     bool guards_slow;
     int64_t all_calls;        /* of the function, looked up or not; or UNKNOWN */
+    struct call_sums shared;  /* of those that count in shares: docs/answers.md */
     int64_t total_ns;         /* time in it, or UNKNOWN */
     int64_t undecided;        /* calls without a lookup whose outcome is not known */
     int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
