@@ -1,0 +1,163 @@
+"""One question has one answer: the words of docs/answers.md, asked of one trace by every command."""
+import json
+import sqlite3
+
+import pytest
+
+from planted import OUTCOMES
+from shared import table
+
+pytestmark = pytest.mark.one_python
+
+
+def ask(run, path):
+    """Shares and recompiles, as each command that has them says."""
+    found = {}
+    report = json.loads(run("report", path, "--json").stdout)
+    found["report"] = report["hit_rate"], report["eager_share"], sum(f["recompiles"] for f in report["compiles"])
+    asked = sum(o["calls"] for name, o in report["outcomes"].items() if name != "plain")
+    assert found["report"][0] == pytest.approx(report["outcomes"]["hit"]["calls"] / asked, abs=1e-5)
+    page = run("report", path).stdout
+    line, = [line for line in page.splitlines() if "% ran as Python" in line]
+    found["report in words"] = line
+    return found, report
+
+
+@pytest.fixture
+def thirteen(plant):
+    """13 lookups: 3 hits, 2 compiled, 5 at the limit, 2 declined, 1 that was forbidden."""
+    p = plant()
+    first = p.compile()
+    p.compile([dict(entry=0, kind="TYPE_MATCH", source="L['x']", expected="int", actual="str")])
+    for _ in range(3):
+        p.call("hit", first)
+    for outcome in ["limit"] * 5 + ["declined"] * 2 + ["run_only"]:
+        p.call(outcome)
+    return p.done()
+
+
+def test_one_trace_asked_by_every_command(run, thirteen):
+    """V3: it "ran as Python" to 58.3 % in report, 61.5 % in check, 0 % in why."""
+    found, report = ask(run, thirteen)
+    assert found["report"] == (pytest.approx(3 / 13, abs=1e-5), pytest.approx(8 / 13, abs=1e-5), 1)
+    assert found["report in words"] == "23.1 % hits, 61.5 % ran as Python, of 13 calls"
+    assert "23.1 %</td>" in run("report", thirteen, "--html", "-").stdout and "<b>61.5 %</b>ran as Python" in run("report", thirteen, "--html", "-").stdout
+    checked, = json.loads(run("check", thirteen, "--max-eager-share", "1", "--json").stdout)["checks"]
+    assert checked["found"] == pytest.approx(8 / 13)
+    assert "13 calls: 38.5 % ran compiled code, 61.5 % ran as Python; 2 compiles (1 recompile)" in run("why", "f", thirteen).stdout
+    whatif = json.loads(run("replay", thirteen, "--what-if", "recompile_limit=8", "--json").stdout)
+    assert '"eager": 8' in json.dumps(whatif)
+    eager = table(run("sql", thirteen, "eager-calls").stdout)
+    assert sum(int(row["calls"]) for row in eager) == 8
+    share, = table(run("sql", thirteen, "SELECT * FROM shares").stdout)
+    assert (share["calls"], share["hits"], share["ran_as_python"]) == ("13", "3", "8") and float(share["eager_share"]) == pytest.approx(8 / 13)
+    calls, = table(run("sql", thirteen, "SELECT SUM(counted) AS n, SUM(is_hit) AS hits, SUM(missed) AS missed FROM calls").stdout)
+    assert (calls["n"], calls["hits"], calls["missed"]) == ("13", "3", "10")
+    assert len(table(run("sql", thirteen, "SELECT * FROM recompiles").stdout)) == 1
+
+
+def test_turned_away_functions_count_nowhere_unless_named(run, plant):
+    p = plant()
+    p.compile()
+    p.call("hit", 1)
+    p.insert("code", code_id=3, process_id=1, filename="/lib/x.py", qualname="turned", first_line=1, kind="function")
+    p.insert("compile", compile_id=90, code_id=3, start_ns=5, end_ns=6, outcome="skipped")
+    for i in range(4):
+        p.insert("lookup", lookup_id=900 + i, frame_id=900 + i, thread_id=1, code_id=3, start_ns=5, duration_ns=1, outcome=OUTCOMES.index("declined"))
+    path = p.done()
+    found, report = ask(run, path)
+    assert found["report"] == (0.5, 0, 0) and report["turned_away"]["calls"] == 4 and report["outcomes"]["declined"]["calls"] == 0
+    assert "not counted: 4 calls of functions that the compiler turned away unread" in run("report", path).stdout
+    assert run("check", path, "--max-eager-share", "0").returncode == 0
+    assert run("check", path, "--max-eager-share", "0.9", "--function", "turned").returncode == 1
+    assert table(run("sql", path, "eager-calls").stdout) == []
+    share, = table(run("sql", path, "SELECT calls, turned_away FROM shares").stdout)
+    assert share == {"calls": "2", "turned_away": "4"}
+
+
+def test_entries_inherited_by_fork(run, plant):
+    """A parent compiles f; two workers forked from it each compile it for another input, and one compiles g for the first time."""
+    p = plant()
+    p.compile()
+    for worker in (2, 3):
+        p.insert("process", process_id=worker, pid=100 + worker, parent_process_id=1, start_ns=p.now + 10)
+        p.insert("thread", thread_id=worker, process_id=worker, os_tid=100 + worker)
+        p.insert("compile", compile_id=10 * worker, code_id=1, thread_id=worker, start_ns=p.now + 20, end_ns=p.now + 30, outcome="compiled",
+                 cache_entry_id=10 * worker)
+    p.insert("compile", compile_id=40, code_id=2, thread_id=2, start_ns=p.now + 20, end_ns=p.now + 30, outcome="compiled", cache_entry_id=40)
+    p.insert("compile", compile_id=41, code_id=2, thread_id=3, start_ns=p.now + 20, end_ns=p.now + 30, outcome="compiled", cache_entry_id=41)
+    path = p.done()
+    rows = table(run("sql", path, "SELECT compile_id, process_id, pid, qualname FROM recompiles ORDER BY 1").stdout)
+    assert [(r["compile_id"], r["pid"], r["qualname"]) for r in rows] == [("20", "102", "f"), ("30", "103", "f")]
+    assert run("check", path, "--max-recompiles", "1").returncode == 0
+    rows = table(run("check", path, "--max-recompiles", "0").stdout)
+    assert [(r["pid"], r["function"], r["found"]) for r in rows] == [("102", "f", "1"), ("103", "f", "1")]
+    assert sum(f["recompiles"] for f in json.loads(run("report", path, "--json").stdout)["compiles"]) == 2
+    assert "(2 recompiles)" in run("why", "f", path).stdout and "(0 recompiles)" in run("why", "main", path).stdout
+
+
+FORKS = """
+import multiprocessing, os, sys
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+def f(x):
+    return x + 1
+
+def compiler(frame, entry, state):
+    if frame.f_code is not f.__code__:
+        return None
+    kind = type(frame.f_locals["x"])
+    return GuardedCode(frame.f_code.replace(), lambda f_locals: type(f_locals["x"]) is kind)
+
+def work(n):
+    return f(n)
+
+if __name__ == "__main__":
+    {body}
+"""
+
+
+def test_a_pool_of_forked_workers(record, run, python, tmp_path):
+    """V1: a Pool whose initializer sets a callback: each worker compiles f once, which is no recompile of any."""
+    (tmp_path / "pool.py").write_text(FORKS.format(body="""
+    with multiprocessing.get_context("fork").Pool(4, initializer=set_eval_frame, initargs=(compiler,)) as pool:
+        pool.map(work, range(40), chunksize=1)
+        pool.close()
+        pool.join()
+"""))
+    path = record([tmp_path / "pool.py"], python=python).path
+    with sqlite3.connect(path) as db:
+        made, = db.execute("SELECT COUNT(cache_entry_id) FROM compile").fetchone()
+        processes, again = db.execute("SELECT COUNT(DISTINCT process_id), SUM(is_recompile) FROM compiles").fetchone()
+    db.close()
+    assert made == processes >= 1 and again == 0
+    assert run("check", path, "--max-recompiles", "0").returncode == 0
+    assert run("check", path, "--max-compiles", "1").returncode == 0
+    assert "(0 recompiles)" in run("why", "f", path).stdout
+    assert "; 0 recompiles" in run("report", path).stdout
+
+
+def test_a_share_is_its_process_s_own(record, run, python, tmp_path):
+    """V2: the parent's calls hit, all those of the forked child run as Python: the child's share is 100 %."""
+    (tmp_path / "two.py").write_text(FORKS.format(body="""
+    import dyntrace
+    dyntrace.config.recompile_limit = 1
+    set_eval_frame(compiler)
+    for i in range(10):
+        f(i)
+    pid = os.fork()
+    if not pid:
+        for i in range(10):
+            f(float(i))
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""))
+    path = record([tmp_path / "two.py"], python=python).path
+    done = run("check", path, "--max-eager-share", "0.6", "--function", "f")
+    assert done.returncode == 1, done.stdout
+    row, = table(done.stdout)
+    assert (row["found"], row["function"], row["calls"], row["why"]) == ("1", "f", "10", "10 limit")
+    shares = table(run("sql", path, "SELECT pid, 1.0 * SUM(ran_as_python) / SUM(counted) AS eager_share FROM calls WHERE qualname = 'f'"
+                       " GROUP BY process_id ORDER BY process_id").stdout)
+    assert [float(s["eager_share"]) for s in shares] == [0, 1] and row["pid"] == shares[1]["pid"]
