@@ -128,8 +128,8 @@ def test_a_pool_of_forked_workers(record, run, python, tmp_path):
 """))
     path = record([tmp_path / "pool.py"], python=python).path
     with sqlite3.connect(path) as db:
-        made, = db.execute("SELECT COUNT(cache_entry_id) FROM compile").fetchone()
-        processes, again = db.execute("SELECT COUNT(DISTINCT process_id), SUM(is_recompile) FROM compiles").fetchone()
+        made, processes, again = db.execute("SELECT COUNT(*), COUNT(DISTINCT process_id), SUM(is_recompile) FROM compiles"
+                                            " WHERE cache_entry_id IS NOT NULL").fetchone()
     db.close()
     assert made == processes >= 1 and again == 0
     assert run("check", path, "--max-recompiles", "0").returncode == 0
