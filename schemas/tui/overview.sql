@@ -19,21 +19,8 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM losses WHERE is_stall);
 
 --slow # Calls of watched code
 --slow   ...
---none # Calls of watched code
---none   none: nothing that compiles frames ran
---# Calls of watched code: {all:count}{!n}  {!hit_style}{hit:percent} hit{!n}, {compiled:percent} compiled, {!eager_style}{eager:percent} ran eagerly  => ledger
---|   {name:<15}{!name}{share:bar16}{!n} {n:count>8}  {took:duration} in lookups  => ledger WHERE outcome = {name} | {name}
--- Shares are those of the view `shares`, of all processes.
-WITH decided AS MATERIALIZED (SELECT outcome, code_id, COUNT(*) AS n, SUM(duration_ns) AS took FROM lookup GROUP BY 1, 2),
-  total AS (SELECT SUM(d.n) AS n, SUM(d.n * (o.name = 'hit')) AS hit, SUM(d.n * (o.name = 'compiled')) AS compiled,
-                   SUM(d.n * o.ran_as_python) AS eager
-            FROM decided d JOIN outcomes o ON o.outcome = d.outcome
-            WHERE o.asked AND d.code_id NOT IN (SELECT code_id FROM turned_away WHERE code_id IS NOT NULL))
-SELECT COALESCE(o.name, '?') AS name, SUM(d.n) AS n, COALESCE(SUM(d.took), 0) AS took, 1.0 * SUM(d.n) / SUM(SUM(d.n)) OVER () AS share,
-       SUM(SUM(d.n)) OVER () AS "all", COALESCE(100.0 * t.hit / t.n, 0) AS hit, COALESCE(100.0 * t.compiled / t.n, 0) AS compiled,
-       COALESCE(100.0 * t.eager / t.n, 0) AS eager, iif(t.hit >= 0.9 * t.n, 'g', 'w') AS hit_style, iif(t.eager > 0.1 * t.n, 'r', 'n') AS eager_style
-FROM decided d CROSS JOIN total t LEFT JOIN outcomes o ON o.outcome = d.outcome
-GROUP BY d.outcome ORDER BY 2 DESC, d.outcome LIMIT 16;
+--call calls
+;
 
 --# Compiles: {compiles:count}{!n}  {made:count} gave code, {none:count} did not; together {ns:duration}  => compiles
 --| [  {!r}{limits:count} reached a limit, {errors:count} raised]  => compiles WHERE outcome IN ('limit', 'error') | limit or error

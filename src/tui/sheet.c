@@ -11,7 +11,7 @@
 
 enum { FIELD_BYTES = 200 };
 
-#define SAME_FUNCTION "(SELECT code_id FROM functions WHERE function_id = (SELECT function_id FROM functions WHERE code_id = {code_id}))"
+#define SAME_FUNCTION "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
 /* ---- the file -------------------------------------------------------------- */
 
@@ -96,13 +96,11 @@ const struct value *row_value(const struct row *row, const char *name, size_t by
 /* {!r}, {!name} */
 static void style_put(FILE *out, const struct row *row, const char *name, size_t bytes)
 {
-    static const char letters[STYLES] = {[STYLE_NORMAL] = 'n', [STYLE_DIM] = 'd', [STYLE_ALARM] = 'r', [STYLE_WARN] = 'w',
-                                         [STYLE_GOOD] = 'g', [STYLE_ACCENT] = 'a'};
     const struct value *value = row_value(row, name, bytes);
     const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
 
     fputs(MARK, out);
-    putc(!value && bytes == 1 ? *name : text && *text && !text[1] ? *text : letters[text ? word_style(text) : STYLE_NORMAL], out);
+    putc(!value && bytes == 1 ? *name : !text ? 'n' : *text && !text[1] ? *text : word_mark(text), out);
 }
 
 /* TEXT escaped, cut or filled to COLUMNS. */

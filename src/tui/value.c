@@ -258,3 +258,11 @@ int word_style(const char *word)
             return words[i].style;
     return STYLE_NORMAL;
 }
+
+char word_mark(const char *word)
+{
+    static const char letters[STYLES] = {[STYLE_NORMAL] = 'n', [STYLE_DIM] = 'd', [STYLE_ALARM] = 'r', [STYLE_WARN] = 'w',
+                                         [STYLE_GOOD] = 'g', [STYLE_ACCENT] = 'a'};
+
+    return letters[word_style(word)];
+}

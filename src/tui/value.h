@@ -48,7 +48,8 @@ void text_fit(FILE *out, const char *text, int columns);
 /* TEXT between QUOTEs, which are doubled in it. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 
-/* The style of a word: an outcome, a result; STYLE_NORMAL for others. */
+/* The style of a word, an outcome or a result, and its letter in marked text; STYLE_NORMAL for others. */
 int word_style(const char *word);
+char word_mark(const char *word);
 
 #endif

@@ -302,15 +302,15 @@ static int heat(const struct flame *flame, uint32_t node)
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
-/* "share  total  self  calls" of a node. */
-static void figures_print(const struct flame *flame, uint32_t node, int64_t all, char *made, size_t room, const char *format)
+/* "share  total  self  calls" of a node; NONE: the calls of a thread. */
+static void figures_print(const struct flame *flame, uint32_t node, int64_t all, const char *none, char *made, size_t room, const char *format)
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
     const struct box *b = box(flame, node);
     int64_t self_ns = flame->read->tree.nodes[node].self_ns;
 
     snprintf(made, room, format, all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0, table_duration(total, b->total_ns),
-             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, b->calls) : "");
+             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, b->calls) : none);
 }
 
 static void node_draw(struct flame *flame, struct screen *screen, uint32_t node, int y)
@@ -324,7 +324,7 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t node,
     if (selected)
         screen_fill(screen, y, 0, view->columns, selected);
     screen_put(screen, y, 0, 1, heat(flame, node) | selected, selected ? ">" : " ");
-    figures_print(flame, node, box(flame, flame->focus)->total_ns, line, sizeof line, "%5.1f %% %9s %10s %8s");
+    figures_print(flame, node, box(flame, flame->focus)->total_ns, "", line, sizeof line, "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, node) | selected, line) + 3;
     x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
     screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : b->open ? "▾" : "▸");
@@ -377,7 +377,7 @@ static void graph_draw(struct flame *flame, struct screen *screen)
 
     boxes_draw(flame, screen, flame->focus, view->y, 0, view->columns, view->y + view->rows - 3);
     screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD, node_name(flame, flame->chosen));
-    figures_print(flame, flame->chosen, box(flame, 0)->total_ns, line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
+    figures_print(flame, flame->chosen, box(flame, 0)->total_ns, "0", line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
     screen_put(screen, view->y + view->rows - 1, 0, view->columns, STYLE_NORMAL, line);
 }
 
