@@ -16,6 +16,7 @@
 #include "cmd/run/trace.h"
 #include "command.h"
 #include "collector/launch.h"
+#include "lib/option.h"
 #include "lib/say.h"
 
 static struct {

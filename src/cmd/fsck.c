@@ -26,6 +26,7 @@
 #include "trace/db.h"
 #include "trace/db_schema.h"
 #include "lib/json.h"
+#include "lib/option.h"
 #include "collector/liveness.h"
 #include "lib/progress.h"
 #include "collector/recover.h"

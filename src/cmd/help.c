@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "lib/option.h"
 #include "lib/say.h"
 
 enum {

@@ -22,6 +22,7 @@
 #include "collector/session.h"
 #include "command.h"
 #include "lib/json.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "python_options.h"
 #include "versions.h"

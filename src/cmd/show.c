@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "lib/json.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"

@@ -19,6 +19,7 @@
 #include "lib/progress.h"
 #include "cmd/prompt.h"
 #include "trace/result.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/sql_words.h"

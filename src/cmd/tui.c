@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "trace/db.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "tui.h"
 #include "tui/screen.h"

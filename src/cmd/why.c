@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "lib/times.h"
 #include "trace/db.h"

@@ -65,7 +65,7 @@ static void watch(char *path)
 bool out_open(struct out_file *out, const char *path, bool force)
 {
     struct stat st;
-    sigset_t signals;
+    sigset_t signals, before_it;
     int fd;
 
     *out = (struct out_file){.force = force};
@@ -98,11 +98,11 @@ bool out_open(struct out_file *out, const char *path, bool force)
     sigemptyset(&signals);
     for (int i = 0; i < ENDING; i++)
         sigaddset(&signals, ending[i]);
-    pthread_sigmask(SIG_BLOCK, &signals, &signals);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_it);
     fd = mkstemp(out->temporary);
     if (fd >= 0)
         watch(out->temporary);
-    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    pthread_sigmask(SIG_SETMASK, &before_it, NULL);
     if (fd < 0 || !(out->file = fdopen(fd, "w"))) {
         say_error("%s: %s", path, strerror(errno));
         if (fd >= 0) {

@@ -114,10 +114,12 @@ struct asked program_ask(const struct program *t)
 {
     static const char code[] =
         "import sys\n"
-        "v = sys.version_info\n"
+        "try:\n"
+        "    from _imp import extension_suffixes\n"
+        "except ImportError:\n" /* Python 2 */
+        "    extension_suffixes = lambda: ['-']\n"
         "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
-        "if v >= (3, 11): import _imp\n"
-        "print('%s %d %d %s' % (name, v[0], v[1], v >= (3, 11) and _imp.extension_suffixes()[0] or '-'))\n";
+        "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
 
     return t->python ? interpreter_ask(t->path, code, NULL) : (struct asked){.pid = -1, .fd = -1};
 }
