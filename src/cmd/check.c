@@ -12,7 +12,6 @@
  * many. */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -498,13 +497,11 @@ static bool checks_run(struct check *check)
 
 static int check_trace(struct check *check)
 {
-    struct query *snapshot = db_query(check->db, "BEGIN");
     bool ok = true, told;
     struct json json = {.out = check->out};
     struct doubts doubts;
 
-    query_step(snapshot);
-    query_close(snapshot);
+    db_run(check->db, "BEGIN");
     check->progress = progress_begin("reading");
     if (check->json) {
         json_object(&json, NULL);
@@ -529,10 +526,6 @@ static int check_trace(struct check *check)
         json_print(check, &json, told && ok, doubts);
     else if (told && ok)
         ok_print(check);
-    if (fflush(check->out) != 0 || ferror(check->out)) {
-        say_error("output: cannot be written");
-        told = false;
-    }
     return !told ? 2 : ok ? 0 : 1;
 }
 
@@ -630,7 +623,6 @@ static int check_main(int count, char **operands)
             goto out;
         }
     }
-    setlocale(LC_CTYPE, "");
     check->db = db_open(operands[0]);
     if (check->db)
         status = check_trace(check);

@@ -23,7 +23,6 @@
  * of the same rank and name, up to the first that was decided differently: where
  * one rank began to do what the others did not. */
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -477,19 +476,12 @@ static bool sides_compare(struct diff *diff)
 
 static bool side_open(struct side *side, const char *path)
 {
-    struct query *snapshot, *query;
+    struct query *query;
     bool any;
 
-    if (!(side->db = db_open(path)))
+    if (!(side->db = find_open(path)))
         return false;
-    snapshot = db_query(side->db, "PRAGMA cache_size = -12288"); /* what is read once needs no more, and there are two traces */
-    query_step(snapshot);
-    query_close(snapshot);
-    snapshot = db_query(side->db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    if (!find_tables(side->db))
-        return false;
+    db_run(side->db, "PRAGMA cache_size = -12288"); /* what is read once needs no more, and there are two traces */
     query = side->rank < 0 ? NULL : db_query(side->db, "SELECT 1 FROM process WHERE rank = ?1");
     if (query) {
         query_bind_integer(query, 1, side->rank);
@@ -548,10 +540,6 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
         puts("no difference");
     } else if (ok && diff->limit >= 0 && all > diff->limit) {
         say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all", diff->limit, all);
-    }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say_error("output: cannot be written");
-        ok = false;
     }
     return !ok ? 2 : fails ? 1 : 0;
 }
@@ -627,7 +615,6 @@ static int diff_main(int count, char **operands)
     }
     if (diff.fail[LOOKUP])
         diff.lookups = true;
-    setlocale(LC_CTYPE, "");
     status = traces_diff(&diff, operands[0], operands[1]);
     side_free(&diff.a);
     side_free(&diff.b);

@@ -1,7 +1,6 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
  * Runs in: the viewer. See cmd/export/export.h for the formats. */
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +83,6 @@ static int export_trace(const char *path, const struct format *format)
     struct db *db = db_open(path);
     struct out_file out = {0};
     struct export export = {.db = db, .out = &out, .table = given.table, .safe_csv = given.safe_csv};
-    struct query *snapshot;
     bool ok = false;
 
     if (!db)
@@ -95,12 +93,7 @@ static int export_trace(const char *path, const struct format *format)
     }
     if (!out_open(&out, given.out, given.force))
         goto out;
-    snapshot = db_query(db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    export.decisions = find_column(db, "lookup", "lookup_id") && find_column(db, "compile", "cache_entry_id") &&
-                       find_column(db, "cache_entry", "cache_entry_id") && find_column(db, "graph_break", "compile_id") &&
-                       find_column(db, "recompile_cause", "text") && find_column(db, "signature", "text");
+    db_run(db, "BEGIN");
     export.end_ns = end_of(db);
     export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
     export.progress = progress_begin("exporting");
@@ -130,7 +123,6 @@ static int export_main(int count, char **operands)
         say_error("export: %s", wrong);
         return 2;
     }
-    setlocale(LC_CTYPE, "");
     return export_trace(operands[0], format);
 }
 

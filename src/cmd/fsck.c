@@ -477,7 +477,6 @@ static int trace_check(const char *path, bool json, bool recovered)
 {
     struct db *db = db_open(path);
     struct progress progress = progress_begin("checking the file");
-    struct query *snapshot;
     int64_t frames = 0, open = 0, known;
     char *state = NULL, text[96];
     bool complete, ok, recording;
@@ -485,9 +484,7 @@ static int trace_check(const char *path, bool json, bool recovered)
     if (!db)
         return 2;
     /* One snapshot: the recording may go on. */
-    snapshot = db_query(db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
+    db_run(db, "BEGIN");
 
     db_on_progress(db, tick, &progress);
     complete = rule_ask(db, &file_rule, "PRAGMA integrity_check(100)");

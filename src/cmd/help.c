@@ -5,12 +5,14 @@
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --man <page          docs/dyntrace.1.in with the synopses and options put in: `make` runs it
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "lib/option.h"
+#include "lib/out_file.h"
 #include "lib/say.h"
 
 enum {
@@ -250,7 +252,7 @@ static int man_page(const struct command *const *commands)
                 roff_options(commands[i]);
     }
     free(line);
-    return fflush(stdout) || ferror(stdout) ? 2 : 0;
+    return out_flush() ? 0 : 2;
 }
 
 /* ---- completions ----------------------------------------------------------- */
@@ -338,7 +340,7 @@ int command_help(const struct command *const *commands, int argc, char **argv)
 {
     const struct command *command;
 
-    if (argc < 2) {
+    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         overview_print(commands, stdout);
         return 0;
     }
@@ -380,7 +382,7 @@ int command_main(const struct command *const *commands, int argc, char **argv)
 
 int command_start(const struct command *command, int argc, char **argv)
 {
-    int count = option_parse(command->name, command->options ? command->options : none, command->runs, argc, argv);
+    int count = option_parse(command->name, command->options ? command->options : none, command->runs, argc, argv), status;
 
     if (count == OPTION_HELP) {
         usage_print(command);
@@ -393,5 +395,7 @@ int command_start(const struct command *command, int argc, char **argv)
                   command->too_many ? command->too_many : "one trace at a time");
         return 2;
     }
-    return command->run(count, argv);
+    setlocale(LC_CTYPE, "");
+    status = command->run(count, argv);
+    return command->runs || command->internal || out_flush() ? status : 2;
 }

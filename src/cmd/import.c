@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,7 +292,6 @@ static int import_main(int count, char **operands)
         say_error("import: %s: is the log itself", given.out);
         return 2;
     }
-    setlocale(LC_CTYPE, "");
     return logs_import(operands[0], given.out, given.force);
 }
 

@@ -15,7 +15,6 @@
  *
  * What a column holds is said once, in `tables`: a new column is a new word. */
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,9 +278,7 @@ static bool source_read(struct source *source, const char *path)
 
     if (!(source->db = db_open(path)))
         return false;
-    struct query *snapshot = db_query(source->db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
+    db_run(source->db, "BEGIN");
     state = db_meta(source->db, "state");
     source->host = db_meta(source->db, "host");
     source->command = db_meta(source->db, "command");
@@ -474,7 +471,6 @@ static int merge_main(int count, char **operands)
         say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
-    setlocale(LC_CTYPE, "");
     return traces_merge(operands, count, given.out, given.force);
 }
 

@@ -6,7 +6,6 @@
  * The stepping is in cmd/replay/step.c. */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,23 +260,14 @@ static bool options_agree(const struct session *s)
 static int replay_main(int count, char **operands)
 {
     struct session *s = &asked;
-    struct query *snapshot;
     int status = 2;
 
     (void)count;
     if (!options_agree(s))
         return 2;
     s->whatif.json = s->json;
-    setlocale(LC_CTYPE, "");
-    s->db = db_open(operands[0]);
-    if (!s->db)
+    if (!(s->db = find_open(operands[0])))
         return 2;
-    /* One snapshot, so that the tables agree while the recording goes on. */
-    snapshot = db_query(s->db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
-    if (!find_tables(s->db))
-        goto out;
     doubts_say(s->db, "what is replayed is what it has so far", s->whatif.count ? NULL : "what came after them is uncertain");
     s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s->replay)
@@ -287,10 +277,6 @@ static int replay_main(int count, char **operands)
                               : replay_step(s->db, s->replay, &s->script, stdout);
     if (db_damaged(s->db))
         status = 2;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
-        status = 2;
-    }
 out:
     replay_free(s->replay);
     db_close(s->db);

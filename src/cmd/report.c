@@ -8,7 +8,6 @@
  * quick on a day's recording, and works while that goes on. Losses come before
  * anything that they make doubtful. */
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,7 +300,6 @@ static bool report_text(struct report *report)
 static bool report_run(struct report *report, const char *path, const char *page, bool force)
 {
     struct out_file out = {0};
-    struct query *snapshot;
     char *directory;
     bool ok = false;
 
@@ -316,9 +314,7 @@ static bool report_run(struct report *report, const char *path, const char *page
         goto out;
     report->out = page ? out.file : stdout;
     /* One snapshot, so that the parts agree while the recording goes on. */
-    snapshot = db_query(report->db, "BEGIN");
-    query_step(snapshot);
-    query_close(snapshot);
+    db_run(report->db, "BEGIN");
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {
         directory = db_meta(report->db, "session");
@@ -348,12 +344,7 @@ static int report_main(int count, char **operands)
         say_error("report: --json and --html: one form at a time");
         return 2;
     }
-    setlocale(LC_CTYPE, "");
     ok = report_run(&report, operands[0], given.page, given.force);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        say_error("output: cannot be written");
-        ok = false;
-    }
     db_close(report.db);
     free(report.state);
     free(report.marks);

@@ -6,7 +6,6 @@
  * user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were recorded, such
  * as the bytecode before and after. The JSON is the same rows. */
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -439,7 +438,6 @@ static int show_main(int count, char **operands)
     enum find_result found;
     int status;
 
-    setlocale(LC_CTYPE, "");
     if (!find_operands("show", count, operands, &name, &path) || !(show.db = find_open(path)))
         return 2;
     doubts_say(show.db, "what is shown is what it has so far", "there may be more");

@@ -7,7 +7,6 @@
  * only read (see trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "cmd/prompt.h"
 #include "trace/result.h"
 #include "lib/option.h"
+#include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/sql_words.h"
@@ -79,12 +79,9 @@ static bool result_print(struct session *session, struct query *query)
     prompt_running(NULL);
     if (!query_close(query))
         ok = false;
-    if (table && !table_close(table)) {
-        say_error("output: %s", errno ? strerror(errno) : "cannot be written");
+    if (table && !table_close(table))
         ok = false;
-    }
-    fflush(stdout);
-    return ok;
+    return out_flush() && ok;
 }
 
 /* Run every statement of SQL, up to the first that fails. */
@@ -234,7 +231,6 @@ static void prompt(struct session *session)
     char *file = state_file("sql_history");
     bool go_on = true;
 
-    setlocale(LC_CTYPE, ""); /* libedit and wcwidth go by it */
     prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
     rl_attempted_completion_function = complete;
@@ -324,7 +320,6 @@ static int sql_main(int count, char **operands)
     bool ok;
     int status = 2;
 
-    setlocale(LC_CTYPE, "");
     if (given.list)
         return queries_print(session.format) ? 0 : 2;
     if (count == 2 || (count == 1 && is_file(operands[0])))

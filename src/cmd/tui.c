@@ -1,7 +1,6 @@
 /* cmd/tui.c -- `dyntrace tui`: a trace on the whole screen.
  *
  * Runs in: the viewer. The loop is in tui.c. */
-#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +55,6 @@ static int tui_main(int count, char **operands)
     }
     if (given.tui.dump && !given.tui.keys)
         given.tui.keys = "";
-    setlocale(LC_CTYPE, "");
     signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
     signal(SIGPIPE, SIG_IGN);
     if (!(db = db_open(operands[0])))

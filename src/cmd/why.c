@@ -4,7 +4,6 @@
  *
  * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
  * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -694,7 +693,6 @@ static int why_main(int count, char **operands)
     enum find_result found;
     int status;
 
-    setlocale(LC_CTYPE, "");
     if (!find_operands("why", count, operands, &name, &path) || !(why.db = find_open(path)))
         return 2;
     doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */

@@ -123,16 +123,30 @@ bool out_failed(const struct out_file *out)
     return ferror(out->file);
 }
 
+/* What was written to FILE is there; else it is said, once. */
+static bool flush(FILE *file, const char *name)
+{
+    errno = 0;
+    if (fflush(file) == 0 && !ferror(file))
+        return true;
+    say_error("%s: %s", name, errno ? strerror(errno) : "cannot be written");
+    clearerr(file);
+    return false;
+}
+
+bool out_flush(void)
+{
+    return flush(stdout, "output");
+}
+
 bool out_commit(struct out_file *out)
 {
-    bool written = fflush(out->file) == 0 && !ferror(out->file);
     int moved;
 
-    if (!written || !out->path) {
-        if (!written)
-            say_error("%s: %s", out->path ? out->path : "output", errno ? strerror(errno) : "cannot be written");
-        return written;
-    }
+    if (!flush(out->file, out->path ? out->path : "output"))
+        return false;
+    if (!out->path)
+        return true;
     moved = out->force ? rename(out->temporary, out->path) : renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, RENAME_NOREPLACE);
     if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) { /* a filesystem that has no such rename */
         moved = link(out->temporary, out->path);

@@ -487,6 +487,14 @@ bool query_close(struct query *query)
     return ok;
 }
 
+bool db_run(struct db *db, const char *sql)
+{
+    struct query *query = db_query(db, sql);
+
+    query_step(query);
+    return query_close(query);
+}
+
 int query_columns(struct query *query)
 {
     return query ? sqlite3_column_count(query->statement) : 0;

@@ -72,6 +72,9 @@ void query_reset(struct query *query);
 /* End it. False when a step failed. Harmless on NULL (false). */
 bool query_close(struct query *query);
 
+/* Run SQL for what it does: "BEGIN", from which on all queries see the trace at one moment, while its recording goes on. */
+bool db_run(struct db *db, const char *sql);
+
 /* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time that
  * stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The rows come in
  * the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no error. */

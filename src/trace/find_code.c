@@ -431,10 +431,9 @@ bool find_tables(struct db *db)
 struct db *find_open(const char *path)
 {
     struct db *db = db_open(path);
-    struct query *snapshot = db ? db_query(db, "BEGIN") : NULL;
 
-    query_step(snapshot);
-    query_close(snapshot);
+    if (db)
+        db_run(db, "BEGIN");
     if (db && !find_tables(db)) {
         db_close(db);
         return NULL;
@@ -444,11 +443,7 @@ struct db *find_open(const char *path)
 
 int find_status(struct db *db, enum find_result result, bool failed)
 {
-    bool printed = fflush(stdout) == 0 && !ferror(stdout);
-
-    if (!printed)
-        say_error("output: cannot be written");
-    return !printed || failed || db_damaged(db) || result > FIND_SEVERAL ? 2 : result == FIND_SEVERAL;
+    return failed || db_damaged(db) || result > FIND_SEVERAL ? 2 : result == FIND_SEVERAL;
 }
 
 bool find_column(struct db *db, const char *table, const char *column)

@@ -235,9 +235,7 @@ bool export_chrome(struct export *export)
     json_object(json, NULL);
     json_list(json, "traceEvents");
     json_lines(json);
-    ok = names_put(export, json) && frames_put(export, json);
-    if (ok && export->decisions)
-        ok = lookups_put(export, json) && compiles_put(export, json);
+    ok = names_put(export, json) && frames_put(export, json) && lookups_put(export, json) && compiles_put(export, json);
     json_end(json);
     json_line(json);
     json_string(json, "displayTimeUnit", "ns");

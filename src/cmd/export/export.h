@@ -23,7 +23,6 @@ struct export {
     struct out_file *out;  /* borrowed */
     const char *table;     /* borrowed: --table, or NULL */
     struct progress progress;
-    bool decisions;        /* the trace has the tables about decisions */
     int64_t end_ns;        /* where frames without an end are drawn to */
     bool safe_csv;         /* csv: formulas are made texts */
     int64_t last_frame;    /* greatest frame_id: for progress */

@@ -503,9 +503,7 @@ bool pictures_begin(struct report *report)
         return false;
     /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
     if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_path(db)))) {
-        struct query *small = db_query(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
-        query_step(small);
-        query_close(small);
+        db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
         picture->threaded = true;
         if (pthread_create(&picture->thread, NULL, frames_read, picture) != 0) {
             picture->threaded = false;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -78,7 +77,6 @@ static int screen_run(struct live *live, const char *trace)
         signal(given[i], SIG_DFL);
     dup2(live->in, STDIN_FILENO);
     dup2(live->out, STDOUT_FILENO);
-    setlocale(LC_CTYPE, "");
     if (!(db = db_open(trace)))
         return 2;
     screen = screen_open_terminal(false, &why);
