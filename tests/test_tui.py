@@ -220,7 +220,7 @@ def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
                 terminal.type(how)
             else:
                 shell = terminal.tmux("list-panes", "-F", "#{pane_pid}").strip()
-                found = subprocess.run(["pgrep", "-P", shell], capture_output=True, text=True).stdout.split()
+                found = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
                 os.kill(int(found[0]), how)
             screen = terminal.wait(lambda screen: "ready>" in screen.rstrip().split("\n")[-1])
             assert "the same" in screen and f"status {0 if isinstance(how, str) else 128 + how}" in screen
