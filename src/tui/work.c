@@ -21,16 +21,22 @@
 
 enum { THREADS = 3, WAITING = 0, RUNNING, DONE };
 
+struct worker {
+    struct work *work; /* borrowed */
+    pthread_t thread;
+    struct db *db;     /* owned */
+    int generation;    /* of it */
+};
+
 struct work {
-    pthread_t threads[THREADS];
-    struct db *dbs[THREADS]; /* owned: one for each thread */
+    struct worker workers[THREADS];
     int started, slow_running, pending;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct job *first, **last; /* waiting, oldest first */
     bool closing;
     char *path;                /* owned */
-    atomic_int generation;     /* of connections */
+    int generation;            /* of connections */
     int fd;                    /* owned: an eventfd */
 };
 
@@ -119,55 +125,60 @@ static struct db *connect(const char *path)
     return db;
 }
 
-struct thread_argument {
-    struct work *work;
-    int number;
-};
+/* A new connection, where that is wanted and can be had. Call locked. */
+static void reconnect(struct worker *worker)
+{
+    struct work *work = worker->work;
+    int generation = work->generation;
+    struct db *fresh;
+
+    if (worker->generation == generation)
+        return;
+    pthread_mutex_unlock(&work->lock);
+    fresh = connect(work->path);
+    pthread_mutex_lock(&work->lock);
+    worker->generation = generation;
+    if (fresh) {
+        db_close(worker->db);
+        worker->db = fresh;
+    }
+}
+
+static void job_run(struct worker *worker, struct job *job)
+{
+    struct work *work = worker->work;
+
+    say_divert(job_said, job);
+    reconnect(worker);
+    job->db = worker->db;
+    pthread_mutex_unlock(&work->lock);
+    db_on_progress(job->db, job_tick, job);
+    if (!atomic_load(&job->cancelled))
+        job->run(job, job->db);
+    db_on_progress(job->db, NULL, NULL);
+    say_divert(NULL, NULL);
+    pthread_mutex_lock(&work->lock);
+    job->db = NULL;
+}
 
 static void *work_thread(void *argument)
 {
-    struct thread_argument *given = argument;
-    struct work *work = given->work;
-    struct db *db = work->dbs[given->number];
-    int number = given->number, generation = 0;
+    struct worker *worker = argument;
+    struct work *work = worker->work;
 
-    free(given);
     pthread_mutex_lock(&work->lock);
-    for (;;) {
-        struct job *job = work->closing ? NULL : job_take(work);
-        if (work->closing)
-            break;
+    while (!work->closing) {
+        struct job *job = job_take(work);
         if (!job) {
             pthread_cond_wait(&work->changed, &work->lock);
             continue;
         }
         job->state = RUNNING;
-        job->db = db;
         work->slow_running += job->slow;
-        pthread_mutex_unlock(&work->lock);
-
-        say_divert(job_said, job);
-        if (generation != atomic_load(&work->generation)) {
-            struct db *fresh = connect(work->path);
-            generation = atomic_load(&work->generation);
-            if (fresh) {
-                db_close(db);
-                pthread_mutex_lock(&work->lock);
-                work->dbs[number] = job->db = db = fresh;
-                pthread_mutex_unlock(&work->lock);
-            }
-        }
-        db_on_progress(db, job_tick, job);
-        if (!atomic_load(&job->cancelled))
-            job->run(job, db);
-        db_on_progress(db, NULL, NULL);
-        say_divert(NULL, NULL);
-
-        pthread_mutex_lock(&work->lock);
+        job_run(worker, job);
         work->slow_running -= job->slow;
         work->pending--;
         job->state = DONE;
-        job->db = NULL;
         if (job->dropped)
             job_free(job);
         pthread_cond_broadcast(&work->changed);
@@ -198,17 +209,11 @@ struct work *work_open(const char *path)
     for (size_t i = 0; i < 5; i++)
         sigdelset(&all, (int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (work->started < THREADS) {
-        struct thread_argument *argument = malloc(sizeof *argument);
-        if (!argument)
+    for (; work->started < THREADS; work->started++) {
+        struct worker *worker = &work->workers[work->started];
+        worker->work = work;
+        if (!(worker->db = connect(path)) || pthread_create(&worker->thread, NULL, work_thread, worker) != 0)
             break;
-        *argument = (struct thread_argument){work, work->started};
-        if (!(work->dbs[work->started] = connect(path)) ||
-            pthread_create(&work->threads[work->started], NULL, work_thread, argument) != 0) {
-            free(argument);
-            break;
-        }
-        work->started++;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (work->started < THREADS || work->fd < 0) {
@@ -227,7 +232,7 @@ void work_close(struct work *work)
     pthread_cond_broadcast(&work->changed);
     pthread_mutex_unlock(&work->lock);
     for (int i = 0; i < work->started; i++)
-        pthread_join(work->threads[i], NULL);
+        pthread_join(work->workers[i].thread, NULL);
     /* Those that were dropped while they waited have no other owner. */
     while (work->first) {
         struct job *job = work->first;
@@ -236,7 +241,7 @@ void work_close(struct work *work)
             job_free(job);
     }
     for (int i = 0; i < THREADS; i++)
-        db_close(work->dbs[i]);
+        db_close(work->workers[i].db);
     if (work->fd >= 0)
         close(work->fd);
     pthread_cond_destroy(&work->changed);
@@ -248,7 +253,7 @@ void work_close(struct work *work)
 void work_reconnect(struct work *work)
 {
     pthread_mutex_lock(&work->lock);
-    atomic_fetch_add(&work->generation, 1);
+    work->generation++;
     pthread_mutex_unlock(&work->lock);
 }
 
@@ -266,20 +271,21 @@ void work_start(struct work *work, struct job *job)
 
 bool work_done(struct work *work, struct job *job)
 {
-    bool done;
+    return work_wait(work, job, 0);
+}
 
-    pthread_mutex_lock(&work->lock);
-    done = job->state == DONE;
-    pthread_mutex_unlock(&work->lock);
-    return done;
+/* Call locked. */
+static void cancel(struct job *job)
+{
+    atomic_store(&job->cancelled, true);
+    if (job->db)
+        db_interrupt(job->db);
 }
 
 void work_cancel(struct work *work, struct job *job)
 {
     pthread_mutex_lock(&work->lock);
-    atomic_store(&job->cancelled, true);
-    if (job->db)
-        db_interrupt(job->db);
+    cancel(job);
     pthread_mutex_unlock(&work->lock);
 }
 
@@ -292,9 +298,7 @@ void work_drop_(struct work *work, struct job *job)
     pthread_mutex_lock(&work->lock);
     done = job->state == DONE;
     job->dropped = true;
-    atomic_store(&job->cancelled, true);
-    if (!done && job->db)
-        db_interrupt(job->db);
+    cancel(job);
     pthread_mutex_unlock(&work->lock);
     if (done)
         job_free(job);
@@ -311,11 +315,8 @@ bool work_wait(struct work *work, struct job *job, int ms)
     if (until.tv_nsec >= 1000000000)
         until.tv_nsec -= 1000000000, until.tv_sec++;
     pthread_mutex_lock(&work->lock);
-    while (job->state != DONE)
-        if (ms < 0)
-            pthread_cond_wait(&work->changed, &work->lock);
-        else if (pthread_cond_timedwait(&work->changed, &work->lock, &until) != 0)
-            break;
+    while (job->state != DONE && pthread_cond_timedwait(&work->changed, &work->lock, &until) == 0)
+        continue;
     done = job->state == DONE;
     pthread_mutex_unlock(&work->lock);
     return done;

@@ -55,7 +55,7 @@ int job_percent(struct job *job);
 /* Ask it to end early; it is done soon, with an error. */
 void work_cancel(struct work *work, struct job *job);
 
-/* Wait until JOB is done, at most MS milliseconds; -1: for ever. */
+/* Wait until JOB is done, at most MS milliseconds. */
 bool work_wait(struct work *work, struct job *job, int ms);
 
 /* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
