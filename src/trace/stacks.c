@@ -202,8 +202,46 @@ bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_
     return !folding.failed && db_each(db, "SELECT each(" COLUMNS ") FROM frame NOT INDEXED", frame_fold, &folding) && !folding.failed;
 }
 
+/* Callers together, of each the longest first. */
+static int link_order(const void *a, const void *b, void *context)
+{
+    const struct tree *tree = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b, p = tree->nodes[x].parent, q = tree->nodes[y].parent;
+    int64_t t = tree->links[x].total_ns, u = tree->links[y].total_ns;
+
+    return p != q ? (p > q) - (p < q) : t != u ? (t < u) - (t > u) : (x > y) - (x < y);
+}
+
+bool tree_link(struct tree *tree)
+{
+    uint32_t *order = malloc(((size_t)tree->count + 1) * sizeof *order);
+    struct link *links = tree->links = calloc((size_t)tree->count + 1, sizeof *links);
+
+    if (!order || !links) {
+        free(order);
+        return false;
+    }
+    for (uint32_t i = tree->count; i >= 1; i--) { /* what is called comes after its caller */
+        struct link *caller = &links[tree->nodes[i].parent];
+        links[i].total_ns = times_sum(links[i].total_ns, tree->nodes[i].self_ns > 0 ? tree->nodes[i].self_ns : 0);
+        caller->total_ns = times_sum(caller->total_ns, links[i].total_ns);
+        order[i - 1] = i;
+    }
+    qsort_r(order, tree->count, sizeof *order, link_order, tree);
+    for (uint32_t i = tree->count; i-- > 0;) {
+        struct link *caller = &links[tree->nodes[order[i]].parent];
+        links[order[i]].sibling = caller->child;
+        caller->child = order[i];
+    }
+    for (uint32_t i = 1; i <= tree->count; i++)
+        links[i].depth = links[tree->nodes[i].parent].depth + 1;
+    free(order);
+    return true;
+}
+
 void tree_free(struct tree *tree)
 {
     free(tree->nodes);
+    free(tree->links);
     free(tree->heads);
 }

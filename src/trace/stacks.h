@@ -67,8 +67,16 @@ struct node {
     uint32_t after;  /* the one that its caller called after this one, the last time */
 };
 
+/* Of a node with all that it called. */
+struct link {
+    int64_t total_ns;
+    uint32_t child, sibling; /* what it called, the longest first; 0: no more */
+    uint32_t depth;          /* of a thread's own node 1 */
+};
+
 struct tree {
     struct node *nodes; /* owned; node 0 is not used, callers come before what they call */
+    struct link *links; /* owned: by node; 0 has the threads' own below it. Made by tree_link() */
     uint32_t *heads;    /* owned: by hash */
     uint32_t count, room;
     uint32_t cut;       /* frames that had no room */
@@ -83,6 +91,7 @@ struct fold {
 
 /* Fold all frames of DB up to id LAST (-1: all) into TREE and TRACKS, which are empty. False: it was said why not. */
 bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold);
+bool tree_link(struct tree *tree); /* false: no memory */
 void tree_free(struct tree *tree);
 
 #endif

@@ -359,29 +359,17 @@ static bool timeline_put(struct picture *picture)
 
 struct flame {
     struct picture *picture; /* borrowed */
-    int64_t *total;          /* owned, by node: with all that it called */
-    uint32_t *first, *next;  /* owned, by node: what it called, longest first */
+    const struct link *links; /* borrowed: by node */
     int64_t all_ns, least_ns;
     int boxes, depth;        /* depth: of the deepest box */
     bool draw;               /* the first time the boxes are only counted */
 };
 
-/* Insert NODE among those that its caller called. */
-static void child_add(struct flame *flame, uint32_t node)
-{
-    uint32_t *link = &flame->first[flame->picture->tree.nodes[node].parent];
-
-    while (*link && flame->total[*link] > flame->total[node])
-        link = &flame->next[*link];
-    flame->next[node] = *link;
-    *link = node;
-}
-
 /* NODE from X on, and what it called in it. */
 static void flame_box(struct flame *flame, uint32_t node, double x, int depth)
 {
     const struct node *n = &flame->picture->tree.nodes[node];
-    double width = (double)flame->total[node] / (double)flame->all_ns * WIDTH, y = HEAD + (double)depth * ROW;
+    double width = (double)flame->links[node].total_ns / (double)flame->all_ns * WIDTH, y = HEAD + (double)depth * ROW;
     char words[128], total[TABLE_HUMAN], self[TABLE_HUMAN];
 
     if (flame->boxes >= BOXES || depth >= FLAME_DEPTH)
@@ -390,14 +378,14 @@ static void flame_box(struct flame *flame, uint32_t node, double x, int depth)
     if (depth > flame->depth)
         flame->depth = depth;
     if (flame->draw && n->parent) {
-        snprintf(words, sizeof words, "%s in all, %s own, %.3g %%", table_duration(total, flame->total[node]),
-                 table_duration(self, n->self_ns > 0 ? n->self_ns : 0), 100.0 * (double)flame->total[node] / (double)flame->all_ns);
+        snprintf(words, sizeof words, "%s in all, %s own, %.3g %%", table_duration(total, flame->links[node].total_ns),
+                 table_duration(self, n->self_ns > 0 ? n->self_ns : 0), 100.0 * (double)flame->links[node].total_ns / (double)flame->all_ns);
         box_put(flame->picture, n->code_id, x, width, y, NULL, "", words);
     } else if (flame->draw) {
         FILE *out = flame->picture->report->out;
         fprintf(out, "<g class=\"f\" tabindex=\"-1\" data-x=\"%.6g\" data-w=\"%.6g\"><title>", x, width);
         thread_put(flame->picture, n->code_id);
-        fprintf(out, "\n%s</title><rect class=\"root\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", table_duration(total, flame->total[node]),
+        fprintf(out, "\n%s</title><rect class=\"root\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", table_duration(total, flame->links[node].total_ns),
                 x, y, width, ROW - 1);
         if (width > 200) {
             fprintf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + 11.5);
@@ -406,9 +394,9 @@ static void flame_box(struct flame *flame, uint32_t node, double x, int depth)
         }
         fputs("</g>\n", out);
     }
-    for (uint32_t child = flame->first[node]; child && flame->total[child] >= flame->least_ns; child = flame->next[child]) {
+    for (uint32_t child = flame->links[node].child; child && flame->links[child].total_ns >= flame->least_ns; child = flame->links[child].sibling) {
         flame_box(flame, child, x, depth + 1);
-        x += (double)flame->total[child] / (double)flame->all_ns * WIDTH;
+        x += (double)flame->links[child].total_ns / (double)flame->all_ns * WIDTH;
     }
 }
 
@@ -418,39 +406,27 @@ static void flame_boxes(struct flame *flame, bool draw)
 
     flame->draw = draw;
     flame->boxes = flame->depth = 0;
-    for (uint32_t root = flame->first[0]; root && flame->total[root] >= flame->least_ns; root = flame->next[root]) {
+    for (uint32_t root = flame->links[0].child; root && flame->links[root].total_ns >= flame->least_ns; root = flame->links[root].sibling) {
         flame_box(flame, root, x, 0);
-        x += (double)flame->total[root] / (double)flame->all_ns * WIDTH;
+        x += (double)flame->links[root].total_ns / (double)flame->all_ns * WIDTH;
     }
 }
 
 static bool flame_put(struct picture *picture)
 {
-    const struct tree *tree = &picture->tree;
+    struct tree *tree = &picture->tree;
     FILE *out = picture->report->out;
-    struct flame flame = {
-        .picture = picture, .total = calloc(tree->count + 1, sizeof *flame.total),
-        .first = calloc(tree->count + 1, sizeof *flame.first), .next = calloc(tree->count + 1, sizeof *flame.next),
-    };
-    bool ok = false;
+    struct flame flame = {.picture = picture};
+    bool ok = tree_link(tree);
 
     fputs("<section id=\"flame\">\n<h2>Flame graph</h2>\n", out);
-    if (!flame.total || !flame.first || !flame.next) {
+    if (!ok) {
         say_error("%s: out of memory", db_path(picture->report->db));
         goto out;
     }
-    for (uint32_t node = tree->count; node; node--) { /* what is called comes after its caller */
-        if (tree->nodes[node].self_ns > 0)
-            flame.total[node] = times_sum(flame.total[node], tree->nodes[node].self_ns);
-        if (tree->nodes[node].parent)
-            flame.total[tree->nodes[node].parent] = times_sum(flame.total[tree->nodes[node].parent], flame.total[node]);
-        else
-            flame.all_ns = times_sum(flame.all_ns, flame.total[node]);
-    }
+    flame.links = tree->links;
+    flame.all_ns = tree->links[0].total_ns;
     flame.least_ns = flame.all_ns / 4000 + 1;
-    for (uint32_t node = 1; node <= tree->count; node++)
-        if (flame.total[node] >= flame.least_ns)
-            child_add(&flame, node);
     if (!flame.all_ns) {
         fputs("<p class=\"soft\">Nothing to draw: single frames are stored when a recording ends, and only where they were recorded.</p>\n", out);
     } else {
@@ -460,12 +436,8 @@ static bool flame_put(struct picture *picture)
         flame_boxes(&flame, true);
         fputs("</svg>\n", out);
     }
-    ok = true;
 out:
     fputs("</section>\n", out);
-    free(flame.total);
-    free(flame.first);
-    free(flame.next);
     return ok;
 }
 

@@ -31,9 +31,7 @@ struct name {
 typedef LIST(struct name) names;
 
 struct box { /* of a node */
-    int64_t total_ns, calls;
-    uint32_t child, sibling; /* the longest first; 0: none */
-    uint32_t depth;
+    int64_t calls;
     bool open;
 };
 
@@ -41,7 +39,7 @@ struct flame_job {
     struct job job;
     struct tree tree;    /* owned */
     struct tracks tracks;
-    LIST(struct box) boxes; /* by node; 0 is all of them */
+    LIST(struct box) boxes; /* by node */
     names names, threads;   /* by code_id, by thread_id */
     struct arena arena;
     bool failed;
@@ -79,44 +77,6 @@ static void flame_each(void *context, const struct track *track, const struct wa
         job->failed = true;
 }
 
-static int total_compare(const void *a, const void *b, void *context)
-{
-    const struct flame_job *job = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    uint32_t p = job->tree.nodes[x].parent, q = job->tree.nodes[y].parent;
-    int64_t t = job->boxes.at[x].total_ns, u = job->boxes.at[y].total_ns;
-
-    return p != q ? (p > q) - (p < q) : t != u ? (t < u) - (t > u) : (x > y) - (x < y);
-}
-
-/* Totals from the leaves up, then each node's children in a chain, the longest first. */
-static bool boxes_link(struct flame_job *job)
-{
-    uint32_t count = job->tree.count, *order;
-
-    if (!list_reach(&job->boxes, count))
-        return false;
-    for (uint32_t i = 1; i <= count; i++)
-        job->boxes.at[i].total_ns = job->tree.nodes[i].self_ns > 0 ? job->tree.nodes[i].self_ns : 0;
-    for (uint32_t i = count; i >= 1; i--)
-        if (__builtin_add_overflow(job->boxes.at[job->tree.nodes[i].parent].total_ns, job->boxes.at[i].total_ns, &job->boxes.at[job->tree.nodes[i].parent].total_ns))
-            job->boxes.at[job->tree.nodes[i].parent].total_ns = INT64_MAX; /* only in a broken trace */
-    for (uint32_t i = 1; i <= count; i++) /* a caller comes before what it calls */
-        job->boxes.at[i].depth = job->boxes.at[job->tree.nodes[i].parent].depth + 1;
-    if (!(order = malloc(((size_t)count + 1) * sizeof *order)))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        order[i] = i + 1;
-    qsort_r(order, count, sizeof *order, total_compare, job);
-    for (uint32_t i = count; i-- > 0;) {
-        struct box *parent = &job->boxes.at[job->tree.nodes[order[i]].parent];
-        job->boxes.at[order[i]].sibling = parent->child;
-        parent->child = order[i];
-    }
-    free(order);
-    return true;
-}
-
 static void names_read(struct flame_job *job, struct db *db, const char *sql, names *names)
 {
     struct query *query = db_query(db, sql);
@@ -143,7 +103,7 @@ static void flame_run(struct job *base, struct db *db)
         return;
     names_read(job, db, schema_statement("tui/flame-code"), &job->names);
     names_read(job, db, schema_statement("tui/flame-threads"), &job->threads);
-    job->failed = job->failed || !boxes_link(job);
+    job->failed = job->failed || !tree_link(&job->tree) || !list_reach(&job->boxes, job->tree.count);
 }
 
 static void flame_job_free(struct job *base)
@@ -188,6 +148,11 @@ static struct box *box(const struct flame *flame, uint32_t node)
     return &flame->read->boxes.at[node];
 }
 
+static const struct link *link_of(const struct flame *flame, uint32_t node)
+{
+    return &flame->read->tree.links[node];
+}
+
 static uint32_t parent(const struct flame *flame, uint32_t node)
 {
     return node ? flame->read->tree.nodes[node].parent : 0;
@@ -196,18 +161,18 @@ static uint32_t parent(const struct flame *flame, uint32_t node)
 /* The unfolded part of the tree below FOCUS, as lines. */
 static void rows_make(struct flame *flame)
 {
-    uint32_t at = box(flame, flame->focus)->child, *row;
+    uint32_t at = link_of(flame, flame->focus)->child, *row;
 
     flame->rows.count = 0;
     while (at && flame->rows.count < ROWS_MOST && (row = list_add(&flame->rows))) {
         *row = at;
-        if (box(flame, at)->open && box(flame, at)->child) {
-            at = box(flame, at)->child;
+        if (box(flame, at)->open && link_of(flame, at)->child) {
+            at = link_of(flame, at)->child;
             continue;
         }
-        while (at && at != flame->focus && !box(flame, at)->sibling)
+        while (at && at != flame->focus && !link_of(flame, at)->sibling)
             at = parent(flame, at);
-        at = at && at != flame->focus ? box(flame, at)->sibling : 0;
+        at = at && at != flame->focus ? link_of(flame, at)->sibling : 0;
     }
 }
 
@@ -223,9 +188,9 @@ static size_t row_of(const struct flame *flame)
 static void unfold_hot(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
-        uint32_t child = box(flame, node)->child;
+        uint32_t child = link_of(flame, node)->child;
         box(flame, node)->open = true;
-        if (!child || box(flame, child)->total_ns * 10 < box(flame, node)->total_ns * 7)
+        if (!child || link_of(flame, child)->total_ns * 10 < link_of(flame, node)->total_ns * 7)
             break;
         node = child;
     }
@@ -253,7 +218,7 @@ static void focus(struct flame *flame, uint32_t node)
     for (uint32_t at = flame->chosen; at; at = parent(flame, at))
         within = within || at == flame->focus;
     if ((!within && flame->focus) || flame->chosen == flame->focus)
-        flame->chosen = box(flame, flame->focus)->child;
+        flame->chosen = link_of(flame, flame->focus)->child;
     flame->view.top = 0;
 }
 
@@ -272,7 +237,7 @@ static void answer_take(struct flame *flame)
     flame->read = job;
     flame->job = NULL;
     flame->focus = 0;
-    flame->chosen = box(flame, 0)->child;
+    flame->chosen = link_of(flame, 0)->child;
     unfold_hot(flame, flame->chosen);
     rows_make(flame);
 }
@@ -297,7 +262,7 @@ static void flame_settle(struct view *view)
 
 static int heat(const struct flame *flame, uint32_t node)
 {
-    double all = (double)box(flame, 0)->total_ns, self = node ? (double)flame->read->tree.nodes[node].self_ns : 0;
+    double all = (double)link_of(flame, 0)->total_ns, self = node ? (double)flame->read->tree.nodes[node].self_ns : 0;
 
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
@@ -306,28 +271,28 @@ static int heat(const struct flame *flame, uint32_t node)
 static void figures_print(const struct flame *flame, uint32_t node, int64_t all, const char *none, char *made, size_t room, const char *format)
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
-    const struct box *b = box(flame, node);
+    const struct link *b = link_of(flame, node);
     int64_t self_ns = flame->read->tree.nodes[node].self_ns;
 
     snprintf(made, room, format, all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0, table_duration(total, b->total_ns),
-             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, b->calls) : none);
+             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, box(flame, node)->calls) : none);
 }
 
 static void node_draw(struct flame *flame, struct screen *screen, uint32_t node, int y)
 {
     struct view *view = &flame->view;
-    const struct box *b = box(flame, node);
+    const struct link *b = link_of(flame, node);
     int selected = node == flame->chosen ? STYLE_SELECTED : 0, style = (parent(flame, node) ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
-    int depth = (int)(b->depth - box(flame, flame->focus)->depth - 1);
+    int depth = (int)(b->depth - link_of(flame, flame->focus)->depth - 1);
     char line[400] = "";
 
     if (selected)
         screen_fill(screen, y, 0, view->columns, selected);
     screen_put(screen, y, 0, 1, heat(flame, node) | selected, selected ? ">" : " ");
-    figures_print(flame, node, box(flame, flame->focus)->total_ns, "", line, sizeof line, "%5.1f %% %9s %10s %8s");
+    figures_print(flame, node, link_of(flame, flame->focus)->total_ns, "", line, sizeof line, "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, node) | selected, line) + 3;
     x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
-    screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : b->open ? "▾" : "▸");
+    screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : box(flame, node)->open ? "▾" : "▸");
     snprintf(line, sizeof line, depth > 30 ? "[%d] " : "", depth);
     x += 2 + screen_put(screen, y, x + 2, view->columns - x - 2, style, line);
     screen_put(screen, y, x, view->columns - x, style, node_name(flame, node));
@@ -348,7 +313,7 @@ static void tree_draw(struct flame *flame, struct screen *screen)
 
 static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x, int width, int last)
 {
-    int64_t total = box(flame, node)->total_ns, before = 0;
+    int64_t total = link_of(flame, node)->total_ns, before = 0;
     int style = node == flame->chosen ? STYLE_MATCH | STYLE_SELECTED : (heat(flame, node) == STYLE_NORMAL ? STYLE_ACCENT : heat(flame, node)) | STYLE_SELECTED;
 
     if (y > last || width < 1)
@@ -357,15 +322,15 @@ static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node
     screen_put(screen, y, x, 1, style, "│");
     if (width > 2)
         screen_put(screen, y, x + 1, width - 2, style, node_name(flame, node));
-    for (uint32_t child = box(flame, node)->child; child && total > 0; child = box(flame, child)->sibling) {
+    for (uint32_t child = link_of(flame, node)->child; child && total > 0; child = link_of(flame, child)->sibling) {
         int from = x + (int)((double)before / (double)total * width + 0.5);
-        before += box(flame, child)->total_ns < total - before ? box(flame, child)->total_ns : total - before;
+        before += link_of(flame, child)->total_ns < total - before ? link_of(flame, child)->total_ns : total - before;
         int to = x + (int)((double)before / (double)total * width + 0.5);
         if (to <= from && child == flame->chosen)
             to = from + 1;
         if (to > from)
             boxes_draw(flame, screen, child, y + 1, from, to - from, last);
-        else if ((double)box(flame, child)->total_ns * width * 2 < (double)total)
+        else if ((double)link_of(flame, child)->total_ns * width * 2 < (double)total)
             break; /* those after it are smaller still */
     }
 }
@@ -377,7 +342,7 @@ static void graph_draw(struct flame *flame, struct screen *screen)
 
     boxes_draw(flame, screen, flame->focus, view->y, 0, view->columns, view->y + view->rows - 3);
     screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD, node_name(flame, flame->chosen));
-    figures_print(flame, flame->chosen, box(flame, 0)->total_ns, "0", line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
+    figures_print(flame, flame->chosen, link_of(flame, 0)->total_ns, "0", line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
     screen_put(screen, view->y + view->rows - 1, 0, view->columns, STYLE_NORMAL, line);
 }
 
@@ -411,15 +376,15 @@ static void graph_move(struct flame *flame, enum request request)
 {
     uint32_t node = flame->chosen, up = parent(flame, node);
 
-    if (request == REQUEST_DOWN && box(flame, node)->child)
-        flame->chosen = box(flame, node)->child;
+    if (request == REQUEST_DOWN && link_of(flame, node)->child)
+        flame->chosen = link_of(flame, node)->child;
     else if (request == REQUEST_UP && node != flame->focus && up && up != flame->focus)
         flame->chosen = up;
-    else if (request == REQUEST_RIGHT && box(flame, node)->sibling)
-        flame->chosen = box(flame, node)->sibling;
+    else if (request == REQUEST_RIGHT && link_of(flame, node)->sibling)
+        flame->chosen = link_of(flame, node)->sibling;
     else if (request == REQUEST_LEFT)
-        for (uint32_t at = box(flame, up)->child; at && at != node; at = box(flame, at)->sibling)
-            if (box(flame, at)->sibling == node)
+        for (uint32_t at = link_of(flame, up)->child; at && at != node; at = link_of(flame, at)->sibling)
+            if (link_of(flame, at)->sibling == node)
                 flame->chosen = at;
 }
 
@@ -456,12 +421,12 @@ static bool flame_request(struct view *view, enum request request, const struct 
     case REQUEST_RIGHT:
         if (!chosen->open)
             unfold_hot(flame, flame->chosen);
-        else if (chosen->child)
-            flame->chosen = chosen->child;
+        else if (link_of(flame, flame->chosen)->child)
+            flame->chosen = link_of(flame, flame->chosen)->child;
         rows_make(flame);
         return true;
     case REQUEST_LEFT:
-        if (chosen->open && chosen->child)
+        if (chosen->open && link_of(flame, flame->chosen)->child)
             chosen->open = false;
         else if (up && up != flame->focus)
             flame->chosen = up;
