@@ -19,19 +19,22 @@
 #include "trace/prose.h"
 #include "replay.h"
 #include "cmd/replay/step.h"
+#include "cmd/replay/whatif.h"
 #include "trace/replay/page.h"
-#include "trace/whatif/print.h"
+#include "trace/whatif/whatif.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "trace/why/why.h"
 
-enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70 };
+enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70, SETTINGS = 32 };
 
 struct session {
     struct db *db;         /* owned */
     struct replay *replay; /* owned */
-    bool verify, json;
-    struct replay_whatif whatif;
+    bool verify, json, calls;
+    const char *settings[SETTINGS]; /* of --what-if */
+    int setting_count;
+    const char *function;
     struct replay_script script;
 };
 
@@ -197,9 +200,9 @@ static const char *whatif_read(const struct option *option, const char *value)
     (void)option;
     if (!*value)
         return "not KEY=VALUE, or best";
-    if (asked.whatif.count == WHATIF_SETTINGS)
+    if (asked.setting_count == SETTINGS)
         return "too many settings";
-    asked.whatif.settings[asked.whatif.count++] = value;
+    asked.settings[asked.setting_count++] = value;
     return NULL;
 }
 
@@ -236,9 +239,9 @@ static const struct option options[] = {
              "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
              "  drop_guard=ID|KIND: a guard that is not checked\n"
              "  best: look for the smallest change that removes most recompiles"},
-    {"function", .value = "FUNC", .read = option_text, .to = &asked.whatif.function,
+    {"function", .value = "FUNC", .read = option_text, .to = &asked.function,
      .help = "that function alone is shown, and dynamic and drop_guard hold for it alone"},
-    {"calls", .read = option_flag, .to = &asked.whatif.calls, .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
+    {"calls", .read = option_flag, .to = &asked.calls, .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
     {"json", .read = option_flag, .to = &asked.json, .help = "the same for a program"},
     OPTION_END,
 };
@@ -246,15 +249,23 @@ static const struct option options[] = {
 /* False after saying which of the options do not go together. */
 static bool options_agree(const struct session *s)
 {
-    const char *needs = s->whatif.calls ? "--calls" : s->whatif.function ? "--function" : s->json && !s->verify ? "--json" : NULL;
+    const char *needs = s->calls ? "--calls" : s->function ? "--function" : s->json && !s->verify ? "--json" : NULL;
 
-    if (needs && !s->whatif.count)
+    if (needs && !s->setting_count)
         say_error("replay: %s goes with %s--what-if", needs, strcmp(needs, "--json") ? "" : "--verify or ");
-    else if (s->verify + (s->whatif.count > 0) + (s->script.count > 0) > 1)
+    else if (s->verify + (s->setting_count > 0) + (s->script.count > 0) > 1)
         say_error("replay: --verify, --what-if and commands are each done alone");
     else
         return true;
     return false;
+}
+
+static int whatif(const struct session *s)
+{
+    struct whatif_asked asked_of = {.db = s->db, .replay = s->replay, .settings = s->settings, .count = s->setting_count,
+                                    .function = s->function, .out = stdout, .json = s->json};
+
+    return replay_whatif(&asked_of, s->calls);
 }
 
 static int replay_main(int count, char **operands)
@@ -265,16 +276,15 @@ static int replay_main(int count, char **operands)
     (void)count;
     if (!options_agree(s))
         return 2;
-    s->whatif.json = s->json;
     if (!(s->db = find_open(operands[0])))
         return 2;
-    doubts_say(s->db, "what is replayed is what it has so far", s->whatif.count ? NULL : "what came after them is uncertain");
-    s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->whatif.count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
+    doubts_say(s->db, "what is replayed is what it has so far", s->setting_count ? NULL : "what came after them is uncertain");
+    s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->setting_count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s->replay)
         goto out;
-    status = s->verify         ? verify(s)
-             : s->whatif.count ? replay_whatif(s->db, s->replay, &s->whatif)
-                              : replay_step(s->db, s->replay, &s->script, stdout);
+    status = s->verify          ? verify(s)
+             : s->setting_count ? whatif(s)
+                                : replay_step(s->db, s->replay, &s->script, stdout);
     if (db_damaged(s->db))
         status = 2;
 out:

@@ -73,7 +73,7 @@ static char *code_name(struct db *db, int64_t code_id)
     int bytes;
 
     if (query)
-        bytes = asprintf(&made, "%.*s (%s:%" PRId64 ")", 4 * WIDTH, query_text(query, 0, NULL),
+        bytes = asprintf(&made, "%s (%s:%" PRId64 ")", query_text(query, 0, NULL),
                          prose_path(query_text(query, 1, NULL)), query_integer(query, 2));
     else
         bytes = asprintf(&made, "code %" PRId64, code_id);

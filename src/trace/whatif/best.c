@@ -1,4 +1,4 @@
-/* trace/whatif/best.c -- the smallest change of settings that removes most recompiles. See trace/whatif/whatif.h.
+/* trace/whatif/best.c -- a what-if as it is typed: settings, or the smallest change that removes most recompiles. See trace/whatif/whatif.h.
  *
  * Runs in: the viewer.
  *
@@ -6,12 +6,11 @@
  * then the next beside it, while that still helps. Then the limit: doubled until no call runs as Python because of
  * it, and taken back to the least number that does so. Each try decides all calls again. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "replay.h"
 #include "trace/cause.h"
 #include "trace/db.h"
-#include "replay.h"
+#include "trace/find_code.h"
 #include "lib/say.h"
 #include "trace/whatif/whatif.h"
 
@@ -37,15 +36,6 @@ static bool candidates_of(struct db *db, char **made, int *count)
     return query_close(query);
 }
 
-static bool knobs_copy(struct whatif_knobs *to, const struct whatif_knobs *from)
-{
-    char *text = whatif_knobs_text(from);
-    bool ok = text && (!*text || whatif_knob(to, text));
-
-    free(text);
-    return ok;
-}
-
 /* What is bad in it: less is better. Guesses count for half a recompile. */
 static int64_t badness(const struct whatif_result *r)
 {
@@ -54,9 +44,10 @@ static int64_t badness(const struct whatif_result *r)
 
 static bool try(struct whatif *w, const struct whatif_knobs *base, const char *more, int64_t *bad, int *tried)
 {
-    struct whatif_knobs knobs = {0};
+    struct whatif_knobs knobs = {.codes = base->codes};
     struct whatif_result result;
-    bool ok = knobs_copy(&knobs, base) && whatif_knob(&knobs, more) && whatif_run(w, &knobs, &result);
+    bool ok = (!base->text || whatif_knob(&knobs, base->text)) && whatif_knob(&knobs, more) &&
+              whatif_run(w, &knobs, &result);
 
     if (ok) {
         *bad = badness(&result);
@@ -121,19 +112,21 @@ static bool best_limit(struct whatif *w, struct whatif_knobs *best, int64_t *bad
         else
             from = middle;
     }
-    best->recompile_limit = low;
+    snprintf(text, sizeof text, "recompile_limit=%" PRId64, low);
     *bad = least;
-    return true;
+    return whatif_knob(best, text);
 }
 
-bool whatif_best(struct whatif *w, struct db *db, struct whatif_knobs *best, struct whatif_result *result, int *tried)
+/* The smallest change, tried one after the other, and what it gives. BEST is empty when nothing helps. *TRIED is how many
+ * were. */
+static bool best_of(struct whatif *w, struct db *db, struct whatif_knobs *best, struct whatif_result *result, int *tried)
 {
     char *candidates[CANDIDATES] = {NULL};
     int count = 0;
     int64_t bad;
     bool ok;
 
-    *best = (struct whatif_knobs){0};
+    *best = (struct whatif_knobs){.codes = best->codes};
     *tried = 0;
     ok = candidates_of(db, candidates, &count) && whatif_run(w, best, result);
     if (ok) {
@@ -149,4 +142,50 @@ bool whatif_best(struct whatif *w, struct db *db, struct whatif_knobs *best, str
     if (!ok)
         whatif_knobs_free(best);
     return ok;
+}
+
+/* ---- as it is typed -------------------------------------------------------- */
+
+/* The codes of FUNCTION into KNOBS, an array of ANSWER's. */
+static bool meant(const struct whatif_asked *asked, struct whatif_answer *answer)
+{
+    struct found_code found;
+
+    if (!asked->function)
+        return true;
+    if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
+        return false;
+    answer->knobs.codes = answer->codes = replay_codes(asked->replay, found.ids);
+    found_code_free(&found);
+    return answer->codes;
+}
+
+bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
+{
+    bool best = asked->count == 1 && !strcmp(asked->settings[0], "best"), ok = true;
+    struct whatif *w = NULL;
+
+    *answer = (struct whatif_answer){.tried = -1};
+    for (int i = 0; i < asked->count && ok && !best; i++)
+        if (!strcmp(asked->settings[i], "best")) {
+            say_error("what-if: best stands alone: it looks for the settings");
+            ok = false;
+        } else {
+            ok = whatif_knob(&answer->knobs, asked->settings[i]);
+        }
+    ok = ok && whatif_knobs_known(&answer->knobs, asked->db) && meant(asked, answer) &&
+         (w = whatif_open(asked->db, asked->replay));
+    if (ok)
+        ok = best ? best_of(w, asked->db, &answer->knobs, &answer->result, &answer->tried)
+                  : whatif_run(w, &answer->knobs, &answer->result);
+    whatif_free(w);
+    return ok;
+}
+
+void whatif_answer_free(struct whatif_answer *answer)
+{
+    whatif_result_free(&answer->result);
+    whatif_knobs_free(&answer->knobs);
+    free(answer->codes);
+    answer->codes = NULL;
 }

@@ -8,12 +8,10 @@
 #include "trace/whatif/facts.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "replay.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "replay.h"
 
 enum { PARTS = 48, GUARDS_MAX = 4096 };
 
@@ -71,66 +69,66 @@ static char *part_end(char *text)
     return text;
 }
 
-static bool signature_read(struct facts *f, struct signature *s)
+/* A part, from AT, which may be changed: "x: int 2". False: no memory. */
+static bool part_read(struct signature *s, char *at)
 {
-    struct query *query = db_query(f->db, "SELECT text FROM signature WHERE signature_id = ?1");
-    char *at;
+    struct part *p = list_add(&s->parts);
+    char *colon = strstr(at, ": "), *open, *close;
 
-    s->read = true;
-    query_bind_integer(query, 1, s->id);
-    if (query_step(query))
-        s->copy = strdup(query_whole(query, 0, NULL));
-    if (!query_close(query))
-        f->failed = true;
-    if (!s->copy || !(s->parts = calloc(PARTS, sizeof *s->parts)))
+    if (!p)
         return false;
-    for (at = s->copy; *at && s->count < PARTS;) {
-        struct part *p = &s->parts[s->count++];
-        char *end = part_end(at), *colon = strstr(at, ": "), *open, *close;
-        bool last = !*end;
-        *end = 0;
-        p->name = at;
-        p->text = colon && colon < end ? colon + 2 : end;
-        if (colon && colon < end)
-            *colon = 0;
-        p->shape.rank = -1;
-        /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
-        open = strchr(p->text, '[');
-        close = open ? strchr(open, ']') : NULL;
-        if (close && memchr(p->text, ' ', (size_t)(open - p->text)) &&
-            !memchr(p->text, '\'', (size_t)(open - p->text))) {
-            p->shape = shape_of(open + 1, close);
-            p->before = (int)(open - p->text);
-            p->after = (int)(close - p->text);
-        }
-        at = last ? end : end + 2;
+    p->name = at;
+    p->text = colon ? colon + 2 : at + strlen(at);
+    p->shape.rank = -1;
+    if (colon)
+        *colon = 0;
+    /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
+    open = strchr(p->text, '[');
+    close = open ? strchr(open, ']') : NULL;
+    if (close && memchr(p->text, ' ', (size_t)(open - p->text)) && !memchr(p->text, '\'', (size_t)(open - p->text))) {
+        p->shape = shape_of(open + 1, close);
+        p->before = (int)(open - p->text);
+        p->after = (int)(close - p->text);
     }
     return true;
 }
 
+static void signature_read(struct facts *f, struct signature *s)
+{
+    struct query *query = db_query(f->db, "SELECT text FROM signature WHERE signature_id = ?1");
+    char *at = NULL;
+    size_t bytes;
+
+    s->read = true;
+    query_bind_integer(query, 1, s->id);
+    if (query_step(query)) {
+        const char *text = query_whole(query, 0, &bytes);
+        at = arena_text(&f->texts, text, strlen(text));
+    }
+    while (at && *at && s->parts.count < PARTS && !f->failed) {
+        char *end = part_end(at), *next = *end ? end + 2 : end;
+        *end = 0;
+        f->failed = !part_read(s, at);
+        at = next;
+    }
+    if (!query_close(query))
+        f->failed = true;
+}
+
 const struct signature *facts_signature(struct facts *f, int64_t id)
 {
-    size_t low = 0, high = f->signature_count;
+    struct signature *s = id < 0 ? NULL : list_find(&f->signatures, id, id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->signatures[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (id < 0 || low == f->signature_count || f->signatures[low].id != id)
-        return NULL;
-    if (!f->signatures[low].read)
-        signature_read(f, &f->signatures[low]);
-    return f->signatures[low].parts ? &f->signatures[low] : NULL;
+    if (s && !s->read)
+        signature_read(f, s);
+    return s;
 }
 
 const struct part *signature_part(const struct signature *s, const char *name)
 {
-    for (int i = 0; i < s->count; i++)
-        if (!strcmp(s->parts[i].name, name))
-            return &s->parts[i];
+    for (size_t i = 0; i < s->parts.count; i++)
+        if (!strcmp(s->parts.at[i].name, name))
+            return &s->parts.at[i];
     return NULL;
 }
 
@@ -156,8 +154,8 @@ bool guard_hidden(const struct facts *f, const char *kind, const char *source)
         return strcmp(kind, "LAMBDA") || *source; /* a function of the locals */
     if (*rest)
         return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
-    return (f->blind && guard_exact(kind) && strcmp(kind, "TYPE_MATCH")) || !strcmp(kind, "ID_MATCH") || strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") ||
-           !strcmp(kind, "DICT_KEYS");
+    return (f->blind && guard_exact(kind) && strcmp(kind, "TYPE_MATCH")) || !strcmp(kind, "ID_MATCH") ||
+           strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") || !strcmp(kind, "DICT_KEYS");
 }
 
 static int by_source(const void *a, const void *b)
@@ -166,11 +164,6 @@ static int by_source(const void *a, const void *b)
     int order = strcmp(x->source, y->source);
 
     return order ? order : strcmp(x->kind, y->kind);
-}
-
-static char *column_text(struct query *query, int column)
-{
-    return strdup(query_text(query, column, NULL));
 }
 
 bool guard_exact(const char *kind)
@@ -187,6 +180,14 @@ bool guard_exact(const char *kind)
     return false;
 }
 
+static const char *column(struct facts *f, struct query *query, int at)
+{
+    const char *text = query_text(query, at, NULL), *copy = arena_text(&f->texts, text, strlen(text));
+
+    f->failed = f->failed || !copy;
+    return copy ? copy : "";
+}
+
 const struct guards *facts_guards(struct facts *f, uint32_t entry)
 {
     struct guards *g = &f->guards[entry];
@@ -198,72 +199,45 @@ const struct guards *facts_guards(struct facts *f, uint32_t entry)
     query = db_query(f->db, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2");
     query_bind_integer(query, 1, f->r->entries.at[entry].id);
     query_bind_integer(query, 2, GUARDS_MAX);
-    while (query_step(query)) {
-        struct guard *more = realloc(g->items, (g->count + 1) * sizeof *more), *one;
-        const char *open;
-        if (!more) {
+    while (!f->failed && query_step(query)) {
+        struct guard *one = list_add(g);
+        const char *open, *close;
+        if (!one) {
             f->failed = true;
             break;
         }
-        g->items = more;
-        one = &more[g->count];
         *one = (struct guard){.id = query_integer(query, 0),
-                              .kind = column_text(query, 1),
-                              .source = column_text(query, 2),
-                              .expression = column_text(query, 3),
+                              .kind = column(f, query, 1),
+                              .source = column(f, query, 2),
+                              .expression = column(f, query, 3),
                               .shape = {.rank = -1}};
-        g->count++; /* so that it is freed */
-        if (!one->kind || !one->source || !one->expression) {
-            f->failed = true;
-            break;
-        }
         /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
         if (!strcmp(one->kind, "TENSOR_MATCH") &&
             ((open = strstr(one->expression, "size=[")) || (open = strstr(one->expression, "size (")))) {
-            const char *from = strpbrk(open, "[("), *close = strpbrk(from, "])");
-            if (close)
-                one->shape = shape_of(from + 1, close);
             one->before = (int)(open - one->expression);
+            open = strpbrk(open, "[(") + 1;
+            if ((close = strpbrk(open, "])")))
+                one->shape = shape_of(open, close);
         }
     }
     if (!query_close(query))
         f->failed = true;
-    if (!f->failed && g->count)
-        qsort(g->items, g->count, sizeof *g->items, by_source);
-    else if (f->failed)
-        g->count = 0;
+    if (g->count)
+        qsort(g->at, g->count, sizeof *g->at, by_source);
     return g;
 }
 
+const struct guard *facts_guard(struct facts *f, uint32_t entry, int64_t id)
+{
+    const struct guards *g = facts_guards(f, entry);
+
+    for (size_t i = 0; i < g->count; i++)
+        if (g->at[i].id == id)
+            return &g->at[i];
+    return NULL;
+}
+
 /* ---- all of it ------------------------------------------------------------- */
-
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = ((const struct signature *)a)->id, y = ((const struct signature *)b)->id;
-
-    return (x > y) - (x < y);
-}
-
-static bool load_signatures(struct facts *f)
-{
-    struct query *query = db_query(f->db, "SELECT signature_id FROM signature ORDER BY signature_id");
-    bool ok = true;
-
-    while (ok && query_step(query)) {
-        if (!(f->signature_count & (f->signature_count - 1))) {
-            struct signature *more =
-                realloc(f->signatures, (f->signature_count ? f->signature_count * 2 : 1) * sizeof *more);
-            ok = more != NULL;
-            f->signatures = ok ? more : f->signatures;
-        }
-        if (ok)
-            f->signatures[f->signature_count++] = (struct signature){.id = query_integer(query, 0)};
-    }
-    ok = query_close(query) && ok;
-    if (f->signature_count)
-        qsort(f->signatures, f->signature_count, sizeof *f->signatures, by_id);
-    return ok;
-}
 
 bool parts_typed_alike(const struct part *a, const struct part *b)
 {
@@ -274,25 +248,28 @@ bool parts_typed_alike(const struct part *a, const struct part *b)
 
 bool facts_open(struct facts *f, struct db *db, const struct replay *r)
 {
-    *f = (struct facts){.db = db, .r = r, .blind = doubts_values(db) != NULL, .guards = calloc(r->entries.count + 1, sizeof *f->guards)};
-    f->failed = !f->guards || !load_signatures(f);
+    struct query *query = db_query(db, "SELECT signature_id FROM signature ORDER BY signature_id");
+
+    *f = (struct facts){.db = db, .r = r, .blind = doubts_values(db) != NULL};
+    f->guards = calloc(r->entries.count + 1, sizeof *f->guards);
+    f->failed = !f->guards;
+    while (!f->failed && query_step(query)) {
+        struct signature *s = list_add(&f->signatures);
+        if (s)
+            s->id = query_integer(query, 0);
+        f->failed = !s;
+    }
+    f->failed = !query_close(query) || f->failed;
     return !f->failed;
 }
 
 void facts_close(struct facts *f)
 {
-    for (size_t i = 0; i < f->signature_count; i++) {
-        free(f->signatures[i].copy);
-        free(f->signatures[i].parts);
-    }
-    for (size_t i = 0; f->guards && i < f->r->entries.count; i++) {
-        for (size_t k = 0; k < f->guards[i].count; k++) {
-            free(f->guards[i].items[k].kind);
-            free(f->guards[i].items[k].source);
-            free(f->guards[i].items[k].expression);
-        }
-        free(f->guards[i].items);
-    }
-    free(f->signatures);
+    for (size_t i = 0; i < f->signatures.count; i++)
+        list_free(&f->signatures.at[i].parts);
+    for (size_t i = 0; f->guards && i < f->r->entries.count; i++)
+        list_free(&f->guards[i]);
+    list_free(&f->signatures);
     free(f->guards);
+    arena_free(&f->texts);
 }

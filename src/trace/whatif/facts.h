@@ -1,12 +1,10 @@
 /* trace/whatif/facts.h -- what a trace says of inputs and guards, taken apart.
  *
- * Runs in: the viewer. Between trace/whatif/like.c and trace/whatif/facts.c. Read when first wanted. */
+ * Runs in: the viewer. Between trace/whatif/like.c and trace/whatif/facts.c. Each is read when it is first needed. */
 #ifndef DYNTRACE_WHATIF_FACTS_H
 #define DYNTRACE_WHATIF_FACTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib/list.h"
 
 struct db;
 struct replay;
@@ -18,41 +16,40 @@ struct shape {
     int rank;                 /* -1: not a shape */
     int64_t size[DIMENSIONS]; /* SIZE_ANY: dynamic */
 };
-struct part {          /* of a signature: "x: Tensor float32[4, 3] cpu" */
-    char *name, *text; /* owned by the signature's copy; TEXT: what comes after the name */
-    int before, after; /* of a shape: bytes of TEXT up to '[', and where ']' is */
+
+struct part {               /* of a signature: "x: Tensor float32[4, 3] cpu" */
+    const char *name, *text; /* TEXT: what comes after the name */
+    int before, after;       /* of a shape: bytes of TEXT up to '[', and where ']' is */
     struct shape shape;
 };
 
 struct signature {
     int64_t id;
-    char *copy;         /* owned */
-    struct part *parts; /* owned */
-    int count;
+    LIST(struct part) parts;
     bool read;
 };
 
 struct guard {
     int64_t id;
-    char *kind, *source, *expression; /* owned */
-    struct shape shape;               /* of a TENSOR_MATCH */
-    int before;                       /* bytes of its expression that come before the sizes */
+    const char *kind, *source, *expression;
+    struct shape shape; /* of a TENSOR_MATCH */
+    int before;         /* bytes of its expression that come before the sizes */
 };
 
-struct guards {
-    struct guard *items; /* owned; by source, then kind */
-    size_t count;
+struct guards { /* by source, then kind */
+    struct guard *at;
+    size_t count, room;
     bool read;
 };
 
 struct facts {
-    struct db *db;                /* borrowed */
-    const struct replay *r;       /* borrowed */
-    struct signature *signatures; /* owned; by id */
-    size_t signature_count;
-    struct guards *guards; /* owned; by entry */
-    bool blind;            /* the trace is without values */
-    bool failed;           /* out of memory, or the trace cannot be read */
+    struct db *db;                     /* borrowed */
+    const struct replay *r;            /* borrowed */
+    LIST(struct signature) signatures; /* by id */
+    struct guards *guards;             /* owned; by entry */
+    struct arena texts;
+    bool blind;  /* the trace is without values */
+    bool failed; /* out of memory, or the trace cannot be read */
 };
 
 bool facts_open(struct facts *facts, struct db *db, const struct replay *replay);
@@ -65,6 +62,8 @@ const struct part *signature_part(const struct signature *signature, const char 
 bool parts_typed_alike(const struct part *a, const struct part *b);
 
 const struct guards *facts_guards(struct facts *facts, uint32_t entry);
+/* The one with that row id; NULL: there is none. */
+const struct guard *facts_guard(struct facts *facts, uint32_t entry, int64_t id);
 
 /* Guards of this kind exclude each other when their expressions differ. */
 bool guard_exact(const char *kind);

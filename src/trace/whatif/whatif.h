@@ -11,74 +11,43 @@
  *
  * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A predicted cache holds
  * classes: the one that a compile was made for stands for the entry. What is not known for certain is counted as
- * undecided, and what was taken for granted is told in words. trace/whatif/like.c says when an entry fits a call. */
+ * undecided, and what was taken for granted is said in words. trace/whatif/like.c says when an entry fits a call. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "trace/whatif/knobs.h"
 
 struct db;
 struct replay;
 struct whatif;
 
-enum whatif_order { ORDER_MRU, ORDER_FIFO, ORDER_STATIC };
-
-enum { WHATIF_DYNAMIC = 16, WHATIF_DROPS = 16 };
-
-struct whatif_dimension {
-    char *source;  /* owned: "L['x']" */
-    int dimension; /* -1: all of it */
-};
-
-struct whatif_knobs {
-    int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
-    enum whatif_order order;
-    bool isolate;        /* entries and limit of each region, torch.compile(), for itself */
-    bool backends_apart; /* entries and limit of each backend for themselves */
-    bool dynamic_all;
-    struct whatif_dimension dynamic[WHATIF_DYNAMIC];
-    int dynamic_count;
-    char *drops[WHATIF_DROPS]; /* owned: kinds of guards, or ids: of one, and of those of its kind and source */
-    int drop_count;
-    const bool *codes; /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
-};
-
-/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
-bool whatif_knob(struct whatif_knobs *knobs, const char *text);
-/* Does DB have what KNOBS speak of, sources and guards? False: it was said what it lacks. */
-bool whatif_knobs_known(const struct whatif_knobs *knobs, struct db *db);
-void whatif_knobs_free(struct whatif_knobs *knobs);
-/* KNOBS as they would be typed. The caller frees it; NULL: no memory. */
-char *whatif_knobs_text(const struct whatif_knobs *knobs);
-
 struct whatif_tally {
     int64_t calls; /* lookups */
     int64_t hits;
-    int64_t misses;   /* found no entry */
+    int64_t misses;   /* looked for an entry, and none fitted */
     int64_t compiles; /* misses that made one */
-    int64_t eager;    /* calls that ran as Python although a compiler was set: limit, run_only, declined */
+    int64_t eager;    /* ran as Python though a compiler was set */
     int64_t checks;   /* entries whose guards were run */
     int64_t check_ns, compile_ns;
 };
 
 struct whatif_function { /* a code object; those of other processes are others */
-    uint32_t code;       /* index */
     struct whatif_tally recorded, predicted;
     int64_t changed;    /* calls with another outcome */
     int64_t gone;       /* calls that would not be looked up any more */
     int64_t undecided;  /* calls whose outcome is a guess */
     int64_t trusting;   /* calls that would run code of which the recording has no compile */
     int64_t unrecorded; /* calls, at least, that would be looked up and of which the trace has nothing */
+    uint32_t code;      /* index; behind the numbers */
 };
 
+enum { WHATIF_NOTES = 20 };
+
 struct whatif_result {
-    struct whatif_function *functions; /* owned: those that were looked up, most changed first */
-    size_t function_count;
+    LIST(struct whatif_function) functions; /* owned: those that were looked up, most changed first */
     struct whatif_function total;
     uint8_t *outcomes; /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
-    char **notes;      /* owned: what was taken for granted */
+    const char *notes[WHATIF_NOTES]; /* what was taken for granted */
     size_t note_count;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
@@ -91,9 +60,40 @@ void whatif_free(struct whatif *whatif);
 bool whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs, struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
-/* The smallest change that removes most recompiles and eager calls, tried one after the other; and what it gives. KNOBS
- * is empty when nothing helps. *TRIED is how many were. */
-bool whatif_best(struct whatif *whatif, struct db *db, struct whatif_knobs *knobs, struct whatif_result *result,
-                 int *tried);
+/* ---- trace/whatif/best.c --------------------------------------------------------- */
+
+struct whatif_asked {
+    struct db *db; /* borrowed, as all of it */
+    struct replay *replay;
+    const char *const *settings; /* as they were typed; "best" alone: look for the smallest change that removes most */
+    int count;
+    const char *function; /* that one alone is looked at, and weaker guards are its; or NULL */
+    FILE *out;            /* where a name that fits several functions lists them, as JSON or not */
+    bool json;
+};
+
+struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
+    struct whatif_knobs knobs;
+    struct whatif_result result;
+    bool *codes; /* by index: the function's; NULL: all */
+    int tried;   /* by "best"; else -1 */
+};
+
+/* False: it was said why not. */
+bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
+void whatif_answer_free(struct whatif_answer *answer);
+
+/* ---- trace/whatif/page.c --------------------------------------------------------- */
+
+/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before the line of text that
+ * says what was recorded of the function with this code, -1: of all. */
+void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
+                 void (*recorded)(void *context, int64_t code_id), void *context);
+
+/* Guards took time; none was measured where a compiler ran on its own. */
+static inline bool whatif_checks_timed(const struct whatif_tally *tally)
+{
+    return tally->check_ns || !tally->checks;
+}
 
 #endif

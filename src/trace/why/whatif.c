@@ -28,31 +28,14 @@ const char *why_settings_limit(struct why *why, const struct remedy_facts *facts
     return limit < 1 ? NULL : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
 }
 
-/* The function's code objects, by index; NULL: no memory. The caller frees it. */
-static bool *codes_of(const struct why *why, const struct replay *replay)
-{
-    bool *codes = calloc(replay->codes.count + 1, sizeof *codes);
-
-    for (char *at = why->code.ids; codes && at && *at; at += strspn(at, ", ")) {
-        char *end;
-        uint32_t code = replay_index(&replay->code_ids, strtoll(at, &end, 10));
-        if (end == at)
-            break;
-        if (code != REPLAY_NONE)
-            codes[code] = true;
-        at = end;
-    }
-    return codes;
-}
-
 static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
 
     if (whatif_knob(&knobs, remedy->what_if) && whatif_run(whatif, &knobs, &result)) {
-        for (size_t i = 0; i < result.function_count; i++) {
-            const struct whatif_function *f = &result.functions[i];
+        for (size_t i = 0; i < result.functions.count; i++) {
+            const struct whatif_function *f = &result.functions.at[i];
             if (!codes[f->code])
                 continue;
             if (!remedy->predicted)
@@ -90,7 +73,7 @@ void why_whatif(struct why *why)
         return;
     replay = replay_open(why->db, REPLAY_CHECKS | REPLAY_TIMES);
     whatif = replay ? whatif_open(why->db, replay) : NULL;
-    codes = whatif ? codes_of(why, replay) : NULL;
+    codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
     for (size_t i = 0; codes && i < why->remedies.count; i++)
         if (why->remedies.at[i].what_if)
             predict(whatif, codes, &why->remedies.at[i]);

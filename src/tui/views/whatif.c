@@ -9,7 +9,7 @@
 #include "trace/cause.h"
 #include "trace/db.h"
 #include "replay.h"
-#include "trace/whatif/print.h"
+#include "trace/whatif/whatif.h"
 #include "tui/text.h"
 
 /* The setting that spares a recompile. The caller frees it; NULL: none does. */
@@ -58,14 +58,17 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
 {
     char *page = NULL;
     struct leads leads = {.page = &page};
-    struct replay_whatif asked = {.settings = {setting}, .count = 1, .recorded = lead_add, .context = &leads};
+    struct whatif_asked asked = {.db = db, .replay = replay, .settings = &setting, .count = 1};
+    struct whatif_answer answer;
     size_t bytes, first;
 
     if (!(asked.out = leads.out = open_memstream(&page, &bytes))) {
         doc->failed = true;
         return;
     }
-    replay_whatif(db, replay, &asked);
+    if (whatif_ask(&asked, &answer))
+        whatif_page(&asked, &answer, lead_add, &leads);
+    whatif_answer_free(&answer);
     fclose(asked.out);
     doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
     if (!doc->start)
