@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "trace/db.h"
-#include "trace/find_code.h"
 #include "lib/say.h"
 
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
@@ -16,7 +15,7 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
     char *state = db_meta(db, "state");
     struct doubts doubts = {
         .recording = state && !strcmp(state, "recording"),
-        .lost = db_integer(db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'"),
+        .lost = db_integer(db, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall"),
     };
 
     if (doubts.recording && so_far)
@@ -34,7 +33,7 @@ const char *doubts_frames(struct db *db)
         {"user", "not the standard library's, not site-packages' (--frames user)"},
     };
 
-    for (size_t i = 0; i < 2 && find_column(db, "process", "mode"); i++) {
+    for (size_t i = 0; i < 2; i++) {
         struct query *query = db_query(db, "SELECT 1 FROM process WHERE mode = ?1 LIMIT 1");
         bool found;
         query_bind_text(query, 1, words[i][0]);

@@ -1,13 +1,11 @@
-/* trace/stacks.c -- frames in order of id, and the stacks that they make.
+/* trace/stacks.c -- frames in order of id, and the stacks that they make. See trace/stacks.h.
  *
- * Runs in: the viewer. See trace/stacks.h. */
+ * Runs in: the viewer. */
 #include "trace/stacks.h"
 
-#include <stdlib.h>
-
-#include "trace/db.h"
 #include "lib/say.h"
 #include "lib/times.h"
+#include "trace/db.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
@@ -15,89 +13,75 @@ enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
 bool tracks_read(struct db *db, struct tracks *tracks)
 {
-    struct query *query = db_query(db, "SELECT thread_id FROM thread ORDER BY thread_id");
-    size_t room = 0;
+    struct query *query = db_query(db, "SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t"
+                                       " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.thread_id");
+    bool ok = true;
 
-    while (query_step(query)) {
-        if (tracks->count == room) {
-            struct track *more = realloc(tracks->at, (room = room ? room * 2 : 64) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(db));
-                query_close(query);
-                return false;
-            }
-            tracks->at = more;
-        }
-        tracks->at[tracks->count++] = (struct track){.thread_id = query_integer(query, 0)};
-    }
-    return query_close(query);
-}
-
-struct track *track_find(struct tracks *tracks, int64_t id)
-{
-    size_t low = 0, high = tracks->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tracks->at[middle].thread_id < id)
-            low = middle + 1;
+    while (ok && query_step(query)) {
+        struct track *track = list_add(tracks);
+        if ((ok = track != NULL))
+            *track = (struct track){.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
         else
-            high = middle;
+            say_error("%s: out of memory", db_path(db));
     }
-    return low < tracks->count && tracks->at[low].thread_id == id ? &tracks->at[low] : NULL;
+    return query_close(query) && ok;
 }
 
 void tracks_free(struct tracks *tracks)
 {
     for (size_t i = 0; i < tracks->count; i++) {
-        free(tracks->at[i].stack);
+        list_free(&tracks->at[i].stack);
         if (tracks->at[i].events)
             fclose(tracks->at[i].events);
     }
-    free(tracks->at);
+    list_free(tracks);
 }
 
-bool track_push(struct track *track, struct open_frame frame)
+struct walking {
+    const struct walk *walk; /* borrowed, all of them */
+    struct tracks *tracks;
+    struct track *recent;    /* of the last frame */
+    int64_t end_ns, rows;
+    bool failed;
+};
+
+/* One frame: frame_id, thread_id, parent_id, code_id, start_ns, end_ns. False: no more. */
+static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 {
-    if (track->depth == track->room) {
-        size_t room = track->room ? track->room * 2 : 64;
-        struct open_frame *more = realloc(track->stack, room * sizeof *more);
-        if (!more) {
-            say_error("out of memory");
-            return false;
-        }
-        track->stack = more;
-        track->room = room;
+    struct walking *w = context;
+    struct walked frame = {values[0], values[2], values[3], values[4], values[5], nulls & 1u << 2};
+    struct open_frame open = {.id = frame.id}, *pushed;
+    struct track *track = w->recent;
+
+    if (!(++w->rows % TICK_ROWS) && !w->walk->tick(w->walk->context, frame.id))
+        return false;
+    if (!track || track->thread_id != values[1])
+        track = list_find(w->tracks, thread_id, values[1]);
+    if (!track)
+        return true;
+    w->recent = track;
+    if (nulls & 1u << 5)
+        frame.end_ns = track->ended_ns < w->end_ns ? track->ended_ns : w->end_ns;
+    if (frame.end_ns < frame.start_ns)
+        frame.end_ns = frame.start_ns;
+    while (track->stack.count && (frame.root || track->stack.at[track->stack.count - 1].id != frame.parent_id)) {
+        if (w->walk->pop)
+            w->walk->pop(w->walk->context, track);
+        track->stack.count--;
     }
-    track->stack[track->depth++] = frame;
-    return true;
+    open.end_ns = frame.end_ns;
+    w->failed = !w->walk->push(w->walk->context, track, &frame, &open.what) || !(pushed = list_add(&track->stack));
+    if (!w->failed)
+        *pushed = open;
+    return !w->failed;
 }
 
-#define COLUMNS "frame_id, thread_id, parent_id, code_id, start_ns, end_ns"
-const char stacks_sql[] = "SELECT " COLUMNS " FROM frame ORDER BY frame_id";
-
-static struct walked walked_of(const int64_t *values, unsigned nulls, int64_t end_ns)
+bool stacks_walk(struct db *db, struct tracks *tracks, int64_t end_ns, const struct walk *walk)
 {
-    struct walked w = {values[0], values[2], values[3], values[4], nulls & 1u << 5 ? end_ns : values[5], nulls & 1u << 2};
+    struct walking walking = {.walk = walk, .tracks = tracks, .end_ns = end_ns};
 
-    if (w.end_ns < w.start_ns)
-        w.end_ns = w.start_ns;
-    return w;
-}
-
-struct walked walked_read(struct query *query, int64_t end_ns)
-{
-    struct walked w = {
-        .id = query_integer(query, 0), .parent_id = query_integer(query, 2), .code_id = query_integer(query, 3),
-        .start_ns = query_integer(query, 4), .end_ns = query_integer(query, 5),
-    };
-
-    w.root = !w.parent_id && query_type(query, 2) == QUERY_NULL; /* asking for the type costs as much as the value */
-    if (!w.end_ns && query_type(query, 5) == QUERY_NULL)
-        w.end_ns = end_ns;
-    if (w.end_ns < w.start_ns)
-        w.end_ns = w.start_ns;
-    return w;
+    return db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED", frame_walk, &walking) &&
+           !walking.failed;
 }
 
 /* ---- the tree -------------------------------------------------------------- */
@@ -149,57 +133,47 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 }
 
 struct folding {
-    struct tree *tree;     /* borrowed, all of them */
-    struct tracks *tracks;
+    struct tree *tree;       /* borrowed, both of them */
     const struct fold *fold;
-    struct track *recent;  /* of the last frame */
-    int64_t end_ns, last, rows;
-    bool failed;
 };
 
-/* One frame; false: no more. */
-static bool frame_fold(void *context, const int64_t *values, unsigned nulls)
+static bool fold_tick(void *context, int64_t frame_id)
+{
+    const struct folding *f = context;
+
+    return f->fold->tick(f->fold->context, frame_id);
+}
+
+static bool fold_push(void *context, struct track *track, const struct walked *frame, uint32_t *what)
 {
     struct folding *f = context;
-    struct walked w = walked_of(values, nulls, f->end_ns);
-    struct track *track = f->recent;
-    uint32_t caller, node;
-    int64_t length = times_span(w.start_ns, w.end_ns);
+    size_t depth = track->stack.count;
+    uint32_t caller = depth ? track->stack.at[depth - 1].what : track->root, node = tree_node(f->tree, caller, frame->code_id);
+    int64_t length = times_span(frame->start_ns, frame->end_ns);
 
-    if ((f->last >= 0 && w.id > f->last) || (!(++f->rows % TICK_ROWS) && !f->fold->tick(f->fold->context, w.id)))
+    if (!node)
         return false;
-    if (!track || track->thread_id != values[1])
-        track = track_find(f->tracks, values[1]);
-    if (!track)
-        return true;
-    f->recent = track;
-    while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-        track->depth--;
-    caller = track->depth ? track->stack[track->depth - 1].what : track->root;
-    node = tree_node(f->tree, caller, w.code_id);
-    f->failed = !node || !track_push(track, (struct open_frame){w.id, w.end_ns, node});
-    if (f->failed)
-        return false;
+    *what = node;
     f->tree->nodes[node].self_ns = times_sum(f->tree->nodes[node].self_ns, length);
-    if (track->depth > 1)
+    if (depth)
         f->tree->nodes[caller].self_ns = times_difference(f->tree->nodes[caller].self_ns, length);
     if (f->fold->each)
-        f->fold->each(f->fold->context, track, &w);
+        f->fold->each(f->fold->context, track, frame, node);
     return true;
 }
 
-bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold)
+bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, const struct fold *fold)
 {
-    struct folding folding = {.tree = tree, .tracks = tracks, .fold = fold, .end_ns = end_ns, .last = last};
+    struct folding folding = {tree, fold};
+    bool ok = (tree->heads = calloc(HEADS, sizeof *tree->heads)) != NULL;
 
-    tree->heads = calloc(HEADS, sizeof *tree->heads);
-    if (!tree->heads)
-        say_error("%s: out of memory", db_path(db));
-    if (!tree->heads || !tracks_read(db, tracks))
+    if (ok && !tracks_read(db, tracks))
         return false;
-    for (size_t i = 0; !folding.failed && i < tracks->count; i++)
-        folding.failed = !(tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id));
-    return !folding.failed && db_each(db, "SELECT each(" COLUMNS ") FROM frame NOT INDEXED", frame_fold, &folding) && !folding.failed;
+    for (size_t i = 0; ok && i < tracks->count; i++)
+        ok = (tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id)) != 0;
+    if (!ok)
+        say_error("%s: out of memory", db_path(db));
+    return ok && stacks_walk(db, tracks, end_ns, &(struct walk){&folding, fold_tick, NULL, fold_push});
 }
 
 /* Callers together, of each the longest first. */

@@ -8,55 +8,59 @@
  *                     then push it
  *
  * and counts time of their own in a tree of (caller's node, code), which has at
- * most STACKS_NODES of them; what does not fit is counted for its caller. */
+ * most STACKS_NODES of them; what does not fit is counted for its caller. A frame
+ * without an end lasted as long as its process did. */
 #ifndef DYNTRACE_STACKS_H
 #define DYNTRACE_STACKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
+#include "lib/list.h"
+
 struct db;
-struct query;
 
 enum { STACKS_NODES = 2000000 };
 
 struct open_frame {
     int64_t id, end_ns;
-    uint32_t what; /* folded: node; speedscope: index of the frame's name */
+    uint32_t what; /* whatever who walks has said of it */
 };
 
 struct track {
     int64_t thread_id;
-    struct open_frame *stack; /* owned */
-    size_t depth, room;
-    uint32_t root;            /* folded: the thread's node */
-    FILE *events;             /* speedscope: owned */
+    int64_t ended_ns; /* its process, INT64_MAX: not yet, or nobody knows */
+    LIST(struct open_frame) stack;
+    uint32_t root;    /* folded: the thread's node */
+    FILE *events;     /* speedscope: owned */
     int64_t first_ns, last_ns, count;
 };
 
+/* One for each thread of the trace, by thread_id. */
 struct tracks {
-    struct track *at; /* owned, by thread_id */
-    size_t count;
+    struct track *at; /* owned */
+    size_t count, room;
 };
 
-/* One for each thread of the trace. False: it was said why. */
+/* False: it was said why. */
 bool tracks_read(struct db *db, struct tracks *tracks);
 void tracks_free(struct tracks *tracks);
-struct track *track_find(struct tracks *tracks, int64_t id); /* NULL: no such thread */
-bool track_push(struct track *track, struct open_frame frame);
 
-/* Frames in order, with what is needed of them. */
-extern const char stacks_sql[];
-
+/* A frame as it is walked. */
 struct walked {
     int64_t id, parent_id, code_id, start_ns, end_ns;
     bool root;
 };
 
-/* The row that a query of stacks_sql is at; frames without an end last until END_NS. */
-struct walked walked_read(struct query *query, int64_t end_ns);
+/* What a walk tells who walks. TRACK's stack is that of the callers of FRAME. */
+struct walk {
+    void *context;
+    bool (*tick)(void *context, int64_t frame_id);            /* every so many rows; false: stop, which is no error */
+    void (*pop)(void *context, struct track *track);          /* the innermost of its frames has ended; or NULL */
+    bool (*push)(void *context, struct track *track, const struct walked *frame, uint32_t *what); /* false: stop, an error */
+};
+
+/* All frames of DB, in TRACKS. Those without an end last until END_NS at most. False: it was said why not. */
+bool stacks_walk(struct db *db, struct tracks *tracks, int64_t end_ns, const struct walk *walk);
 
 struct node {
     int64_t code_id; /* of a thread's own node: its thread_id */
@@ -85,12 +89,12 @@ struct tree {
 /* What stacks_fold() tells while it walks. EACH may be NULL. */
 struct fold {
     void *context;
-    bool (*tick)(void *context, int64_t frame_id); /* every so many rows; false: stop */
-    void (*each)(void *context, const struct track *track, const struct walked *frame); /* the frame is on its stack */
+    bool (*tick)(void *context, int64_t frame_id); /* as in struct walk */
+    void (*each)(void *context, const struct track *track, const struct walked *frame, uint32_t node); /* counted for NODE */
 };
 
-/* Fold all frames of DB up to id LAST (-1: all) into TREE and TRACKS, which are empty. False: it was said why not. */
-bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, int64_t last, const struct fold *fold);
+/* Fold all frames of DB into TREE and TRACKS, which are empty. False: it was said why not. */
+bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, const struct fold *fold);
 bool tree_link(struct tree *tree); /* false: no memory */
 void tree_free(struct tree *tree);
 

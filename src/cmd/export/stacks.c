@@ -93,7 +93,7 @@ bool export_folded(struct export *export)
         say_error("%s: out of memory", db_path(export->db));
         goto out;
     }
-    if (!names || !roots || !stacks_fold(export->db, &tree, &tracks, export->end_ns, -1, &fold))
+    if (!names || !roots || !stacks_fold(export->db, &tree, &tracks, export->end_ns, &fold))
         goto out;
     for (uint32_t node = 1; node <= tree.count; node++) {
         if (tree.nodes[node].parent && tree.nodes[node].self_ns > 0)
@@ -191,43 +191,57 @@ static void event_put(struct track *track, const char *type, uint32_t name, int6
     json_end(&json);
 }
 
-static void track_pop(struct track *track)
-{
-    struct open_frame top = track->stack[--track->depth];
+/* Tracks FROM to TO, whose events are spread over their files. */
+struct spread {
+    struct export *export;     /* borrowed, all of them */
+    const struct names *names;
+    struct track *from, *to;
+    bool failed;
+};
 
-    event_put(track, "C", top.what, top.end_ns);
+static bool spread_tick(void *context, int64_t frame_id)
+{
+    struct spread *s = context;
+
+    s->failed = !export_tick(s->export, frame_id, s->export->last_frame);
+    for (struct track *track = s->from; track < s->to && !s->failed; track++)
+        if (track->events && ferror(track->events)) {
+            say_error("a temporary file: %s", strerror(errno));
+            s->failed = true;
+        }
+    return !s->failed;
+}
+
+static void spread_pop(void *context, struct track *track)
+{
+    const struct spread *s = context;
+    const struct open_frame *top = &track->stack.at[track->stack.count - 1];
+
+    if (track >= s->from && track < s->to)
+        event_put(track, "C", top->what, top->end_ns);
+}
+
+static bool spread_push(void *context, struct track *track, const struct walked *frame, uint32_t *what)
+{
+    const struct spread *s = context;
+
+    if (track >= s->from && track < s->to) {
+        *what = name_find(s->names, frame->code_id);
+        event_put(track, "O", *what, frame->start_ns);
+    }
+    return true;
 }
 
 /* Spread the events of tracks FROM to TO over their files. */
 static bool events_walk(struct export *export, struct tracks *tracks, size_t from, size_t to, const struct names *names)
 {
-    struct query *query = db_query(export->db, stacks_sql);
-    int64_t rows = 0;
-    bool ok = true;
+    struct spread spread = {export, names, tracks->at + from, tracks->at + to, false};
+    bool ok = stacks_walk(export->db, tracks, export->end_ns, &(struct walk){&spread, spread_tick, spread_pop, spread_push});
 
-    while (ok && query_step(query)) {
-        struct walked w = walked_read(query, export->end_ns);
-        struct track *track = track_find(tracks, query_integer(query, 1));
-        uint32_t name;
-        if (!(++rows % EXPORT_TICK)) {
-            ok = export_tick(export, w.id, export->last_frame);
-            if (track && track->events && ferror(track->events)) {
-                say_error("a temporary file: %s", strerror(errno));
-                ok = false;
-            }
-        }
-        if (!track || track < tracks->at + from || track >= tracks->at + to)
-            continue;
-        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-            track_pop(track);
-        name = name_find(names, w.code_id);
-        event_put(track, "O", name, w.start_ns);
-        ok = ok && track_push(track, (struct open_frame){w.id, w.end_ns, name});
-    }
-    for (size_t i = from; i < to; i++)
-        while (tracks->at[i].depth)
-            track_pop(&tracks->at[i]);
-    return query_close(query) && ok;
+    for (size_t i = 0; i < tracks->count; i++)
+        for (struct track *track = &tracks->at[i]; track->stack.count; track->stack.count--)
+            spread_pop(&spread, track);
+    return ok && !spread.failed;
 }
 
 /* The profile of TRACK, whose events are in its file. */

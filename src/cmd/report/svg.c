@@ -170,13 +170,14 @@ static int64_t length_of(const struct long_frame *frame)
 }
 
 /* Keep FRAME if it is one of the longest so far. */
-static void picture_each(void *context, const struct track *track, const struct walked *frame)
+static void picture_each(void *context, const struct track *track, const struct walked *frame, uint32_t node)
 {
     struct picture *picture = context;
     struct long_frame *heap = picture->frames, new = {frame->id, track->thread_id, frame->code_id, frame->start_ns, frame->end_ns,
-                                                      (int)track->depth - 1};
+                                                      (int)track->stack.count};
     size_t at, child;
 
+    (void)node;
     if (new.depth >= DEPTH)
         return;
     if (picture->frame_count < LONGEST) {
@@ -448,7 +449,7 @@ static void *frames_read(void *context)
     struct picture *picture = context;
     struct fold fold = {.context = picture, .tick = picture_tick, .each = picture_each};
 
-    picture->read = stacks_fold(picture->db, &picture->tree, &picture->tracks, picture->span_ns, -1, &fold);
+    picture->read = stacks_fold(picture->db, &picture->tree, &picture->tracks, picture->span_ns, &fold);
     return NULL;
 }
 

@@ -65,12 +65,12 @@ static bool flame_tick(void *context, int64_t frame_id)
     return !atomic_load(&job->job.cancelled);
 }
 
-static void flame_each(void *context, const struct track *track, const struct walked *frame)
+static void flame_each(void *context, const struct track *track, const struct walked *frame, uint32_t node)
 {
     struct flame_job *job = context;
-    struct box *box = list_reach(&job->boxes, track->stack[track->depth - 1].what);
+    struct box *box = list_reach(&job->boxes, node);
 
-    (void)frame;
+    (void)track, (void)frame;
     if (box)
         box->calls++;
     else
@@ -99,7 +99,7 @@ static void flame_run(struct job *base, struct db *db)
     int64_t end = db_meta_integer(db, "span_ns", 0);
 
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    if (!stacks_fold(db, &job->tree, &job->tracks, end, -1, &fold) || atomic_load(&base->cancelled))
+    if (!stacks_fold(db, &job->tree, &job->tracks, end, &fold) || atomic_load(&base->cancelled))
         return;
     names_read(job, db, schema_statement("tui/flame-code"), &job->names);
     names_read(job, db, schema_statement("tui/flame-threads"), &job->threads);

@@ -96,43 +96,39 @@ static void compiles_read(struct lanes_job *job, struct db *db)
     query_close(query);
 }
 
-/* One pass over the frames: how deep each stretch is, and which ids began in it. */
+static bool frames_tick(void *context, int64_t frame_id)
+{
+    struct lanes_job *job = context;
+
+    atomic_store(&job->job.done, frame_id);
+    return !atomic_load(&job->job.cancelled);
+}
+
+/* How deep each stretch of a thread is, and which ids began in it. */
+static bool frame_note(void *context, struct track *track, const struct walked *frame, uint32_t *what)
+{
+    struct lanes_job *job = context;
+    size_t depth = track->stack.count + 1;
+    int from = bucket_of(frame->start_ns, job->span_ns), to = bucket_of(frame->end_ns, job->span_ns);
+    int at = track->root ? (int)track->root - 1 : lane_find(job, track->thread_id);
+
+    (void)what;
+    if (at < 0)
+        return true;
+    track->root = (uint32_t)at + 1;
+    for (int i = from; i <= to; i++)
+        if (job->lanes[at]->depth[i] < depth)
+            job->lanes[at]->depth[i] = (uint16_t)(depth < UINT16_MAX ? depth : UINT16_MAX);
+    id_note(&job->lanes[at]->first_frame[from], &job->lanes[at]->last_frame[from], frame->id);
+    return true;
+}
+
 static void frames_read(struct lanes_job *job, struct db *db)
 {
     struct tracks tracks = {0};
-    struct query *query;
-    int64_t rows = 0;
-    int at = -1;
 
-    if (!tracks_read(db, &tracks))
-        return;
-    query = db_query(db, stacks_sql);
-    while (query_step(query)) {
-        struct walked w = walked_read(query, job->span_ns);
-        int64_t thread = query_integer(query, 1);
-        struct track *track = track_find(&tracks, thread);
-        int from, to;
-        if (!(++rows % TICK)) {
-            atomic_store(&job->job.done, w.id);
-            if (atomic_load(&job->job.cancelled))
-                break;
-        }
-        if (at < 0 || job->lanes[at]->thread_id != thread)
-            at = lane_find(job, thread);
-        if (!track || at < 0)
-            continue;
-        while (track->depth && (w.root || track->stack[track->depth - 1].id != w.parent_id))
-            track->depth--;
-        if (!track_push(track, (struct open_frame){w.id, w.end_ns, 0}))
-            break;
-        from = bucket_of(w.start_ns, job->span_ns);
-        to = bucket_of(w.end_ns, job->span_ns);
-        for (int i = from; i <= to; i++)
-            if (job->lanes[at]->depth[i] < track->depth)
-                job->lanes[at]->depth[i] = (uint16_t)(track->depth < UINT16_MAX ? track->depth : UINT16_MAX);
-        id_note(&job->lanes[at]->first_frame[from], &job->lanes[at]->last_frame[from], w.id);
-    }
-    query_close(query);
+    if (tracks_read(db, &tracks))
+        stacks_walk(db, &tracks, job->span_ns, &(struct walk){job, frames_tick, NULL, frame_note});
     tracks_free(&tracks);
 }
 
