@@ -16,10 +16,9 @@ FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cac
 
 -- name: compiles
 -- its compiles
-SELECT m.compile_id, m.code_id, m.cache_entry_id, m.label, m.start_ns, m.end_ns, m.outcome,
-       substr(m.reason, 1, 2000) AS reason, m.sticky, m.rank, m.frame_id, m.thread_id, m.is_recompile AS recompile
-FROM compiles m
-WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY m.compile_id LIMIT 10000;
+SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason, sticky, rank,
+       frame_id, thread_id, is_recompile AS recompile
+FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
 -- name: causes
 -- why each recompile was needed; the guard that decided comes first
@@ -98,22 +97,24 @@ WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY b.graph_break_id L
 -- name: rests
 -- what runs after its graph breaks: calls, compiles and lookups of the resume functions
 WITH rest AS MATERIALIZED (
-    SELECT r.qualname, r.filename, r.first_line
-    FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id CROSS JOIN code r ON r.code_id = b.resume_code_id
-    WHERE m.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1, 2, 3 ORDER BY MIN(b.graph_break_id) LIMIT 16),
+    SELECT r.function_id
+    FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id JOIN functions r ON r.code_id = b.resume_code_id
+    WHERE m.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1 ORDER BY MIN(b.graph_break_id) LIMIT 16),
 same AS MATERIALIZED (
-    SELECT c.code_id, c.qualname, c.filename, c.first_line FROM code c JOIN rest USING (qualname, filename, first_line)
-    WHERE c.kind IS NOT 'compiled')
+    SELECT f.code_id, f.function_id, f.qualname, f.filename, f.first_line FROM functions f JOIN rest USING (function_id)
+    WHERE f.kind IS NOT 'compiled')
 SELECT s.qualname AS resume_function, s.filename, s.first_line, COALESCE(SUM(n.calls), 0) AS rest_calls,
        COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
        COALESCE(SUM(m.recompiles), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
        COALESCE(SUM(l.eager), 0) AS rest_eager_calls, CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns
 FROM same s LEFT JOIN code_total n ON n.code_id = s.code_id
-LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(is_recompile) AS recompiles, SUM(compile_ns) AS compile_ns
+LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(is_recompile) AS recompiles,
+                  SUM(compile_ns) AS compile_ns
            FROM compiles WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
-LEFT JOIN (SELECT code_id, SUM(outcome IN (SELECT outcome FROM outcomes WHERE ran_as_python)) AS eager, TOTAL(iif(outcome = 1, duration_ns, 0)) AS hit_ns
-           FROM lookup WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) l ON l.code_id = s.code_id
-GROUP BY 1, 2, 3;
+LEFT JOIN (SELECT code_id, SUM(o.ran_as_python) AS eager, TOTAL(iif(o.name = 'hit', duration_ns, 0)) AS hit_ns
+           FROM lookup JOIN outcomes o USING (outcome) WHERE code_id IN (SELECT code_id FROM same)
+           GROUP BY code_id) l ON l.code_id = s.code_id
+GROUP BY s.function_id;
 
 -- name: phases
 -- where the time of its compiles went; phases lie within one another

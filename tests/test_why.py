@@ -635,3 +635,18 @@ def test_queries_about_decisions(run, plant):
     assert rows("failing-guards")[0]["times"] == 10 and rows("guard-bill")[0]["checks"] == 12
     assert [row["label"] for row in rows("compiles")] == ["0/0", "0/1", "0/2", "0/3"]
     assert [(row["label"], row["later_compiles"]) for row in rows("dead-entries")] == [("0/0", 0)]
+
+
+def test_shares_are_those_of_every_command(run, plant):
+    """why counts as the views do: plain calls are in no share, calls and recompiles are their process's."""
+    p = plant()
+    size_changes(p)
+    p.db.execute("UPDATE lookup SET outcome = 0 WHERE lookup_id = (SELECT MAX(lookup_id) FROM lookup)")
+    path = p.done()
+    asked = run("sql", path, "SELECT SUM(counted) AS calls, SUM(counted AND is_hit) AS hits, SUM(counted AND missed) AS misses,"
+                " SUM(counted AND ran_as_python) AS ran_as_python FROM calls WHERE qualname = 'f'", "--json")
+    found = json.loads(run("why", "f", path, "--json").stdout)
+    assert found["shares"] == json.loads(asked.stdout)[0]
+    assert found["shares"]["calls"] == found["call_count"] - 1
+    asked = run("sql", path, "SELECT COUNT(*) AS n FROM recompiles WHERE qualname = 'f'", "--json")
+    assert found["recompiles"] == json.loads(asked.stdout)[0]["n"] == 3

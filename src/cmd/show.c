@@ -349,7 +349,7 @@ static void compile_print(struct show *show, struct query *query)
 
 static int64_t compile_count(struct show *show)
 {
-    return show->code.label ? 0 : find_count(show->db, "compile", show->code.ids);
+    return show->code.label ? 0 : find_compiles(show->db, &show->code, NULL);
 }
 
 static void show_print(struct show *show)

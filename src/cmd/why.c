@@ -85,37 +85,46 @@ static void ranks_print(struct why *why, FILE *out)
         fputs(differ ? "; they differ\n" : "\n", out);
 }
 
+/* "16 calls: 56.2 % ran compiled code, ..." */
+static void shares_print(struct why *why, FILE *out)
+{
+    int64_t made = why_made(why), recompiles = why_recompiles(why), compiles = (int64_t)why->compiles.count, asked = why->shared.asked;
+    int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
+
+    prose_print(out, "%'jd call%s", why->all_calls, prose_plural(why->all_calls));
+    if (!why->all_calls && !compiles) {
+        fputs(": it is known, but was never called while this was recorded\n", out);
+        return;
+    }
+    if (why->turned_away)
+        fputs(": the compiler turned the function away unread", out);
+    else if (!asked && !compiles)
+        fputs(": none was looked up in the compiler's cache", out);
+    else if (asked && asked < why->all_calls)
+        prose_print(out, ", %'jd looked up while a compiler was set", asked);
+    if (asked)
+        prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set", percent(compiled, asked),
+                    percent(why->shared.python, asked), as_python(why));
+    if (compiles)
+        prose_print(out, "; %jd compile%s (%jd recompile%s)", made, prose_plural(made), recompiles, prose_plural(recompiles));
+    if (compiles > made)
+        prose_print(out, ", %jd without code", compiles - made);
+    putc('\n', out);
+}
+
 static void head_print(struct why *why, FILE *out)
 {
     const struct found_code *code = &why->code;
-    int64_t asked = why->shared.asked, recompiles = why_recompiles(why), made = why_made(why), compiles = (int64_t)why->compiles.count;
-    int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
 
     prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
     torch_kind_print(out, code->qualname, code->kind);
     if (code->code_objects > 1)
         prose_print(out, ", %jd code objects in %jd process%s", code->code_objects, code->processes, code->processes == 1 ? "" : "es");
+    putc('\n', out);
     if (why->all_calls == UNKNOWN)
-        fputs("\ncalls: not known\n", out);
+        fputs("calls: not known\n", out);
     else
-        prose_print(out, "\n%'jd call%s: ", why->all_calls, prose_plural(why->all_calls));
-    if (!why->all_calls && !compiles) {
-        fputs("it is known, but was never called while this was recorded\n", out);
-    } else if (why->all_calls > 0 && asked + compiles + why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED) == 0) {
-        fputs("no compiler had to do with them\n", out);
-    } else if (why->all_calls > 0) {
-        if (asked && asked != why->all_calls)
-            prose_print(out, "of %'jd that a compiler was asked about ", asked);
-        if (asked)
-            prose_print(out, "%.3g %% ran compiled code, %.3g %% ran %s; ", percent(compiled, asked), percent(why->shared.python, asked),
-                        as_python(why));
-        prose_print(out, "%jd compile%s (%jd recompile%s)", made, prose_plural(made), recompiles, prose_plural(recompiles));
-        if (compiles > made)
-            prose_print(out, ", %jd without code", compiles - made);
-        putc('\n', out);
-    } else if (!why->all_calls) {
-        putc('\n', out);
-    }
+        shares_print(why, out);
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
     if (doubts_values(why->db))
@@ -307,7 +316,7 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
         prose_print(out, ", took %+jd", times_span(compile->start_ns, compile->end_ns));
     if (!made)
         unmade_print(why, out, compile);
-    else if (!compile->recompile)
+    else if (!compile->recompile && !compile->causes)
         fputs(": the first", out);
     putc('\n', out);
     if (compile->causes)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema.h"
 #include "trace/db.h"
 #include "lib/json.h"
 #include "trace/prose.h"
@@ -24,40 +25,33 @@ enum {
 
 /* ---- how a name can be meant ----------------------------------------------- */
 
-/* Tried in this order; the first that finds anything decides. ?1 is the name,
- * ?2 and ?3 the parts of FILE:LINE, ?4 torch's name for FUNC@LINE. Code made by a compiler has the name of
- * what it was made from, so it is not meant. */
-#define FILE_IS(c) "(" c ".filename = ?2 OR substr(" c ".filename, -length(?2) - 1) = '/' || ?2)"
-/* Functions that torch makes for the rest after a graph break; it makes some of them twice and runs one. */
-#define KIND "CASE WHEN '.' || c.qualname GLOB '" TORCH_RESUME_GLOB "' THEN 'resume' ELSE c.kind END"
+/* Tried in this order; the first that finds anything decides. */
 enum { NAMED = 1, LINED = 2, GLOBBED = 4, LABELLED = 8, RESTED = 16 };
 static const struct way {
     int needs;
-    const char *where;
+    const char *read_as; /* schemas/find.sql */
 } ways[] = {
-    {LABELLED, "c.code_id IN (SELECT code_id FROM compile WHERE label = ?1)"},
-    {NAMED, "c.qualname = ?1"},
-    {NAMED, "substr(c.qualname, -length(?1) - 1) = '.' || ?1"},
-    {RESTED, "c.qualname = ?4"},
-    {RESTED, "substr(c.qualname, -length(?4) - 1) = '.' || ?4"},
-    {LINED, FILE_IS("c") " AND c.first_line = ?3"},
-    /* No function begins there: the last one that begins above. */
-    {LINED, FILE_IS("c") " AND c.first_line = (SELECT MAX(d.first_line) FROM code d WHERE " FILE_IS("d")
-            " AND d.first_line < ?3 AND d.kind IS NOT 'compiled')"},
-    {GLOBBED, "c.qualname GLOB ?1"},
-    {GLOBBED, "c.qualname GLOB '*.' || ?1"},
-    {GLOBBED, "c.filename GLOB ?1"},
+    {LABELLED, "label"}, {NAMED, "name"}, {NAMED, "last part"}, {RESTED, "resume"}, {RESTED, "resume, last part"},
+    {LINED, "line"}, {LINED, "line above"} /* no function begins there */,
+    {GLOBBED, "glob"}, {GLOBBED, "glob, last part"}, {GLOBBED, "glob of files"},
 };
+
+/* What follows the last AT in NAME, if that is a number. */
+static const char *number_after(const char *name, char at)
+{
+    const char *last = strrchr(name, at);
+
+    return last && last > name && last[1] && !last[1 + strspn(last + 1, "0123456789")] ? last + 1 : NULL;
+}
 
 static int name_kinds(const char *name)
 {
-    const char *colon = strrchr(name, ':'), *at = strrchr(name, '@');
     size_t digits = strspn(name, "0123456789");
     int kinds = NAMED;
 
-    if (colon && colon > name && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])
+    if (number_after(name, ':'))
         kinds |= LINED;
-    if (at && at > name && at[1] && !at[1 + strspn(at + 1, "0123456789")])
+    if (number_after(name, '@'))
         kinds |= RESTED;
     if (strpbrk(name, "*?["))
         kinds |= GLOBBED;
@@ -69,32 +63,18 @@ static int name_kinds(const char *name)
 
 static struct query *matches(struct db *db, const struct way *way, const char *name)
 {
-    const char *colon = strrchr(name, ':');
-    struct query *query = NULL;
-    char *sql = NULL, *file = NULL;
+    struct query *query = db_query(db, schema_statement("find/functions"));
+    const char *line = number_after(name, ':'), *resume = number_after(name, '@');
+    char *file = line ? strndup(name, (size_t)(line - 1 - name)) : NULL;
+    char *rest = resume ? torch_resume_name(name, (size_t)(resume - 1 - name), resume) : NULL;
 
-    if (asprintf(&sql,
-                 "SELECT c.filename, c.qualname, c.first_line, " KIND " AS kind_, group_concat(c.code_id, ', '), COUNT(*),"
-                 "       COUNT(DISTINCT c.process_id), SUM(n.calls) "
-                 "FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id WHERE c.kind IS NOT 'compiled' AND %s "
-                 "GROUP BY c.filename, c.qualname, c.first_line, kind_ "
-                 "ORDER BY EXISTS (SELECT 1 FROM compile m WHERE m.code_id = c.code_id) DESC, MIN(c.code_id)",
-                 way->where) < 0) {
-        say_error("out of memory");
-        return NULL;
-    }
-    query = db_query(db, sql);
-    free(sql);
     query_bind_text(query, 1, name);
-    if (way->needs & LINED && (file = strndup(name, (size_t)(colon - name)))) {
-        query_bind_text(query, 2, file);
-        query_bind_integer(query, 3, strtoll(colon + 1, NULL, 10));
-        free(file);
-    }
-    if (way->needs & RESTED && (file = torch_resume_name(name, (size_t)(strrchr(name, '@') - name), strrchr(name, '@') + 1))) {
-        query_bind_text(query, 4, file);
-        free(file);
-    }
+    if (file)
+        query_bind_text(query, 2, file), query_bind_integer(query, 3, strtoll(line, NULL, 10));
+    if (rest)
+        query_bind_text(query, 4, rest);
+    query_bind_text(query, 5, way->read_as);
+    free(file), free(rest);
     return query;
 }
 
@@ -154,27 +134,29 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
     free(array);
 }
 
-int64_t find_count(struct db *db, const char *table, const char *ids)
+int64_t find_compiles(struct db *db, const struct found_code *found, int64_t *entries)
 {
-    char *sql = NULL;
-    int64_t count = 0;
+    struct query *query = db_query(db, schema_statement("find/counts"));
+    int64_t compiles = 0;
 
-    if (asprintf(&sql, "SELECT COUNT(*) FROM %s WHERE code_id IN (%s)", table, ids) >= 0)
-        count = db_integer(db, 0, sql);
-    free(sql);
-    return count;
+    find_bind(query, 1, found);
+    if (query_step(query)) {
+        compiles = query_integer(query, 0);
+        if (entries)
+            *entries = query_integer(query, 1);
+    }
+    query_close(query);
+    return compiles;
 }
 
 static void list_row(struct db *db, struct table *table, const struct found_code *found)
 {
+    int64_t entries = 0, compiles = find_compiles(db, found, &entries);
     char *where = NULL;
 
-    if (found->calls < 0)
-        table_null(table);
-    else
-        table_integer(table, found->calls);
-    table_integer(table, find_count(db, "compile", found->ids));
-    table_integer(table, find_count(db, "cache_entry", found->ids));
+    table_maybe(table, found->calls >= 0, found->calls);
+    table_integer(table, compiles);
+    table_integer(table, entries);
     table_string(table, found->qualname);
     table_string(table, found->kind);
     if (asprintf(&where, "%s:%lld", found->filename, (long long)found->first_line) < 0)
@@ -271,21 +253,15 @@ static void near_add(struct near nearest[NEAREST], const char *name, int distanc
     nearest[at] = (struct near){strdup(name), distance};
 }
 
-/* A function whose compiled code has taken NAME in, so that no call of it is ever seen: the guards that it needed say
- * so. The caller frees it; NULL: none is known. */
+/* A function whose compiled code has taken NAME in; the caller frees it. NULL: none is known. */
 static char *taker_of(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
-    struct query *query;
+    struct query *query = db_query(db, schema_statement("find/taker"));
     char *taker = NULL;
 
-    if (!*last || !find_column(db, "guard", "user_stack") || !find_column(db, "cache_entry", "code_id"))
-        return NULL;
-    query = db_query(db, "SELECT c.qualname FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
-                         " JOIN code c ON c.code_id = e.code_id"
-                         " WHERE instr(substr(g.user_stack, 1, 10000) || char(10), ', in ' || ?1 || char(10)) LIMIT 1");
     query_bind_text(query, 1, last);
-    if (query_step(query))
+    if (*last && query_step(query))
         taker = prose_column(query, 0);
     query_close(query);
     return taker;
@@ -294,7 +270,7 @@ static char *taker_of(struct db *db, const char *name)
 /* Say that NAME is not there, and what comes nearest to it. */
 static void none_say(struct db *db, const char *name)
 {
-    struct query *query = db_query(db, "SELECT qualname FROM code WHERE kind IS NOT 'compiled' AND qualname IS NOT NULL LIMIT ?1");
+    struct query *query = db_query(db, schema_statement("find/names"));
     struct near nearest[NEAREST + 1] = {{0}};
     const char *colon = strrchr(name, ':');
     char *list = NULL, *taker, *wanted = strndup(name, NAME_MAX_);
@@ -411,33 +387,12 @@ bool find_operands(const char *command, int count, char **given, const char **na
     return true;
 }
 
-bool find_tables(struct db *db)
-{
-    static const char missing[] =
-        "SELECT group_concat(value, ', ') FROM json_each('[\"lookup\", \"guard_check\", \"cache_entry\", \"guard\","
-        " \"compile\", \"recompile_cause\", \"graph_break\", \"graph\", \"graph_node\", \"listing\", \"signature\","
-        " \"code_total\"]')"
-        " WHERE value NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0)";
-    struct query *query = db_query(db, missing);
-    bool ok = false;
-
-    if (query_step(query) && query_type(query, 0) != QUERY_NULL)
-        say_error("%s: has no table %s, so tells nothing about decisions", db_path(db), query_text(query, 0, NULL));
-    else
-        ok = !query_failed(query);
-    return query_close(query) && ok;
-}
-
 struct db *find_open(const char *path)
 {
     struct db *db = db_open(path);
 
     if (db)
         db_run(db, "BEGIN");
-    if (db && !find_tables(db)) {
-        db_close(db);
-        return NULL;
-    }
     return db;
 }
 

@@ -46,8 +46,8 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* Rows of TABLE with one of these code ids. */
-int64_t find_count(struct db *db, const char *table, const char *ids);
+/* How many compiles it had; *ENTRIES, unless NULL, becomes how many cache entries. */
+int64_t find_compiles(struct db *db, const struct found_code *found, int64_t *entries);
 
 /* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after saying
  * that FUNC is missing, as COMMAND. */
@@ -56,9 +56,6 @@ bool find_operands(const char *command, int count, char **given, const char **na
 /* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree while the
  * recording goes on. NULL: it was said why not. */
 struct db *find_open(const char *path);
-
-/* True when the tables about decisions are there and are tables. */
-bool find_tables(struct db *db);
 
 /* The exit status of an answer that was printed on stdout: 0, 1 when several functions were listed, 2 when it failed. */
 int find_status(struct db *db, enum find_result result, bool failed);

@@ -22,9 +22,6 @@ bool torch_resume(const char *qualname, char **function, int64_t *line);
 /* The name that the resume function of FUNCTION after LINE has, which the caller frees. NULL: no memory. */
 char *torch_resume_name(const char *function, size_t bytes, const char *line);
 
-/* Names of resume functions for SQL's GLOB, with a '.' before them. */
-#define TORCH_RESUME_GLOB "*.torch_dynamo_resume_in_?*_at_[0-9]*"
-
 /* "the rest of Net.forward after line 12"; other names as they are, or as OTHERWISE. */
 void torch_name_print(FILE *out, const char *qualname, size_t width);
 void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);

@@ -8,33 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/db.h"
 #include "cmd/diff/diff.h"
-#include "trace/prose.h"
-#include "lib/say.h"
 #include "lib/table.h"
-
-/* Threads that did lookups. Those of A and B that are alike have the same name and the same place among those of that
- * name: workers of one pool come in an order. Rank is no part of it: ranks are what is compared. */
-#define THREADS \
-    "SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who," \
-    "       p.pid, p.rank FROM thread t LEFT JOIN process p ON p.process_id = t.process_id" \
-    " WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?1 IS NULL OR p.rank = ?1) ORDER BY who"
-/* All lookups of those threads, in that order, as numbers: text would make sorting them dear. */
-#define LOOKUPS \
-    "WITH named AS MATERIALIZED (SELECT thread_id, ROW_NUMBER() OVER (ORDER BY who) AS n FROM (" THREADS ")) " \
-    "SELECT n.n, l.lookup_id, l.code_id, l.outcome, l.cache_entry_id FROM lookup l JOIN named n ON n.thread_id = l.thread_id " \
-    "WHERE ?2 IS NULL OR l.code_id IN (SELECT code_id FROM code WHERE qualname GLOB ?2 OR qualname GLOB '*.' || ?2) " \
-    "ORDER BY n.n, l.lookup_id"
-#define LOOKUP_WORDS \
-    "SELECT c.qualname, replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), c.first_line, l.outcome, e.label," \
-    "       l.lookup_id, l.start_ns, s.text FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id" \
-    " LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id LEFT JOIN signature s ON s.signature_id = l.signature_id" \
-    " WHERE l.lookup_id = ?1"
-#define CODE_WORDS \
-    "SELECT qualname, replace(filename, rtrim(filename, replace(filename, '/', '')), ''), NULLIF(fingerprint, 0) FROM code" \
-    " WHERE code_id = ?1"
-#define ENTRY_WORDS "SELECT label, NULL, NULL FROM cache_entry WHERE cache_entry_id = ?1"
+#include "schema.h"
+#include "trace/db.h"
 
 enum { KNOWN = 4096 };
 
@@ -97,8 +74,8 @@ static char *lookup_words(struct query *q, bool more)
 /* WHO's lookups differ: those with the ids X and Y, 0 where there are no more. */
 static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64_t x, int64_t y)
 {
-    struct query *a = db_query(diff->a.db, LOOKUP_WORDS), *b = db_query(diff->b.db, LOOKUP_WORDS), *at;
-    struct function f = {0};
+    struct query *a = db_query(diff->a.db, schema_statement("diff/lookup")), *b = db_query(diff->b.db, schema_statement("diff/lookup"));
+    struct function f = {.name = "?", .file = "?"};
     char *in_a, *in_b, *what = NULL;
     bool more_a, more_b;
 
@@ -106,18 +83,16 @@ static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64
     query_bind_integer(b, 1, y);
     more_a = x && query_step(a);
     more_b = y && query_step(b);
-    at = more_b ? b : a;
     in_a = lookup_words(a, more_a);
     in_b = lookup_words(b, more_b);
-    if (more_a || more_b)
-        f = (struct function){.name = prose_column(at, 0), .file = prose_column(at, 1), .line = query_integer(at, 2)};
-    f.name = f.name ? f.name : strdup("?");
-    f.file = f.file ? f.file : strdup("?");
+    if (more_a || more_b) {
+        struct query *at = more_b ? b : a;
+        f = (struct function){.name = query_text(at, 0, NULL), .file = query_text(at, 1, NULL), .line = query_integer(at, 2)};
+    }
     if (asprintf(&what, "%.100s: after %" PRId64 " alike", who, alike) < 0)
         what = NULL;
-    if (what && f.name && f.file)
+    if (what)
         diff_row(diff, LOOKUP, &f, what, in_a, in_b);
-    function_free(&f);
     free(in_a);
     free(in_b);
     free(what);
@@ -128,20 +103,14 @@ static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64
 /* Lookups of a side, one after the other, thread by thread. */
 struct stream {
     struct query *rows, *threads; /* owned; THREADS at the one that is compared */
-    int64_t at;                   /* the how manieth thread that is */
+    int64_t at;                   /* its place among them, from 1 */
     bool more, thread;            /* there is a row, a thread */
 };
 
 static void stream_open(struct stream *stream, struct diff *diff, struct side *side)
 {
-    stream->rows = db_query(side->db, LOOKUPS);
-    stream->threads = db_query(side->db, THREADS);
-    if (side->rank >= 0 && stream->rows && stream->threads) {
-        query_bind_integer(stream->rows, 1, side->rank);
-        query_bind_integer(stream->threads, 1, side->rank);
-    }
-    if (diff->glob && stream->rows)
-        query_bind_text(stream->rows, 2, diff->glob);
+    stream->rows = diff_ask(diff, side, "diff/threads-lookups");
+    stream->threads = diff_ask(diff, side, "diff/threads");
     stream->more = query_step(stream->rows);
     stream->thread = query_step(stream->threads);
     stream->at = 1;
@@ -195,15 +164,14 @@ bool diff_lookups(struct diff *diff)
     struct sameness *both = calloc(2, sizeof *both);
     bool ok = both != NULL;
 
-    if (!ok) {
-        say_error("diff: out of memory");
-        return false;
+    if (!ok)
+        return diff_no_memory();
+    for (int i = 0; i < 2; i++) {
+        const char *sql = i ? schema_statement("diff/entry") : schema_statement("diff/code");
+        both[i].a = db_query(diff->a.db, sql);
+        both[i].b = db_query(diff->b.db, sql);
+        ok = ok && both[i].a && both[i].b;
     }
-    both[0].a = db_query(diff->a.db, CODE_WORDS);
-    both[0].b = db_query(diff->b.db, CODE_WORDS);
-    both[1].a = db_query(diff->a.db, ENTRY_WORDS);
-    both[1].b = db_query(diff->b.db, ENTRY_WORDS);
-    ok = both[0].a && both[0].b && both[1].a && both[1].b;
     stream_open(&a, diff, &diff->a);
     stream_open(&b, diff, &diff->b);
     while (ok && (a.thread || b.thread)) {

@@ -23,7 +23,7 @@ const struct field compile_fields[] = {
     FIELD(compile, TEXT, label), FIELD(compile, INTEGER, start_ns), FIELD(compile, MAYBE, end_ns),
     FIELD(compile, TEXT, outcome), FIELD(compile, ID, cache_entry_id), FIELD(compile, TEXT, reason),
     FIELD(compile, MAYBE, sticky), FIELD(compile, TEXT, inputs), FIELD(compile, PARENT, follows_from),
-    HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), HIDDEN(compile, TRUTH, recompile), {0}};
+    HIDDEN(compile, TRUTH, recompile), HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), {0}};
 const struct field parent_fields[] = {
     FIELD(parent, ID, compile_id), FIELD(parent, TEXT, function), FIELD(parent, TEXT, label), FIELD(parent, TEXT, source),
     FIELD(parent, TEXT, expected), FIELD(parent, TEXT, actual), {0}};
@@ -203,6 +203,12 @@ void why_json(struct why *why, FILE *out)
     found_json(json, &why->code);
     json_maybe(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
     json_maybe(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
+    json_object(json, "shares"); /* as the view of that name has them */
+    json_integer(json, "calls", why->shared.asked);
+    json_integer(json, "hits", why->shared.hits);
+    json_integer(json, "misses", why->shared.missed);
+    json_integer(json, "ran_as_python", why->shared.python);
+    json_end(json);
     json_integer(json, "calls_not_told_apart", why->undecided);
     json_integer(json, "recompiles", why_recompiles(why));
     json_bool(json, "losses", why->missing);

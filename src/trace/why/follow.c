@@ -153,7 +153,7 @@ int64_t why_recompiles(const struct why *why)
     int64_t count = 0;
 
     for (size_t i = 0; i < why->compiles.count; i++)
-        count += why->compiles.at[i].recompile && compile_made(&why->compiles.at[i]);
+        count += why->compiles.at[i].recompile;
     return count;
 }
 

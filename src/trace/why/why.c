@@ -13,7 +13,6 @@
 #include "lib/say.h"
 #include "lib/times.h"
 #include "schema.h"
-#include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"
@@ -109,7 +108,6 @@ static void gather_causes(struct why *why)
             continue;
         c->decided = c->decided && !entry_decided(why, compile, c->entry_id);
         compile->causes++;
-        compile->recompile = true;
     }
 }
 
@@ -133,16 +131,29 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
 }
 
+/* No lookup came as far as an entry, and no compile looked at the function: the view turned_away. */
+static bool is_turned_away(const struct why *why, const int64_t calls[OUTCOMES])
+{
+    bool looked = calls[OUTCOME_HIT];
+
+    for (int i = 0; i < OUTCOMES; i++)
+        looked = looked || (outcome_facts[i].missed && i != OUTCOME_DECLINED && calls[i]);
+    for (size_t i = 0; i < why->compiles.count; i++)
+        looked = looked || !prose_same(why->compiles.at[i].outcome, "skipped");
+    return !looked;
+}
+
 static void gather_lookups(struct why *why)
 {
     struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
     struct call_class sums[OUTCOMES] = {0}, *class;
-    int64_t by_outcome[OUTCOMES] = {0};
+    int64_t calls[OUTCOMES] = {0};
     struct entry *entry = NULL;
 
     while (query_step(query)) {
         enum outcome outcome = outcome_of(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2), spent = query_integer(query, 3);
+        calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = list_find(&why->entries, cache_entry_id, entry_id);
         if (outcome == OUTCOME_HIT && entry) {
@@ -161,20 +172,21 @@ static void gather_lookups(struct why *why)
         }
     }
     why_asked(why, query);
+    why->shared = calls_sum(calls);
+    why->turned_away = why->shared.asked && is_turned_away(why, calls);
+    if (why->turned_away)
+        why->shared = (struct call_sums){0};
     for (int i = 0; i < OUTCOMES; i++)
         if (sums[i].calls && (class = ADD(why, calls))) {
             *class = sums[i];
             class->outcome = i;
-            by_outcome[i] += sums[i].calls;
         }
     for (size_t i = 0; i < why->entries.count; i++) {
         entry = &why->entries.at[i];
         if (entry->hit && (class = ADD(why, calls)))
             *class = (struct call_class){OUTCOME_HIT, entry->cache_entry_id, entry->hit, entry->first_hit_ns,
                                          entry->last_hit_ns, entry->lookup_ns, entry->label};
-        by_outcome[OUTCOME_HIT] += entry->hit;
     }
-    why->shared = calls_sum(by_outcome);
 }
 
 /* What the inputs of the compiled calls were like. */

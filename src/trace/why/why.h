@@ -60,7 +60,7 @@ struct compile {
     int64_t sticky;       /* 1: never asked again, 0: asked again, or UNKNOWN */
     const char *label, *outcome, *reason, *inputs;
     struct parent follows_from;
-    bool recompile; /* an older compile of the same code object is known */
+    bool recompile; /* it made code although older code was there: view `compiles` */
     size_t first_cause, causes;
 };
 
@@ -174,8 +174,9 @@ struct why {
     int64_t share_ns, share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
     bool share_of_hits;
     bool guards_slow;
+    bool turned_away;
     int64_t all_calls;        /* of the function, looked up or not; or UNKNOWN */
-    struct call_sums shared;  /* of those that count in shares: docs/answers.md */
+    struct call_sums shared;  /* of those that count in shares; none if the compiler turned the function away unread */
     int64_t total_ns;         /* time in it, or UNKNOWN */
     int64_t undecided;        /* calls without a lookup whose outcome is not known */
     int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
