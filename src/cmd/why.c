@@ -96,9 +96,7 @@ static void shares_print(struct why *why, FILE *out)
         fputs(": it is known, but was never called while this was recorded\n", out);
         return;
     }
-    if (why->turned_away)
-        fputs(": the compiler turned the function away unread", out);
-    else if (!asked && !compiles)
+    if (!asked && !compiles)
         fputs(": none was looked up in the compiler's cache", out);
     else if (asked && asked < why->all_calls)
         prose_print(out, ", %'jd looked up while a compiler was set", asked);

@@ -203,7 +203,7 @@ void why_json(struct why *why, FILE *out)
     found_json(json, &why->code);
     json_maybe(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
     json_maybe(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
-    json_object(json, "shares"); /* as the view of that name has them */
+    json_object(json, "shares"); /* as check --function has them */
     json_integer(json, "calls", why->shared.asked);
     json_integer(json, "hits", why->shared.hits);
     json_integer(json, "misses", why->shared.missed);

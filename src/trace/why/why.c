@@ -131,18 +131,6 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
 }
 
-/* No lookup came as far as an entry, and no compile looked at the function: the view turned_away. */
-static bool is_turned_away(const struct why *why, const int64_t calls[OUTCOMES])
-{
-    bool looked = calls[OUTCOME_HIT];
-
-    for (int i = 0; i < OUTCOMES; i++)
-        looked = looked || (outcome_facts[i].missed && i != OUTCOME_DECLINED && calls[i]);
-    for (size_t i = 0; i < why->compiles.count; i++)
-        looked = looked || !prose_same(why->compiles.at[i].outcome, "skipped");
-    return !looked;
-}
-
 static void gather_lookups(struct why *why)
 {
     struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
@@ -173,9 +161,6 @@ static void gather_lookups(struct why *why)
     }
     why_asked(why, query);
     why->shared = calls_sum(calls);
-    why->turned_away = why->shared.asked && is_turned_away(why, calls);
-    if (why->turned_away)
-        why->shared = (struct call_sums){0};
     for (int i = 0; i < OUTCOMES; i++)
         if (sums[i].calls && (class = ADD(why, calls))) {
             *class = sums[i];

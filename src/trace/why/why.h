@@ -174,9 +174,8 @@ struct why {
     int64_t share_ns, share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
     bool share_of_hits;
     bool guards_slow;
-    bool turned_away;
     int64_t all_calls;        /* of the function, looked up or not; or UNKNOWN */
-    struct call_sums shared;  /* of those that count in shares; none if the compiler turned the function away unread */
+    struct call_sums shared;  /* of those that count in shares, as check --function counts: docs/answers.md */
     int64_t total_ns;         /* time in it, or UNKNOWN */
     int64_t undecided;        /* calls without a lookup whose outcome is not known */
     int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
