@@ -219,6 +219,13 @@ def _frozen(value):
     return value
 
 
+def _expected(kind, what, value, type):
+    """VALUE, which must be of TYPE, WHAT in words."""
+    if not issubclass(_type_of(value), type):
+        raise TypeError("%s: expected %s, got %s" % (kind, what, _type_of(value).__name__))
+    return value
+
+
 def TYPE_MATCH(source, type=_EXAMPLE):
     """type(source) is TYPE, no subclass."""
     if type is _EXAMPLE:
@@ -237,19 +244,19 @@ def EQUALS_MATCH(source, value=_EXAMPLE):
 
 
 def NONE_MATCH(source):
-    return Guard("NONE_MATCH", [source], None, _nothing)
+    return Guard("NONE_MATCH", [source], None)
 
 
 def NOT_NONE(source):
-    return Guard("NOT_NONE", [source], None, _nothing)
+    return Guard("NOT_NONE", [source], None)
 
 
 def TRUE_MATCH(source):
-    return Guard("TRUE_MATCH", [source], None, _nothing)
+    return Guard("TRUE_MATCH", [source], True)
 
 
 def FALSE_MATCH(source):
-    return Guard("FALSE_MATCH", [source], None, _nothing)
+    return Guard("FALSE_MATCH", [source], False)
 
 
 def CONSTANT_MATCH(source, value):
@@ -315,7 +322,8 @@ def FUNCTION_MATCH(source, function=_EXAMPLE):
 
 def CLOSURE_MATCH(source, function=_EXAMPLE):
     """A function made by the same def or lambda: it shares FUNCTION's code object."""
-    return Guard("CLOSURE_MATCH", [source], function)
+    return Guard("CLOSURE_MATCH", [source], function,
+                 lambda value: (_expected("CLOSURE_MATCH", "a Python function", value, _type_of(_frozen)).__code__,))
 
 
 def BUILTIN_MATCH(source, function=_EXAMPLE):
@@ -325,7 +333,7 @@ def BUILTIN_MATCH(source, function=_EXAMPLE):
 
 def MODULE_MATCH(source, module=_EXAMPLE):
     """This very module."""
-    return Guard("MODULE_MATCH", [source], module)
+    return Guard("MODULE_MATCH", [source], module, lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),))
 
 
 def WEAKREF_ALIVE(source, referent=_EXAMPLE):
@@ -497,3 +505,11 @@ class GuardTree(_native.GuardTree):
                 raise TypeError("GuardTree: expected guards, got %s" % type(guard).__name__)
             described.append(guard._tuple(example, globals))
         return super().__new__(cls, described, globals)
+
+    def explain(self, f_locals):
+        """[(ordinal, expected, actual)]: every guard that does not hold. Moves nothing."""
+        return [found[:3] for found in self._explain(f_locals)]
+
+    def __repr__(self):
+        lines = ["\n  %d %s: %s" % (number, kind, expression) for number, (kind, _, expression) in enumerate(self.guards())]
+        return "GuardTree of %d guards" % len(lines) + "".join(lines)

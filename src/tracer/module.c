@@ -27,7 +27,6 @@ static PyObject *start(PyObject *module, PyObject *args)
     PyObject *session = NULL, *library = NULL, *inject = NULL;
     const char *why = NULL;
 
-    (void)module;
     if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
                           PyUnicode_FSConverter, &inject))
         return NULL;
@@ -69,7 +68,6 @@ PyDoc_STRVAR(stop_doc, "_stop()\n\nLeave the session. Another may be joined late
 
 static PyObject *stop(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     tracer_close_session();
     Py_RETURN_NONE;
 }
@@ -78,7 +76,6 @@ PyDoc_STRVAR(active_doc, "_active() -> bool\n\nIs this process being recorded?")
 
 static PyObject *active(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     return PyBool_FromLong(P.session != NULL);
 }
 
@@ -86,7 +83,6 @@ PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until 
 
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     if (tracer_place() == PLACE_SUB)
         tracer_hook_sub(false);
     else if (P.session)
@@ -98,7 +94,6 @@ PyDoc_STRVAR(resume_doc, "resume()\n\nRecord frames in this process again, if a 
 
 static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
-    (void)module, (void)ignored;
     if (tracer_place() == PLACE_SUB)
         tracer_join_interpreter();
     else if (P.session && P.session->frames != SESSION_NONE)
@@ -113,7 +108,6 @@ static PyObject *owner(PyObject *module, PyObject *ignored)
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
     Dl_info info;
 
-    (void)module, (void)ignored;
     if (current == _PyEval_EvalFrameDefault)
         return PyUnicode_FromString("-");
     if (dladdr((void *)current, &info) && info.dli_fname)
@@ -140,7 +134,6 @@ static PyObject *cost(PyObject *module, PyObject *function)
     _PyFrameEvalFunction before = _PyInterpreterState_GetEvalFrameFunc(interpreter);
     unsigned long long ns[2];
 
-    (void)module;
     for (int hooked = 0; hooked < 2; hooked++) {
         uint64_t began;
         PyObject *result;
@@ -173,7 +166,6 @@ static PyObject *not_here(PyObject *module, PyObject *name)
     static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree"};
     bool shim = false;
 
-    (void)module;
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)

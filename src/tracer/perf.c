@@ -37,7 +37,6 @@ void tracer_perf_forked(void)
 
 static PyObject *after_fork(PyObject *self, PyObject *ignored)
 {
-    (void)self, (void)ignored;
     if (aside)
         put_in();
     aside = false;

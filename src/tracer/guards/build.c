@@ -412,32 +412,22 @@ PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values ke
     return values_hidden(object ? Py_TYPE(object) : NULL);
 }
 
-/* What LEAF asks, as far as it may be told. */
-static PyObject *leaf_told(const struct guard_leaf *leaf, enum session_values keep)
-{
-    PyObject *expected, *text;
-
-    if (keep == SESSION_VALUES_ALL)
-        return Py_NewRef(leaf->expression);
-    expected = guard_leaf_wants(leaf, keep);
-    text = expected ? express(leaf, leaf->bare_source, expected) : NULL;
-    Py_XDECREF(expected);
-    return text;
-}
-
 PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
+    const bool whole = keep == SESSION_VALUES_ALL;
     PyObject *list = PyList_New(0);
 
     for (uint32_t i = 0; list && i < tree->count; i++) {
-        struct guard_leaf *leaf = &tree->leaves[i];
-        PyObject *told = leaf_told(leaf, keep);
-        PyObject *item = told ? Py_BuildValue("(sOO)", leaf->kind->name,
-                                              keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source, told) : NULL;
-        Py_XDECREF(told);
+        const struct guard_leaf *leaf = &tree->leaves[i];
+        PyObject *source = whole ? leaf->source : leaf->bare_source;
+        PyObject *expected = whole ? NULL : guard_leaf_wants(leaf, keep);
+        PyObject *text = whole ? Py_NewRef(leaf->expression) : expected ? express(leaf, source, expected) : NULL;
+        PyObject *item = text ? Py_BuildValue("(sOO)", leaf->kind->name, source, text) : NULL;
         if (!item || PyList_Append(list, item))
             Py_CLEAR(list);
+        Py_XDECREF(expected);
+        Py_XDECREF(text);
         Py_XDECREF(item);
     }
     return list;
@@ -474,14 +464,6 @@ static void append_ordinal(void *context, uint32_t ordinal)
     Py_XDECREF(number);
 }
 
-PyObject *guard_tree_order(PyObject *self)
-{
-    PyObject *list = PyList_New(0);
-
-    guard_tree_each(self, append_ordinal, &list);
-    return list;
-}
-
 uint32_t guard_tree_count(PyObject *tree)
 {
     return ((struct guard_tree *)tree)->count;
@@ -492,64 +474,57 @@ uint32_t guard_tree_moves(PyObject *tree)
     return ((struct guard_tree *)tree)->moves;
 }
 
-static bool is_locals(PyObject *locals)
+/* Check the tree for a dict. False with an exception. */
+static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
 {
+    struct guard_values values = {NULL, locals};
+
     if (PyDict_Check(locals))
-        return true;
-    PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
-    return false;
+        *outcome = guard_tree_check(self, &values);
+    else
+        PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
+    return PyDict_Check(locals) && outcome->result != GUARD_ERROR;
 }
 
 static PyObject *tree_check(PyObject *self, PyObject *locals)
 {
-    struct guard_values values = {NULL, locals};
     struct guard_outcome outcome;
 
-    if (!is_locals(locals))
-        return NULL;
-    outcome = guard_tree_check(self, &values);
-    return outcome.result == GUARD_ERROR ? NULL : PyBool_FromLong(outcome.result == GUARD_PASS);
+    return check_dict(self, locals, &outcome) ? PyBool_FromLong(outcome.result == GUARD_PASS) : NULL;
 }
 
 /* The same, in full: (passed, guards run, ordinal of the one that failed or None). */
 static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 {
-    struct guard_values values = {NULL, locals};
     struct guard_outcome outcome;
-    PyObject *failed, *result;
+    PyObject *failed;
 
-    if (!is_locals(locals))
-        return NULL;
-    outcome = guard_tree_check(self, &values);
-    if (outcome.result == GUARD_ERROR)
+    if (!check_dict(self, locals, &outcome))
         return NULL;
     failed = outcome.failed == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(outcome.failed);
-    result = failed ? Py_BuildValue("(OIO)", outcome.result == GUARD_PASS ? Py_True : Py_False, outcome.guards_run, failed)
-                    : NULL;
-    Py_XDECREF(failed);
-    return result;
+    return failed ? Py_BuildValue("(NIN)", PyBool_FromLong(outcome.result == GUARD_PASS), outcome.guards_run, failed) : NULL;
 }
 
-static PyObject *tree_explain(PyObject *self, PyObject *locals)
+static PyObject *tree_explain(PyObject *self, PyObject *args)
 {
-    PyObject *found = is_locals(locals) ? guard_tree_explain(self, locals) : NULL, *one;
+    struct guard_values values = {0};
 
-    for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(found); i++)
-        if (!(one = PyTuple_GetSlice(PyList_GET_ITEM(found, i), 0, 3)) || PyList_SetItem(found, i, one))
-            Py_CLEAR(found);
-    return found;
+    if (!PyArg_ParseTuple(args, "O!:explain", &PyDict_Type, &values.locals))
+        return NULL;
+    return guard_tree_explain_values(self, &values, SESSION_VALUES_ALL);
 }
 
 static PyObject *tree_guards(PyObject *self, PyObject *ignored)
 {
-    (void)ignored;
     return guard_tree_list(self, SESSION_VALUES_ALL);
 }
 
 static PyObject *tree_order(PyObject *self, PyObject *ignored)
 {
-    (void)ignored;
-    return guard_tree_order(self);
+    PyObject *list = PyList_New(0);
+
+    guard_tree_each(self, append_ordinal, &list);
+    return list;
 }
 
 static PyObject *tree_cost(PyObject *self, PyObject *args)
@@ -571,30 +546,16 @@ static PyObject *tree_cost(PyObject *self, PyObject *args)
 
 static PyObject *type_text(PyObject *none, PyObject *type)
 {
-    (void)none;
     if (PyType_Check(type))
         return values_type((PyTypeObject *)type);
     return PyErr_Format(PyExc_TypeError, "expected a type, got %s", Py_TYPE(type)->tp_name);
-}
-
-/* One guard a line. */
-static PyObject *tree_repr(PyObject *self)
-{
-    struct guard_tree *tree = (struct guard_tree *)self;
-    PyObject *text = PyUnicode_FromFormat("GuardTree of %u guards", tree->count);
-
-    for (uint32_t i = 0; text && i < tree->count; i++)
-        Py_SETREF(text, PyUnicode_FromFormat("%U\n  %u %s: %U", text, i, tree->leaves[i].kind->name,
-                                             tree->leaves[i].expression));
-    return text;
 }
 
 static PyMethodDef tree_methods[] = {
     {"check", tree_check, METH_O, "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
     {"check_verbose", tree_check_verbose, METH_O,
      "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
-    {"explain", tree_explain, METH_O,
-     "explain(f_locals) -> [(ordinal, expected, actual)]\n\nEvery guard that does not hold. Moves nothing."},
+    {"_explain", tree_explain, METH_VARARGS, "_explain(f_locals) -> [(ordinal, expected, actual, aspect or None, dimension or -1)]"},
     {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
     {"_type_text", type_text, METH_O | METH_STATIC, "_type_text(type) -> its name, as guards have it"},
@@ -612,7 +573,6 @@ PyTypeObject guard_tree_type = {
     .tp_dealloc = tree_free,
     .tp_traverse = tree_traverse,
     .tp_clear = tree_clear,
-    .tp_repr = tree_repr,
     .tp_methods = tree_methods,
 };
 

@@ -235,16 +235,17 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, Py
 /* Why a node could not be read, as a new string. */
 static PyObject *nothing_there(const struct guard_node *node, bool whole)
 {
-    switch (node->step.kind) {
-    case STEP_LOCAL:
-        return whole ? PyUnicode_FromFormat("%U is not bound", node->text) : PyUnicode_FromString("not bound");
-    case STEP_ATTRIBUTE:
-        return whole ? PyUnicode_FromFormat("%U: no such attribute", node->text) : PyUnicode_FromString("no such attribute");
-    case STEP_ITEM:
-        return whole ? PyUnicode_FromFormat("%U: no such item", node->text) : PyUnicode_FromString("no such item");
-    default:
-        return whole ? PyUnicode_FromFormat("%U cannot be called", node->text) : PyUnicode_FromString("it cannot be called");
-    }
+    static const char *const words[][2] = {
+        [STEP_LOCAL] = {"not bound", "%U is not bound"},
+        [STEP_ATTRIBUTE] = {"no such attribute", "%U: no such attribute"},
+        [STEP_ITEM] = {"no such item", "%U: no such item"},
+        [STEP_CALL] = {"it cannot be called", "%U cannot be called"},
+    };
+    enum guard_step_kind kind = node->step.kind;
+
+    if (kind != STEP_LOCAL && kind != STEP_ATTRIBUTE && kind != STEP_ITEM)
+        kind = STEP_CALL;
+    return PyUnicode_FromFormat(words[kind][whole], node->text);
 }
 
 /* All leaves of NODE and below: WHY (borrowed). */
@@ -327,11 +328,4 @@ PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values 
     if (status)
         Py_CLEAR(x.list);
     return x.list;
-}
-
-PyObject *guard_tree_explain(PyObject *tree, PyObject *locals)
-{
-    struct guard_values values = {NULL, locals};
-
-    return guard_tree_explain_values(tree, &values, SESSION_VALUES_ALL);
 }

@@ -34,16 +34,12 @@ uint32_t guard_tree_count(PyObject *tree);
  * may be in them, see tracer/values.h. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 
-/* Every leaf that does not hold for LOCALS now, as (ordinal, expected, actual, aspect or None, dimension or -1) in a
- * new list. Has no effect on the tree. */
-PyObject *guard_tree_explain(PyObject *tree, PyObject *locals);
-/* The same where G[...] is that of a frame, if VALUES has one. */
+/* Every leaf that does not hold now, as (ordinal, expected, actual, aspect or None, dimension or -1) in a new list. Has
+ * no effect on the tree. G[...] is that of the frame, if VALUES has one. */
 PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values, enum session_values keep);
 
-/* Guards are tried in this order now: a new list of ordinals. It changes when a
+/* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It changes when a
  * guard fails, and guard_tree_moves says how often it has. */
-PyObject *guard_tree_order(PyObject *tree);
-/* The same, each given to ADD; runs nothing else. */
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 

@@ -12,19 +12,16 @@
 
 static PyObject *actual_repr(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)words;
     return values_repr(values[0]);
 }
 
 static PyObject *actual_object(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)words;
     return values_object(values[0]);
 }
 
 static PyObject *actual_type(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)words;
     return values_type(Py_TYPE(values[0]));
 }
 
@@ -76,17 +73,6 @@ static int prepare_identity(struct guard_leaf *leaf, PyObject *tree, PyObject *a
 static int check_identity(const struct guard_leaf *leaf, PyObject *const *values)
 {
     return guard_is(&leaf->is[0], values[0]);
-}
-
-static int prepare_module(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
-{
-    PyObject *module = PyTuple_GET_SIZE(arguments) ? PyTuple_GET_ITEM(arguments, 0) : Py_None;
-
-    if (!PyModule_Check(module)) {
-        PyErr_Format(PyExc_TypeError, "MODULE_MATCH: expected a module, got %s", Py_TYPE(module)->tp_name);
-        return -1;
-    }
-    return prepare_identity(leaf, tree, arguments);
 }
 
 /* A bound method is made anew at each access: its function and its object are
@@ -146,20 +132,7 @@ static int check_builtin(const struct guard_leaf *leaf, PyObject *const *values)
            PyCFunction_GET_SELF(value) && guard_is(&leaf->is[1], PyCFunction_GET_SELF(value));
 }
 
-/* Functions made by the same def: they share the code object. */
-static int prepare_closure(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
-{
-    PyObject *function = PyTuple_GET_SIZE(arguments) ? PyTuple_GET_ITEM(arguments, 0) : Py_None;
-
-    if (!PyFunction_Check(function)) {
-        PyErr_Format(PyExc_TypeError, "CLOSURE_MATCH: expected a Python function, got %s", Py_TYPE(function)->tp_name);
-        return -1;
-    }
-    if (guard_identify(tree, leaf, 0, PyFunction_GET_CODE(function)))
-        return -1;
-    return expect(leaf, Py_NewRef(leaf->is[0].text));
-}
-
+/* Functions made by the same def share the code object, which is what must be the same. */
 static int check_closure(const struct guard_leaf *leaf, PyObject *const *values)
 {
     return PyFunction_Check(values[0]) && guard_is(&leaf->is[0], PyFunction_GET_CODE(values[0]));
@@ -167,7 +140,6 @@ static int check_closure(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_closure(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)words;
     return values_object(PyFunction_Check(values[0]) ? PyFunction_GET_CODE(values[0]) : values[0]);
 }
 
@@ -189,7 +161,6 @@ static int check_weakref(const struct guard_leaf *leaf, PyObject *const *values)
 {
     PyObject *value = values[0];
 
-    (void)leaf;
     if (PyWeakref_Check(value))
         value = ((PyWeakReference *)value)->wr_object;
     return value != Py_None;
@@ -197,33 +168,18 @@ static int check_weakref(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_weakref(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)values;
     words->expected = PyUnicode_FromString("alive");
     return words->expected ? PyUnicode_FromString("dead") : NULL;
 }
 
-static int check_none(const struct guard_leaf *leaf, PyObject *const *values)
+static int check_is_not(const struct guard_leaf *leaf, PyObject *const *values)
 {
-    (void)leaf;
-    return values[0] == Py_None;
+    return values[0] != leaf->constant;
 }
 
-static int check_not_none(const struct guard_leaf *leaf, PyObject *const *values)
+static int check_is(const struct guard_leaf *leaf, PyObject *const *values)
 {
-    (void)leaf;
-    return values[0] != Py_None;
-}
-
-static int check_true(const struct guard_leaf *leaf, PyObject *const *values)
-{
-    (void)leaf;
-    return values[0] == Py_True;
-}
-
-static int check_false(const struct guard_leaf *leaf, PyObject *const *values)
-{
-    (void)leaf;
-    return values[0] == Py_False;
+    return values[0] == leaf->constant;
 }
 
 /* ---- equality ---- */
@@ -286,16 +242,20 @@ static int same(PyObject *wanted, PyObject *value)
     return result;
 }
 
-static int prepare_equals(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
+static int prepare_value(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
     PyObject *value;
 
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "O", &value))
         return -1;
     leaf->constant = Py_NewRef(value);
-    leaf->stays = !is_simple(value);
+    leaf->stays |= !is_simple(value);
     return expect(leaf, values_repr(value));
+}
+
+static int prepare_not(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
+{
+    return prepare_value(leaf, tree, arguments) ? -1 : expect(leaf, PyUnicode_FromFormat("not %U", leaf->expected));
 }
 
 static int check_equals(const struct guard_leaf *leaf, PyObject *const *values)
@@ -326,7 +286,6 @@ static int prepare_attribute(struct guard_leaf *leaf, PyObject *tree, PyObject *
 {
     PyObject *name;
 
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "U", &name))
         return -1;
     leaf->constant = PyUnicode_FromObject(name);
@@ -352,25 +311,14 @@ static int check_no_attribute(const struct guard_leaf *leaf, PyObject *const *va
     return found < 0 ? -1 : !found;
 }
 
-static PyObject *actual_has_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
+static PyObject *actual_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
+    const bool wanted = leaf->kind->check == check_has_attribute;
     PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
     if (type) {
-        words->expected = PyUnicode_FromFormat("an attribute %U", leaf->expected);
-        text = PyUnicode_FromFormat("%U without it", type);
-    }
-    Py_XDECREF(type);
-    return text;
-}
-
-static PyObject *actual_no_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
-{
-    PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
-
-    if (type) {
-        words->expected = PyUnicode_FromFormat("no attribute %U", leaf->expected);
-        text = PyUnicode_FromFormat("%U with it", type);
+        words->expected = PyUnicode_FromFormat(wanted ? "an attribute %U" : "no attribute %U", leaf->expected);
+        text = PyUnicode_FromFormat(wanted ? "%U without it" : "%U with it", type);
     }
     Py_XDECREF(type);
     return text;
@@ -380,7 +328,6 @@ static PyObject *actual_no_attribute(const struct guard_leaf *leaf, PyObject *co
 
 static int prepare_number(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "n", &leaf->number))
         return -1;
     return expect(leaf, PyUnicode_FromFormat("%zd", leaf->number));
@@ -418,7 +365,6 @@ static PyObject *actual_length(const struct guard_leaf *leaf, PyObject *const *v
     Py_ssize_t length = PyObject_Size(values[0]);
     PyObject *type, *text;
 
-    (void)leaf, (void)words;
     if (length >= 0) {
         if (leaf->number != length)
             return PyUnicode_FromFormat("%zd", length);
@@ -438,12 +384,7 @@ static int prepare_keys(struct guard_leaf *leaf, PyObject *tree, PyObject *argum
 {
     PyObject *keys;
 
-    (void)tree;
-    if (!PyArg_ParseTuple(arguments, "O!", &PyTuple_Type, &keys))
-        return -1;
-    leaf->constant = Py_NewRef(keys);
-    leaf->stays = !is_simple(keys);
-    return expect(leaf, values_repr(keys));
+    return PyArg_ParseTuple(arguments, "O!", &PyTuple_Type, &keys) ? prepare_value(leaf, tree, arguments) : -1;
 }
 
 /* The same set of keys; order does not matter. */
@@ -475,16 +416,7 @@ static PyObject *actual_keys(const struct guard_leaf *leaf, PyObject *const *val
 
 static int prepare_key(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    PyObject *key;
-
-    (void)tree;
-    if (!PyArg_ParseTuple(arguments, "O", &key))
-        return -1;
-    if (PyObject_Hash(key) == -1)
-        return -1;
-    leaf->constant = Py_NewRef(key);
-    leaf->stays = !is_simple(key);
-    return expect(leaf, values_repr(key));
+    return prepare_value(leaf, tree, arguments) || PyObject_Hash(leaf->constant) == -1 ? -1 : 0;
 }
 
 static int check_contains(const struct guard_leaf *leaf, PyObject *const *values)
@@ -547,7 +479,6 @@ static PyObject *actual_all(const struct guard_leaf *leaf, PyObject *const *valu
 {
     PyObject *tuple = PyTuple_New(leaf->slot_count), *text;
 
-    (void)words;
     for (uint32_t i = 0; tuple && i < leaf->slot_count; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
     text = tuple ? values_repr(tuple) : NULL;
@@ -559,7 +490,6 @@ static int prepare_bound(struct guard_leaf *leaf, PyObject *tree, PyObject *argu
 {
     PyObject *low, *high;
 
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "OO:SHAPE_BOUND", &low, &high))
         return -1;
     leaf->number = low == Py_None ? PY_SSIZE_T_MIN : PyLong_AsSsize_t(low);
@@ -584,7 +514,6 @@ static int check_bound(const struct guard_leaf *leaf, PyObject *const *values)
 
 static int prepare_divisible(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "n:SHAPE_DIVISIBLE", &leaf->number))
         return -1;
     if (leaf->number < 1) {
@@ -651,7 +580,6 @@ static int prepare_lambda(struct guard_leaf *leaf, PyObject *tree, PyObject *arg
 {
     PyObject *callable, *text;
 
-    (void)tree;
     if (!PyArg_ParseTuple(arguments, "OU:LAMBDA", &callable, &text))
         return -1;
     if (!PyCallable_Check(callable)) {
@@ -677,27 +605,14 @@ static int check_lambda(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_lambda(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    (void)leaf, (void)values;
     words->expected = PyUnicode_FromString("True");
     return PyUnicode_FromString("False");
 }
 
 static int prepare_nothing(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    (void)leaf, (void)tree;
     return PyArg_ParseTuple(arguments, "") ? 0 : -1;
 }
-
-#define PREPARE(name, text)                                                                                            \
-    static int prepare_##name(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)                            \
-    {                                                                                                                  \
-        return prepare_nothing(leaf, tree, arguments) ? -1 : expect(leaf, PyUnicode_FromString(text));                 \
-    }
-PREPARE(None, "None")
-PREPARE(not_None, "not None")
-PREPARE(True, "True")
-PREPARE(False, "False")
-#undef PREPARE
 
 /* ---- the table ---- */
 
@@ -705,13 +620,13 @@ PREPARE(False, "False")
 static const struct guard_kind kinds[] = {
     {"TYPE_MATCH", "type(%s) is %e", "type", false, false, TELLS_TYPE, prepare_type, check_type, actual_named_type},
     {"ID_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_identity, check_identity, actual_object},
-    {"EQUALS_MATCH", "%s == %e", "value", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
-    {"NONE_MATCH", "%s is None", "value", false, false, TELLS_KIND, prepare_None, check_none, actual_repr},
-    {"NOT_NONE", "%s is %e", "value", false, false, TELLS_KIND, prepare_not_None, check_not_none, actual_repr},
-    {"TRUE_MATCH", "%s is True", "value", false, false, TELLS_KIND, prepare_True, check_true, actual_repr},
-    {"FALSE_MATCH", "%s is False", "value", false, false, TELLS_KIND, prepare_False, check_false, actual_repr},
-    {"HASATTR", "hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_has_attribute, actual_has_attribute},
-    {"NO_HASATTR", "not hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_no_attribute, actual_no_attribute},
+    {"EQUALS_MATCH", "%s == %e", "value", false, false, TELLS_VALUE, prepare_value, check_equals, actual_equals},
+    {"NONE_MATCH", "%s is %e", "value", false, false, TELLS_KIND, prepare_value, check_is, actual_repr},
+    {"NOT_NONE", "%s is %e", "value", false, false, TELLS_KIND, prepare_not, check_is_not, actual_repr},
+    {"TRUE_MATCH", "%s is %e", "value", false, false, TELLS_KIND, prepare_value, check_is, actual_repr},
+    {"FALSE_MATCH", "%s is %e", "value", false, false, TELLS_KIND, prepare_value, check_is, actual_repr},
+    {"HASATTR", "hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_has_attribute, actual_attribute},
+    {"NO_HASATTR", "not hasattr(%s, %e)", "attribute", false, true, TELLS_VALUE, prepare_attribute, check_no_attribute, actual_attribute},
     {"DICT_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_dict_length, actual_length},
     {"LIST_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_list_length, actual_length},
     {"TUPLE_LENGTH", "len(%s) == %e", "length", false, false, TELLS_TYPE, prepare_number, check_tuple_length, actual_length},
@@ -720,11 +635,11 @@ static const struct guard_kind kinds[] = {
     {"DICT_CONTAINS", "%e in %s", "keys", false, false, TELLS_VALUE, prepare_key, check_contains, actual_contains},
     {"DICT_NOT_CONTAINS", "%e not in %s", "keys", false, false, TELLS_VALUE, prepare_key, check_not_contains, actual_contains},
     {"FUNCTION_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_function, check_function, actual_object},
-    {"CLOSURE_MATCH", "%s.__code__ is %e", "identity", false, false, TELLS_VALUE, prepare_closure, check_closure, actual_closure},
+    {"CLOSURE_MATCH", "%s.__code__ is %e", "identity", false, false, TELLS_VALUE, prepare_identity, check_closure, actual_closure},
     {"BUILTIN_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_builtin, check_builtin, actual_object},
-    {"MODULE_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_module, check_identity, actual_object},
+    {"MODULE_MATCH", "%s is %e", "identity", false, false, TELLS_VALUE, prepare_identity, check_identity, actual_object},
     {"WEAKREF_ALIVE", "%s is alive", "alive", false, false, TELLS_NOTHING, prepare_weakref, check_weakref, actual_weakref},
-    {"GLOBAL_STATE", "%s == %e", "state", false, false, TELLS_VALUE, prepare_equals, check_equals, actual_equals},
+    {"GLOBAL_STATE", "%s == %e", "state", false, false, TELLS_VALUE, prepare_value, check_equals, actual_equals},
     {"TENSOR_MATCH", "%s is %e", NULL, false, false, TELLS_TENSOR, tensor_prepare, tensor_check, tensor_actual},
     {"SHAPE_BOUND", "%s is %e", "value", false, true, TELLS_SIZE, prepare_bound, check_bound, actual_repr},
     {"SHAPE_DIVISIBLE", "%s is %e", "value", false, true, TELLS_SIZE, prepare_divisible, check_divisible, actual_repr},

@@ -80,7 +80,6 @@ static PyObject *watch_call(PyObject *self, PyObject *args, PyObject *keywords)
     struct guard_identity *identity;
     struct guard_leaf *leaf;
 
-    (void)keywords;
     if (!tree || !Py_REFCNT(tree) || PyTuple_GET_SIZE(args) != 1) /* a tree being freed has nothing bound */
         Py_RETURN_NONE;
     Py_INCREF(tree); /* what is bound may hold the last reference */
