@@ -3,9 +3,9 @@
  * Runs in: the traced process (tracer/absent.c) and the collector (collector/absent.c).
  *
  * A child that became another user, or lost sight of the session's directory, has its name in the environment and cannot
- * open it. It sends a datagram to the abstract socket of the directory's name, which takes neither rights nor a file, and
- * waits for the answer a moment, so that it can still be looked at. Anybody may send one: what it says is not read. The
- * collector believes the kernel, who sent it, and /proc, whether that is a descendant of the command. */
+ * open it. It sends a datagram to the abstract socket of the directory's name, which needs neither rights nor a file, and
+ * waits briefly for the answer, so that it is still there to be looked at. Anyone may send one: its content is ignored. The
+ * kernel says who sent it, and /proc whether that is a descendant of the command. */
 #ifndef DYNTRACE_ABSENT_H
 #define DYNTRACE_ABSENT_H
 
@@ -36,7 +36,7 @@ static inline socklen_t absent_address(struct sockaddr_un *address, const char *
 
 /* Listen. -1: that cannot be, and the absent stay unknown. */
 int absent_open(const char *directory);
-/* The next who spoke on FD; false: nobody has. */
+/* The next sender on FD; false: there is none. */
 bool absent_next(int fd, struct absent *sender);
 void absent_answer(int fd, const struct absent *sender);
 

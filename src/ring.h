@@ -41,8 +41,8 @@
  *   C  collector is done with the words, then stores tail (release)
  *   D  producer loads tail (acquire, matches C) before it writes over them
  *
- * The producer may believe any tail it has seen: the true one is never behind.
- * The collector may believe any head it has seen: the true one is never behind.
+ * A stale tail is safe: it only under-reports free space. A stale head is safe: it
+ * only under-reports words.
  * A process that dies leaves the file; everything below head is whole.
  *
  * A word, high bits first:
@@ -98,7 +98,7 @@ enum ring_control {
      *     OUTCOME                         decided without one (skip) */
     CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-2, 24;
                          payload: entry id 32 | result 8 (enum check_result) */
-    CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = nobody was asked */
+    CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = the callback was not called */
     CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
     CONTROL_OUTCOME,  /* +0 words; payload: outcome */
 };
@@ -129,7 +129,7 @@ struct ring {
     /* written by the collector, except that a waiting producer sets `waiting` */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
-    uint64_t lost_row;                         /* the row of `loss` that tells `lost`; 0 = none yet */
+    uint64_t lost_row;                         /* the row of `loss` for `lost`; 0 = none yet */
 };
 
 /* Facts: records that must never be lost or overwritten, in the order they were
@@ -149,7 +149,7 @@ enum fact_kind {
     FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end; text = label \0 outcome, reason */
     FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
     FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, dimension + 1 32 << 32 | how 32: 0 it
-                        decided, 1 it would have failed as well, 2 it decided, as asking again afterwards tells;
+                        decided, 1 it would have failed as well, 2 it decided, as a check afterwards showed;
                         text = kind \0 source \0 aspect \0 expected, actual \0 words */
     FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
     FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
@@ -221,7 +221,7 @@ struct process_file {
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
-/* What the traced process may tell of the program's values: tracer/values.h. */
+/* What of the program's values may be recorded: tracer/values.h. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
 /* Written once by `dyntrace run`, then only `closed` changes. */

@@ -26,7 +26,7 @@ static inline const char *session_check_base(const char *path)
 }
 
 /* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not matter: it has
- * another number in another user namespace, and who owns the directory is asked of the directory. */
+ * another number in another user namespace, and the directory itself says who owns it. */
 static inline bool session_check_name(const char *path)
 {
     static const char prefix[] = "dyntrace-";
@@ -46,7 +46,7 @@ static inline bool session_check_name(const char *path)
     return random == 6 && !at[random];
 }
 
-/* May nobody but its owner take a directory out of the one that STATUS is of, and put another there? */
+/* Can only its owner replace an entry of the directory that STATUS is of? */
 static inline bool session_check_parent(const struct stat *status)
 {
     return S_ISDIR(status->st_mode) && (!(status->st_mode & (S_IWGRP | S_IWOTH)) || status->st_mode & S_ISVTX);
@@ -74,7 +74,7 @@ static inline int session_open_directory(const char *path)
 }
 
 /* Open the regular file NAME in DIRECTORY, a descriptor of session_open_directory(). FLAGS may be O_CREAT | O_EXCL. Its
- * mode does not matter: nobody else comes through the directory. */
+ * mode does not matter: no one else gets through the directory. */
 static inline int session_open_file(int directory, const char *name, int flags)
 {
     int fd = strchr(name, '/') ? -1 : openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);

@@ -1,4 +1,4 @@
-/* tracer/absent.c -- this process cannot join the session: the collector is told. See absent.h.
+/* tracer/absent.c -- says that this process cannot join the session. See absent.h.
  *
  * Runs in: the traced process, before anything of the program's has run. */
 #include "absent.h"

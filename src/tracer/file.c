@@ -283,7 +283,7 @@ static int nested_make(const struct birth *birth)
 }
 
 /* The session's own directory, or the second one when that is full; a forked child that can make none there has its
- * parent's. When there is no room at all, the parent's file or an empty one tells the collector what happened. */
+ * parent's. When there is no room at all, the parent's file or an empty one lets the collector know. */
 void file_open(const char *parent, uint64_t clock)
 {
     const bool forked = P.root != NULL;

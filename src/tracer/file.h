@@ -17,7 +17,7 @@ void file_open(const char *parent, uint64_t clock);
 /* In a forked child: all but the header of the parent's file is unmapped. */
 void file_forked(void);
 void file_close(void);
-/* BYTES (whole pages) of the file that nobody uses yet, zeroed, RESERVED of them with memory. NULL with errno. */
+/* BYTES (whole pages) of the file not in use yet, zeroed, RESERVED of them with memory. NULL with errno. */
 void *file_extent(size_t bytes, size_t reserved, uint64_t *offset);
 /* What is mapped of the file at OFFSET. NULL: nothing. */
 void *file_at(uint64_t offset);
@@ -34,7 +34,7 @@ void facts_keep(void);
 void facts_again(void);
 
 /* tracer/ring.c */
-/* There are no rings any more: in a forked child THREAD alone is left, or nobody (NULL). */
+/* In a forked child: all rings were the parent's, and THREAD (or NULL: none of ours) is the only thread left. */
 void rings_forked(struct tracer *thread);
 /* The session is left: threads that wait stop that, and none has a ring. */
 void rings_leave(void);

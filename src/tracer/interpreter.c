@@ -43,7 +43,7 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
     return ours;
 }
 
-/* The same index as in the other interpreters. False: it is somebody else's here. */
+/* The same index as in the other interpreters. False: it is taken here. */
 static bool request_same_extra(void)
 {
     Py_ssize_t index;

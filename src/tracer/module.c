@@ -19,7 +19,7 @@ PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str |
              "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
              "With INJECT, the directory of sitecustomize.py, the programs that this one starts join too.\n"
              "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this\n"
-             "user's), 'over', 'denied' (another user's, by the look of it), 'room' (the session was told), 'memory',\n"
+             "user's), 'over', 'denied' (probably another user's), 'room' (the session knows), 'memory',\n"
              "'elsewhere' (a session is joined in the main interpreter, the others then are recorded with it).");
 
 static PyObject *start(PyObject *module, PyObject *args)

@@ -19,7 +19,7 @@ static bool aside;   /* the hook is out, in a child that was just forked */
 static bool take_out(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
-        return false; /* somebody else's is above ours: the slot is theirs to show */
+        return false; /* another hook lies above ours: the slot shows that one */
     compat_set_evaluator(P.interpreter, P.evaluate);
     return true;
 }

@@ -23,7 +23,7 @@
 
 enum {
     WAIT_MS = 20,            /* between looks whether the session is over */
-    HOLD_MS = 5,             /* the GIL is held so long while waiting: as a thread that computes may hold it */
+    HOLD_MS = 5,             /* a waiting thread keeps the GIL so long, as one that computes may */
     STALL_MS = 10,           /* a wait longer than this is a row */
     RESERVE_STEP = 2 << 20,  /* bytes of a ring that get memory at a time */
 };
@@ -31,7 +31,7 @@ enum {
 #define P tracer_process
 #define MS UINT64_C(1000000)
 
-/* A thread has waited for as long as it may and the collector has still taken nothing: the others need not wait, too. */
+/* A thread has waited for --max-stall in vain: until the collector takes something, the others do not wait. */
 static _Atomic bool stalled;
 static _Atomic unsigned sleepers; /* threads that look at their ring without the GIL */
 static _Atomic bool closing;      /* ... which must stop that */
@@ -130,7 +130,7 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
 
 /* ---- waiting ---- */
 
-/* Nobody reads it any more: the session is over, or the collector does not trust what it found. */
+/* No one reads the ring any more: the session is over, or the collector found it corrupt. */
 static bool is_abandoned(void)
 {
     return atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned));

@@ -22,7 +22,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -92,38 +91,30 @@ static size_t segments_max(void)
     return max;
 }
 
-/* Owned by the caller; segment_free undoes it. NULL: no memory, or enough taken. */
-static struct stack_segment *segment_new(void)
+/* The lowest address of a new one; segment_free undoes it. NULL: no memory, or enough are in use. */
+static char *segment_new(void)
 {
-    struct stack_segment *segment = segments < segments_max() ? malloc(sizeof *segment) : NULL;
-    char *base;
+    char *base = segments < segments_max() ? mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
+                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)
+                                           : MAP_FAILED;
 
-    if (!segment)
+    if (base == MAP_FAILED)
         return NULL;
-    base = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (base == MAP_FAILED) {
-        free(segment);
-        return NULL;
-    }
     mprotect(base, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
-    *segment = (struct stack_segment){.base = base, .bytes = SEGMENT_BYTES};
     segments++;
-    return segment;
+    return base;
 }
 
-static void segment_free(struct stack_segment *segment)
+static void segment_free(char *base)
 {
     segments--;
-    munmap(segment->base, segment->bytes);
-    free(segment);
+    munmap(base, SEGMENT_BYTES);
 }
 
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
                                        _PyFrameEvalFunction evaluate)
 {
-    struct stack_segment *segment = t->spare;
-    char *low = t->stack_low;
+    char *segment = t->spare, *low = t->stack_low;
     struct compat_bounds bounds;
     PyObject *result;
 
@@ -135,9 +126,9 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
         compat_recursion_remaining(ts) = remaining;
         return result;
     }
-    t->stack_low = segment->base + SEGMENT_MARGIN;
-    bounds = compat_set_bounds(ts, segment->base, segment->base + segment->bytes);
-    result = tracer_call_on_stack(ts, frame, throwflag, segment->base + segment->bytes - 64, evaluate);
+    t->stack_low = segment + SEGMENT_MARGIN;
+    bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
+    result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
     compat_restore_bounds(ts, bounds);
     t->stack_low = low;
     if (t->spare)

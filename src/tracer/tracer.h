@@ -4,24 +4,14 @@
  * has belongs to one interpreter, the home (tracer/interpreter.c), and its GIL guards it. What all interpreters use,
  * which may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
  *
- *   tracer/module.c  the module: start, pause, resume
- *   tracer/interpreter.c  sub-interpreters, and one that is initialised again
- *   tracer_shim.c    the PEP 523 evaluator: an ENTER and an EXIT word per frame
- *   tracer/session.c joining a session; file.c, fact.c, ring.c, gap.c, fork.c: what is shared with the collector
- *   tracer/code.c    code objects: their ids, names, and whether to record them
- *   tracer/stack.c   deep recursion: more C stack when a thread's runs short
- *   tracer/evaluator/decide.c  the shim: what to run for a call
- *   tracer/evaluator/cache.c   the shim's entries for each code object
- *   tracer/evaluator/replace.c running other code in place of a frame
- *   tracer/evaluator/api.c     the shim's functions and types
- *   tracer/torch/torch.c   what torch's front end needs besides
- *   tracer/torch/note.c    what torch's bridge notes of a compile
- *   tracer/values.c  what of the program's values may be told
- *   tracer/compat/   what differs between CPython's versions, and what mends it
- *   tracer/exec.c    children: the environment that makes them trace themselves
- *   tracer/child.c   children that cannot be
- *   tracer/perf.c    perf's trampolines below our hook
- *   tracer/absent.c  saying that a session cannot be joined
+ *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
+ *   module.c           the module: start, pause, resume; interpreter.c: sub-interpreters, and one initialised again
+ *   session.c          joining a session; file.c, fact.c, ring.c, gap.c, fork.c: what is shared with the collector
+ *   code.c             code objects: their ids, names, and whether to record them; values.c: values in words
+ *   stack.c            deep recursion: more C stack when a thread's runs short; perf.c: perf's trampolines
+ *   exec.c             children: the environment that makes them trace themselves; child.c: those that cannot be
+ *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
+ *   compat/            what differs between CPython's versions, and what mends it
  *
  * The traced program comes first: nothing here raises, prints or exits. */
 #ifndef DYNTRACE_TRACER_H
@@ -56,13 +46,6 @@ struct open_frame {
 
 #define OPEN_LOST (UINT32_C(1) << 31)
 
-/* A piece of C stack that a deep recursion went on to. */
-struct stack_segment {
-    struct stack_segment *next;
-    char *base;
-    size_t bytes;
-};
-
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
 /* One thread's state. Invariant: words [head, limit) are free to write, or
@@ -90,13 +73,13 @@ struct tracer {
     struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
     struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
     int observed;                 /* enum frame_action: SKIP = no callback */
-    unsigned quiet;               /* > 0: code of ours runs, which is not recorded */
+    unsigned quiet;               /* > 0: dyntrace's own Python code runs, which is not recorded */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/replace.c */
     compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
-    struct stack_segment *spare;
+    char *spare;            /* a segment of stack that is not in use: tracer/stack.c; or NULL */
     struct tracer *next_tracer;   /* all threads'; under tracer_lock() */
 };
 
@@ -111,7 +94,7 @@ struct tracer_process {
     char file_name[64];                  /* within the directory it lies in */
     const char *file_directory;          /* session_directory or spill_directory */
     _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us, in `interpreter` */
-    _PyFrameEvalFunction hook;           /* the one of ours that is in its slot, or NULL */
+    _PyFrameEvalFunction hook;           /* ours, if it is in the slot; or NULL */
     bool recording;                      /* frames go to a ring */
     bool decided_only;                   /* ... those that a compiler decides */
     bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
@@ -134,7 +117,7 @@ enum tracer_place {
     PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
     PLACE_AGAIN, /* ... initialised again: recording only */
     PLACE_SUB,   /* a sub-interpreter: recording only */
-    PLACE_NONE,  /* one in which our code-extra index is somebody else's */
+    PLACE_NONE,  /* one in which our code-extra index was taken */
 };
 /* What the interpreter that runs is to us. The first call in it makes it known. */
 enum tracer_place tracer_place(void);
@@ -173,7 +156,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
 void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
                  const char *text, size_t bytes, const char *more, size_t more_bytes);
 
-/* tracer/absent.c: say that this process cannot join the session in DIRECTORY, if somebody still listens. */
+/* tracer/absent.c: say that this process cannot join the session in DIRECTORY, if a collector still listens. */
 void tracer_absent(const char *directory);
 
 /* tracer/code.c: the mark in a code object's extra slot (or in its code_state,

@@ -1,10 +1,10 @@
-/* tracer/values.c -- the program's values in words, as far as they may be told. See tracer/values.h.
+/* tracer/values.c -- the program's values in words, as far as they may be recorded. See tracer/values.h.
  *
  * Runs in: the traced process, under the GIL, when guards are made and after one has failed.
  *
  * The values are the program's: a list of a million, a string of a gigabyte, a tensor that would be computed in order to
- * be printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed up, and only what
- * is left is asked for its repr, whose failure becomes part of the text. */
+ * be printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed up, and only
+ * the rest is given to repr(), whose failure becomes part of the text. */
 #include "tracer/values.h"
 
 #include <string.h>
@@ -234,7 +234,7 @@ PyObject *values_repr(PyObject *value)
     return cut(text_of(value, 0));
 }
 
-/* ---- what may be told ---- */
+/* ---- what may be recorded ---- */
 
 PyObject *values_hidden(PyTypeObject *type)
 {

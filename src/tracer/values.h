@@ -1,9 +1,9 @@
-/* tracer/values.h -- what of the program's values may be told to the trace (--values).
+/* tracer/values.h -- the program's values in words, as far as they may be recorded (--values).
  *
  * Runs in: the traced process, under the GIL.
  *
  * A value that must not be in the trace never gets into shared memory: the text
- * for it is not made. What is told instead says so itself, so that no reader
+ * for it is not made. The text that stands for it says so, so that no reader
  * can take it for a value:
  *
  *     all     L['x'] == 'abc'
@@ -11,8 +11,8 @@
  *     off     L['x'] == value not recorded (--values off)
  *
  * Names of the program's text are no values: of variables, attributes, functions,
- * classes, files. Keys and indices in a guard's source are: L['d']['abc'] is told
- * as L['d'][<str>]. python/dyntrace/_torch_private.py is the same for torch's. */
+ * classes, files. Keys and indices in a guard's source are: L['d']['abc'] becomes
+ * L['d'][<str>]. python/dyntrace/_torch_private.py is the same for torch's. */
 #ifndef DYNTRACE_TRACER_VALUES_H
 #define DYNTRACE_TRACER_VALUES_H
 
@@ -36,9 +36,9 @@ static inline enum session_values values_kept(void)
     return tracer_process.session ? (enum session_values)tracer_process.session->values : SESSION_VALUES_ALL;
 }
 
-/* For a value of TYPE (NULL: of no known type) that is not told: a new string. */
+/* The text for a value of TYPE (NULL: not known) that may not be recorded: a new string. */
 PyObject *values_hidden(PyTypeObject *type);
-/* The same where what of the value differed may be told: "size[0] = value not recorded". */
+/* The same with what of the value differed: "size[0] = value not recorded". */
 PyObject *values_hidden_aspect(const char *aspect, int dimension);
 
 /* The name of a function as its def has it, else the type of OBJECT: a new string. */

@@ -3,8 +3,8 @@
  * Runs in: the traced process.
  *
  * The rest of the tracer reads as if there were one CPython. Each macro or
- * function below says what it hides and since when. A version that nobody has
- * read stops the build: its frames may be laid out in another way. */
+ * function below says what it hides and since when. An unknown version
+ * stops the build: its frames may be laid out in another way. */
 #ifndef DYNTRACE_CPYTHON_COMPAT_H
 #define DYNTRACE_CPYTHON_COMPAT_H
 
@@ -125,7 +125,7 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
     Py_DECREF(old);
 }
 
-/* Let go of local number I, which somebody else holds too. */
+/* Let go of local number I, which has another owner. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000

@@ -358,7 +358,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
     if (!tree)
         goto done;
-    PyObject_GC_UnTrack(tree); /* nobody finds it before it is whole */
+    PyObject_GC_UnTrack(tree); /* invisible until it is whole */
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
     if (!tree->leaves) {
@@ -380,32 +380,32 @@ done:
 
 /* ---- what can be asked of it ---- */
 
-bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
+bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
 {
     bool numbers = leaf->shape;
 
     for (uint32_t i = 0; values && numbers && i < (leaf->kind->relation ? leaf->slot_count : 1); i++)
         numbers = PyLong_CheckExact(values[i]);
-    switch (keep == SESSION_VALUES_ALL ? TELLS_NOTHING : leaf->kind->tells) {
-    case TELLS_NOTHING:
+    switch (keep == SESSION_VALUES_ALL ? REVEALS_NOTHING : leaf->kind->reveals) {
+    case REVEALS_NOTHING:
         return true;
-    case TELLS_KIND:
+    case REVEALS_KIND:
         return !values;
-    case TELLS_TYPE:
-    case TELLS_TENSOR:
+    case REVEALS_TYPE:
+    case REVEALS_TENSOR:
         return keep == SESSION_VALUES_TYPES;
-    case TELLS_SIZE:
+    case REVEALS_SIZE:
         return keep == SESSION_VALUES_TYPES && numbers;
     default:
         return false;
     }
 }
 
-PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep)
+PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values keep)
 {
     PyObject *object = leaf->constant;
 
-    if (guard_leaf_tells(leaf, NULL, keep))
+    if (guard_leaf_may_show(leaf, NULL, keep))
         return leaf->expected ? Py_NewRef(leaf->expected) : express(leaf, leaf->bare_source, NULL);
     if (!object && leaf->is[0].at && *leaf->is[0].at != Py_None)
         object = *leaf->is[0].at;
@@ -421,7 +421,7 @@ PyObject *guard_tree_list(PyObject *self, enum session_values keep)
     for (uint32_t i = 0; list && i < tree->count; i++) {
         const struct guard_leaf *leaf = &tree->leaves[i];
         PyObject *source = whole ? leaf->source : leaf->bare_source;
-        PyObject *expected = whole ? NULL : guard_leaf_wants(leaf, keep);
+        PyObject *expected = whole ? NULL : guard_leaf_expected(leaf, keep);
         PyObject *text = whole ? Py_NewRef(leaf->expression) : expected ? express(leaf, source, expected) : NULL;
         PyObject *item = text ? Py_BuildValue("(sOO)", leaf->kind->name, source, text) : NULL;
         if (!item || PyList_Append(list, item))

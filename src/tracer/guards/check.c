@@ -201,7 +201,7 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, con
         Py_XDECREF(text);
     }
     if (!expected)
-        expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_wants(leaf, x->keep)
+        expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_expected(leaf, x->keep)
                                                  : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
     item = actual && expected ? Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
                                               words ? words->dimension : leaf->dimension) : NULL;
@@ -214,18 +214,18 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, con
 
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
-    const bool tells = guard_leaf_tells(leaf, values, x->keep);
+    const bool tells = guard_leaf_may_show(leaf, values, x->keep);
     struct guard_words words = {NULL, leaf->aspect, leaf->dimension};
     PyObject *actual = NULL;
     int result = leaf->kind->check(leaf, values);
 
     if (result == 1)
         return 0;
-    if (result == 0 && (tells || leaf->kind->tells == TELLS_TENSOR))
+    if (result == 0 && (tells || leaf->kind->reveals == REVEALS_TENSOR))
         actual = leaf->kind->actual(leaf, values, &words);
     else if (result == 0)
         actual = values_hidden(leaf->kind->relation ? NULL : Py_TYPE(values[0]));
-    if (actual && !tells && leaf->kind->tells == TELLS_TENSOR) { /* what differs, but not how */
+    if (actual && !tells && leaf->kind->reveals == REVEALS_TENSOR) { /* what differs, but not how */
         Py_SETREF(actual, values_hidden_aspect(words.aspect, words.dimension));
         Py_XSETREF(words.expected, Py_XNewRef(actual));
     }

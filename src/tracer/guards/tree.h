@@ -113,10 +113,10 @@ struct guard_kind {
     const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
     bool relation;                  /* of several sources, or to be asked last */
     bool stays;
-    /* What its texts tell, for a trace that is to be without values (tracer/values.h): a value; what the kind's name
+    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name
      * says and then a value; a type or the length of a container; a number that may be a tensor's size; what differs
      * of a tensor; nothing of any value. */
-    enum { TELLS_VALUE, TELLS_KIND, TELLS_TYPE, TELLS_SIZE, TELLS_TENSOR, TELLS_NOTHING } tells;
+    enum { REVEALS_VALUE, REVEALS_KIND, REVEALS_TYPE, REVEALS_SIZE, REVEALS_TENSOR, REVEALS_NOTHING } reveals;
     /* Take what Python gave, a tuple; set leaf->expected unless the words have no %e. 0, or -1 with an exception. */
     int (*prepare)(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
     /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
@@ -128,10 +128,10 @@ struct guard_kind {
 
 const struct guard_kind *guard_kind_find(const char *name);
 
-/* tracer/guards/build.c: may it be told what LEAF wants, and, when it did not hold for VALUES, what was there instead? */
-bool guard_leaf_tells(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep);
-/* What LEAF wants, as far as it may be told. A new string. */
-PyObject *guard_leaf_wants(const struct guard_leaf *leaf, enum session_values keep);
+/* tracer/guards/build.c: may the trace have what LEAF expects and, if it did not hold for VALUES, what was there instead? */
+bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep);
+/* What LEAF expects, as far as it may be recorded. A new string. */
+PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values keep);
 
 /* tracer/guards/watch.c: LEAF's identity INDEX is OBJECT; what the tree is bound to becomes invalid with it. */
 int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject *object);
@@ -153,7 +153,7 @@ struct guard_leaves {
 struct guard_node {
     struct guard_step step;
     int slot;                   /* its value is kept there for relations; -1: not */
-    bool unread;                /* a root whose value nobody asks for */
+    bool unread;                /* a root whose value is not needed */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
@@ -185,7 +185,7 @@ struct guard_tree {
 
 extern PyTypeObject guard_watch_type;
 
-/* The tree is going away: weak references that somebody else holds call nothing. */
+/* The tree is going away: weak references that outlive it call nothing. */
 void guard_watch_detach(struct guard_watch *watch);
 
 #endif
