@@ -99,7 +99,8 @@ enum ring_control {
     CONTROL_CHECK,    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-2, 24;
                          payload: entry id 32 | result 8 (enum check_result) */
     CONTROL_COMPILED, /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = the callback was not called */
-    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since; payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
+    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since;
+                         payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
     CONTROL_OUTCOME,  /* +0 words; payload: outcome */
 };
 
@@ -146,7 +147,8 @@ enum fact_kind {
     FACT_ENTRY,      /* id = entry id; numbers = code id, clock, guards 32 | region + 1 32 << 32; text = label, backend */
     FACT_GUARD,      /* id = entry id; numbers = ordinal; text = kind \0 source \0 user stack, expression */
     FACT_ASKED,      /* id = compile id; numbers = code id, clock: before anything else is said of it */
-    FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end; text = label \0 outcome, reason */
+    FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end;
+                        text = label \0 outcome, reason */
     FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
     FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, dimension + 1 32 << 32 | how 32: 0 it
                         decided, 1 it would have failed as well, 2 it decided, as a check afterwards showed;
@@ -158,7 +160,8 @@ enum fact_kind {
     FACT_TORCH,      /* text = version, mode \0 why */
     FACT_NOTE,       /* id = compile id; numbers = sticky 0 no, 1 yes, 2 not known; text = label \0 outcome, reason */
     FACT_GRAPH,      /* id = compile id; text = name, five NUL-terminated texts for each node */
-    FACT_BREAK,      /* id = compile id; numbers = code id + 1, line 32 << 32 | offset + 1, code id + 1 of the rest; text = reason, stack */
+    FACT_BREAK,      /* id = compile id; numbers = code id + 1, line 32 << 32 | offset + 1, code id + 1 of the rest;
+                        text = reason, stack */
     FACT_LISTING,    /* id = compile id; text = kind, the text */
     FACT_PHASE,      /* id = compile id + 1, 0 = none; numbers = start and end, ns of the wall clock; text = name, label */
     FACT_ORIGIN,     /* id = code id; numbers = code id of what it was made from, + 1; text = kind */
@@ -171,7 +174,8 @@ struct fact {
     uint16_t reserved;
     uint32_t id;
     uint32_t text_bytes[2];
-    uint32_t row_id, row_more; /* written by the collector: the code_id or thread_id it gave; of FACT_ENTRY also its first guard's */
+    uint32_t row_id, row_more; /* written by the collector: the code_id or thread_id it gave; of FACT_ENTRY also its
+                                  first guard's */
     uint32_t reserved2;
     uint64_t number[3];
     char text[];
@@ -242,7 +246,8 @@ struct session_file {
     uint32_t torch;              /* enum session_torch */
     uint32_t values;             /* enum session_values */
     uint32_t no_argv;            /* 1: command lines are not recorded */
-    char text[];                 /* second directory for rings, of the same name, or ""\0 database path\0 then globs: "+GLOB\0" or "-GLOB\0" */
+    char text[];                 /* second directory for rings, of the same name, or "" \0 database path \0 then globs:
+                                    "+GLOB\0" or "-GLOB\0" */
 };
 
 #endif

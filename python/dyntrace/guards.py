@@ -199,8 +199,8 @@ class Guard:
         """What the extension makes a guard of: src/tracer/guards/build.c."""
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
         shapes = [_shape(path) for path in self.sources] or [(None, -1)]
-        return (self.kind, self.source, ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes), *shapes[-1],
-                self.sources, self.arguments(value))
+        bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
+        return self.kind, self.source, bare, are_shapes, *shapes[-1], self.sources, self.arguments(value)
 
 
 def _nothing(value):
@@ -333,7 +333,8 @@ def BUILTIN_MATCH(source, function=_EXAMPLE):
 
 def MODULE_MATCH(source, module=_EXAMPLE):
     """This very module."""
-    return Guard("MODULE_MATCH", [source], module, lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),))
+    return Guard("MODULE_MATCH", [source], module,
+                 lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),))
 
 
 def WEAKREF_ALIVE(source, referent=_EXAMPLE):
@@ -378,8 +379,10 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
             format, itemsize, sizes, strides = view.format, view.itemsize, view.shape, view.strides
     count = len(sizes)
     any_size = _marked(dynamic_sizes, count)
-    any_stride = [False] * count if strides is None else _marked(dynamic_strides, count) if dynamic_strides is not None else \
-        _depending(strides, any_size)
+    if strides is None or dynamic_strides is not None:
+        any_stride = _marked(dynamic_strides, count)
+    else:
+        any_stride = _depending(strides, any_size)
     check = keys and _torch_check(value, sizes, strides or [None] * count, any_size, any_stride)
     words = [_key_text(attributes[0][1], 120) if attributes else format]
     for name, wanted in attributes[1:]:
@@ -439,12 +442,13 @@ def _dispatch_keys(value):
 
 
 def _torch_check(value, sizes, strides, any_size, any_stride):
-    """torch's own check of the same facts, which makes no Python objects of them; if it is there and holds for VALUE."""
+    """torch's own check of the same facts, which makes no Python objects of them: if it is there and holds for VALUE."""
     try:
         from torch._C._dynamo.guards import TensorGuards
 
-        check = TensorGuards(value, **{"dynamic_dims_" + name: [[None if wild else number for number, wild in zip(*numbers)]]
-                                       for name, numbers in (("sizes", (sizes, any_size)), ("strides", (strides, any_stride)))}).check
+        dynamic = {"dynamic_dims_sizes": zip(sizes, any_size), "dynamic_dims_strides": zip(strides, any_stride)}
+        check = TensorGuards(value, **{name: [[None if wild else number for number, wild in numbers]]
+                                       for name, numbers in dynamic.items()}).check
         return check if check(value) is True else None
     except Exception:  # another torch: the attributes do
         return None
@@ -511,5 +515,5 @@ class GuardTree(_native.GuardTree):
         return [found[:3] for found in self._explain(f_locals)]
 
     def __repr__(self):
-        lines = ["\n  %d %s: %s" % (number, kind, expression) for number, (kind, _, expression) in enumerate(self.guards())]
+        lines = ["\n  %d %s: %s" % (number, kind, text) for number, (kind, _, text) in enumerate(self.guards())]
         return "GuardTree of %d guards" % len(lines) + "".join(lines)

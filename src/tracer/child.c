@@ -20,7 +20,9 @@ enum { WORDS = 32 };
 
 static const char *text_of(PyObject *word)
 {
-    const char *text = PyBytes_CheckExact(word) ? PyBytes_AS_STRING(word) : PyUnicode_CheckExact(word) ? PyUnicode_AsUTF8(word) : NULL;
+    const char *text = PyBytes_CheckExact(word)     ? PyBytes_AS_STRING(word)
+                       : PyUnicode_CheckExact(word) ? PyUnicode_AsUTF8(word)
+                                                    : NULL;
 
     if (!text)
         PyErr_Clear();
@@ -35,8 +37,9 @@ static void note(const char *program, const char *const *words)
 
     if (!option)
         return;
-    length = snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it "
-                      "was recorded", python_base(program), option);
+    length = snprintf(cause, sizeof cause,
+                      "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it was recorded",
+                      python_base(program), option);
     tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, cause, (size_t)length, "", 0);
 }
 

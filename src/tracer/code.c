@@ -174,8 +174,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);
-    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") && !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO) &&
-        tracer_place() == PLACE_HOME)
+    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") &&
+        !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO) && tracer_place() == PLACE_HOME)
         torch_attach(false);
     Py_XDECREF(keep[0]);
     Py_XDECREF(keep[1]);

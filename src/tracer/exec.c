@@ -123,7 +123,8 @@ static PyObject *mend_mapping(PyObject *mapping)
         mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
     if (mended) {
         paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
-        mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 && mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
+        mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 &&
+                 mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
     }
     PyErr_Clear();
     if (!mended)
@@ -173,7 +174,8 @@ static PyObject *follow(struct followed *f, PyObject *self, PyObject *const *arg
 /* ---- built-ins that lead to us ---- */
 
 /* A function object for the original is made for the module of the interpreter that calls. */
-PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                              PyObject *names)
 {
     PyObject *module = PyUnicode_FromString(f->module), *result = NULL;
     PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;

@@ -54,7 +54,8 @@ static PyObject *start(PyObject *module, PyObject *args)
         tracer_record(true);
         if (COMPAT_HAS_TRAMPOLINES)
             tracer_perf_start();
-        if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo")) /* dyntrace.record() in a program that compiles */
+        /* dyntrace.record() in a program that compiles */
+        if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
             torch_attach(true);
     }
 done:
@@ -101,7 +102,8 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(owner_doc, "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code.");
+PyDoc_STRVAR(owner_doc, "_owner() -> str\n\n"
+             "Who has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code.");
 
 static PyObject *owner(PyObject *module, PyObject *ignored)
 {

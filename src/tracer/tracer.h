@@ -213,7 +213,8 @@ struct tracer_led {
 };
 /* Lead one through its entry, for good and in all interpreters; and call what it was, SELF being what entry got. */
 void tracer_lead(struct tracer_led *f);
-PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                              PyObject *names);
 /* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
 void tracer_follow_children(const char *inject);
 

@@ -224,7 +224,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         return -1;
     }
     leaf->ordinal = tree->count++; /* from here on the tree frees what it holds */
-    leaf->stays = leaf->kind->stays;
+    leaf->stays = leaf->kind->flags & STAYS;
     leaf->source = Py_NewRef(source);
     if (leaf->kind->prepare(leaf, (PyObject *)tree, arguments)) {
         if (!PyErr_Occurred())
@@ -238,12 +238,12 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     leaf->shape = are_shapes;
     leaf->aspect = leaf->kind->aspect;
     leaf->dimension = -1;
-    for (size_t i = 0; shape && leaf->aspect && !strcmp(leaf->kind->aspect, "value") && i < sizeof shapes / sizeof *shapes; i++)
-        if (!strcmp(shape, shapes[i])) {
+    for (size_t i = 0; shape && i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(shape, shapes[i]) && leaf->kind->aspect && !strcmp(leaf->kind->aspect, "value")) {
             leaf->aspect = shapes[i];
             leaf->dimension = dimension;
         }
-    if (leaf->kind->relation)
+    if (leaf->kind->flags & RELATION)
         return take_slots(tree, leaf, paths);
     if (PyTuple_GET_SIZE(paths) != 1) {
         PyErr_Format(PyExc_ValueError, "%s has one source, not %zd", name, PyTuple_GET_SIZE(paths));
@@ -384,7 +384,7 @@ bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values,
 {
     bool numbers = leaf->shape;
 
-    for (uint32_t i = 0; values && numbers && i < (leaf->kind->relation ? leaf->slot_count : 1); i++)
+    for (uint32_t i = 0; values && numbers && i < (leaf->kind->flags & RELATION ? leaf->slot_count : 1); i++)
         numbers = PyLong_CheckExact(values[i]);
     switch (keep == SESSION_VALUES_ALL ? REVEALS_NOTHING : leaf->kind->reveals) {
     case REVEALS_NOTHING:
@@ -555,7 +555,8 @@ static PyMethodDef tree_methods[] = {
     {"check", tree_check, METH_O, "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
     {"check_verbose", tree_check_verbose, METH_O,
      "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
-    {"_explain", tree_explain, METH_VARARGS, "_explain(f_locals) -> [(ordinal, expected, actual, aspect or None, dimension or -1)]"},
+    {"_explain", tree_explain, METH_VARARGS,
+     "_explain(f_locals) -> [(ordinal, expected, actual, aspect or None, dimension or -1)]"},
     {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
     {"_type_text", type_text, METH_O | METH_STATIC, "_type_text(type) -> its name, as guards have it"},

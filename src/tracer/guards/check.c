@@ -185,9 +185,10 @@ struct explanation {
 };
 
 /* ACTUAL is stolen, NULL with an exception; WORDS' own text too (WORDS NULL: nothing but the leaf's). */
-static int add_failure(struct explanation *x, const struct guard_leaf *leaf, const struct guard_words *words, PyObject *actual)
+static int add_failure(struct explanation *x, const struct guard_leaf *leaf, const struct guard_words *words,
+                       PyObject *actual)
 {
-    PyObject *item, *expected = words ? words->expected : NULL;
+    PyObject *item = NULL, *expected = words ? words->expected : NULL;
     int status;
 
     if (!actual) {
@@ -203,8 +204,9 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, con
     if (!expected)
         expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_expected(leaf, x->keep)
                                                  : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
-    item = actual && expected ? Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
-                                              words ? words->dimension : leaf->dimension) : NULL;
+    if (actual && expected)
+        item = Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
+                             words ? words->dimension : leaf->dimension);
     status = item ? PyList_Append(x->list, item) : -1;
     Py_XDECREF(item);
     Py_XDECREF(expected);
@@ -224,7 +226,7 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, Py
     if (result == 0 && (tells || leaf->kind->reveals == REVEALS_TENSOR))
         actual = leaf->kind->actual(leaf, values, &words);
     else if (result == 0)
-        actual = values_hidden(leaf->kind->relation ? NULL : Py_TYPE(values[0]));
+        actual = values_hidden(leaf->kind->flags & RELATION ? NULL : Py_TYPE(values[0]));
     if (actual && !tells && leaf->kind->reveals == REVEALS_TENSOR) { /* what differs, but not how */
         Py_SETREF(actual, values_hidden_aspect(words.aspect, words.dimension));
         Py_XSETREF(words.expected, Py_XNewRef(actual));
@@ -266,7 +268,7 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
 {
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
     const bool whole = x->keep == SESSION_VALUES_ALL;
-    PyObject *value = NULL, *why;
+    PyObject *value = NULL, *why = NULL;
     int status = node->unread ? 1 : guard_step_read(&step, parent, x->values, x->tree->globals, &value);
 
     if (status <= 0) {
@@ -274,7 +276,10 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
             why = nothing_there(node, whole);
         } else {
             PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? values_exception(whole) : NULL;
-            why = !text ? NULL : whole ? PyUnicode_FromFormat("%U raised %U", node->text, text) : PyUnicode_FromFormat("raised %U", text);
+            if (text && whole)
+                why = PyUnicode_FromFormat("%U raised %U", node->text, text);
+            else if (text)
+                why = PyUnicode_FromFormat("raised %U", text);
             Py_XDECREF(text);
         }
         status = why ? add_unread(x, node, why) : -1;

@@ -72,7 +72,8 @@ static int names_ready(void)
 static int differ(struct difference *out, const char *what, PyObject *wanted, PyObject *got)
 {
     if (out)
-        *out = (struct difference){.what = what, .dimension = -1, .wanted_object = Py_XNewRef(wanted), .got_object = Py_XNewRef(got)};
+        *out = (struct difference){
+            .what = what, .dimension = -1, .wanted_object = Py_XNewRef(wanted), .got_object = Py_XNewRef(got)};
     return 0;
 }
 
@@ -402,9 +403,9 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
     Py_ssize_t itemsize, ndim;
     struct guard_tensor *t;
 
-    if (!PyArg_ParseTuple(arguments, "OO!OnO!OO!O!OOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
-                          &PyTuple_Type, &sizes, &strides, &PyTuple_Type, &any_size, &PyTuple_Type, &any_stride, &keys, &check,
-                          &words) ||
+    if (!PyArg_ParseTuple(arguments, "OO!OnO!OO!O!OOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format,
+                          &itemsize, &PyTuple_Type, &sizes, &strides, &PyTuple_Type, &any_size, &PyTuple_Type,
+                          &any_stride, &keys, &check, &words) ||
         names_ready())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);

@@ -111,8 +111,10 @@ struct guard_kind {
     const char *name;
     const char *words;              /* the expression; %s is the source, %e what is expected */
     const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
-    bool relation;                  /* of several sources, or to be asked last */
-    bool stays;
+    enum {
+        RELATION = 1,               /* of several sources, or to be checked last */
+        STAYS = 2,                  /* may run the program's code: never moves */
+    } flags;
     /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name
      * says and then a value; a type or the length of a container; a number that may be a tensor's size; what differs
      * of a tensor; nothing of any value. */
