@@ -341,7 +341,7 @@ static void edit(struct loop *loop)
         tui_say(&loop->face, "%s +%" PRId64 " %s", editor, number, file);
     else if (asprintf(&path, "%s%s", file[0] == '/' ? "" : "./", file) >= 0) {
         snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
-        if (!screen_shell(loop->face.screen, (const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
+        if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
             tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
         free(path);
     }

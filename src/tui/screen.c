@@ -2,10 +2,9 @@
  *
  * Runs in: the viewer. The only file that knows ncurses.
  *
- * ncurses finds out what changed and how to tell the terminal; here a row that
- * is as it was is not even given to it. When the program dies by a signal the
- * terminal is put right by what was prepared for it, since ncurses cannot be
- * called from a signal's handler. */
+ * ncurses finds out what changed and how to tell the terminal. When the program
+ * dies by a signal the terminal is put right by what was prepared for it, since
+ * ncurses cannot be called from a signal's handler. */
 #include "tui/screen.h"
 
 #include <errno.h>
@@ -231,23 +230,14 @@ void screen_clear(struct screen *screen)
 /* Room for ROWS by COLUMNS cells. False: no memory, and all is as it was. */
 static bool grid_size(struct screen *screen, int rows, int columns)
 {
-    size_t count;
-    struct cell *cells, *shown;
+    struct cell *cells;
 
     rows = rows < 1 ? 1 : rows > SCREEN_MOST ? SCREEN_MOST : rows;
     columns = columns < 1 ? 1 : columns > SCREEN_MOST ? SCREEN_MOST : columns;
-    count = (size_t)rows * (size_t)columns;
-    cells = calloc(count, sizeof *cells);
-    shown = calloc(count, sizeof *shown);
-    if (!cells || !shown) {
-        free(cells);
-        free(shown);
+    if (!(cells = calloc((size_t)rows * (size_t)columns, sizeof *cells)))
         return false;
-    }
     free(screen->cells);
-    free(screen->shown);
     screen->cells = cells;
-    screen->shown = shown;
     screen->rows = rows;
     screen->columns = columns;
     screen_clear(screen);
@@ -494,7 +484,6 @@ void screen_close(struct screen *screen)
         keys_file = NULL;
     }
     free(screen->cells);
-    free(screen->shown);
     free(screen);
 }
 
@@ -520,10 +509,6 @@ void screen_show(struct screen *screen)
     if (!screen->terminal)
         return;
     for (int y = 0; y < screen->rows; y++) {
-        size_t row = (size_t)y * (size_t)screen->columns;
-        if (!memcmp(&screen->cells[row], &screen->shown[row], (size_t)screen->columns * sizeof(struct cell)))
-            continue;
-        memcpy(&screen->shown[row], &screen->cells[row], (size_t)screen->columns * sizeof(struct cell));
         for (int x = 0; x < screen->columns; x++) {
             const struct cell *cell = cell_at(screen, y, x);
             int style = cell->style & (STYLE_SELECTED - 1);
@@ -631,17 +616,16 @@ static void suspend(void)
     rescue.armed = 0;
 }
 
-static void resume(struct screen *screen)
+static void resume(void)
 {
     rescue.armed = 1;
     reset_prog_mode();
     clearok(curscr, TRUE);
-    memset(screen->shown, 0, (size_t)screen->rows * (size_t)screen->columns * sizeof *screen->shown);
     size_changed = 1; /* it may have another size by now */
     refresh();
 }
 
-bool screen_shell(struct screen *screen, const char *const *command)
+bool screen_shell(const char *const *command)
 {
     int status = 0;
     pid_t child;
@@ -657,7 +641,7 @@ bool screen_shell(struct screen *screen, const char *const *command)
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
-    resume(screen);
+    resume();
     return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
@@ -669,7 +653,7 @@ void screen_stop(struct screen *screen)
     signal(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP); /* the whole job, as the terminal would */
     signal(SIGTSTP, on_tstp);
-    resume(screen);
+    resume();
 }
 
 void screen_copy(struct screen *screen, const char *text)

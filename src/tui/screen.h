@@ -42,7 +42,6 @@ struct cell {
 struct screen {
     int rows, columns;
     struct cell *cells;    /* owned: rows * columns */
-    struct cell *shown;    /* owned: as last given to the terminal */
     bool terminal, ascii, colour;
     int cursor_y, cursor_x; /* -1: hidden */
     int keys_fd;            /* readable when something was typed */
@@ -114,7 +113,7 @@ void screen_dump(const struct screen *screen, FILE *out);
 struct key screen_key(struct screen *screen);
 
 /* Leave the terminal to /bin/sh with these arguments, the first its name, until that ends. False: it could not run them. */
-bool screen_shell(struct screen *screen, const char *const *command);
+bool screen_shell(const char *const *command);
 
 /* Stop this process as Ctrl-Z does, and come back after. */
 void screen_stop(struct screen *screen);

@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/list.h"
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
 #include "trace/replay/page.h"
 #include "tui/view.h"
 
-enum { MOVES = 256, SETTLE_MS = 8, RUN_MOST = 50000000 };
+enum { SETTLE_MS = 8, RUN_MOST = 50000000 };
 
 enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_STOPS_OFF, MOVE_TO, MOVE_FUNCTION };
 
@@ -29,6 +30,7 @@ struct move {
     int64_t by; /* steps, with their direction; MOVE_TO: a row id */
     char *text; /* owned */
 };
+typedef LIST(struct move) moves;
 
 /* What the view and its jobs share; freed by the last of them. */
 struct core {
@@ -41,8 +43,7 @@ struct core {
 struct replay_job {
     struct job job;
     struct core *core;     /* shared */
-    struct move moves[MOVES]; /* texts owned */
-    int move_count;
+    moves moves;
     /* what it found */
     char *page;            /* owned */
     char said[300];        /* "the end", what stopped it */
@@ -59,8 +60,7 @@ struct replay_view {
     struct core *core;        /* shared */
     struct replay_job *job;   /* owned: runs */
     struct replay_job *shown; /* owned: the last one */
-    struct move moves[MOVES]; /* waiting; texts owned */
-    int move_count;
+    moves moves;              /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
     int top;
     char *failed;             /* owned */
@@ -75,6 +75,13 @@ static void core_release(struct core *core)
         cursor_end(&core->cursor);
     replay_free(core->replay);
     free(core);
+}
+
+static void moves_free(moves *moves)
+{
+    for (size_t i = 0; i < moves->count; i++)
+        free(moves->at[i].text);
+    list_free(moves);
 }
 
 /* ---- in a thread ----------------------------------------------------------- */
@@ -197,8 +204,8 @@ static void replay_run(struct job *base, struct db *db)
     /* Each job may be in another thread, with another connection. */
     core->cursor.db = core->replay->db = db;
     core->cursor.out = out;
-    for (int i = 0; i < job->move_count && !atomic_load(&base->cancelled); i++)
-        move_make(job, &core->cursor, &job->moves[i]);
+    for (size_t i = 0; i < job->moves.count && !atomic_load(&base->cancelled); i++)
+        move_make(job, &core->cursor, &job->moves.at[i]);
     if (core->replay->events.count)
         replay_page(&core->cursor);
     else
@@ -211,8 +218,7 @@ static void replay_job_free(struct job *base)
 {
     struct replay_job *job = (struct replay_job *)base;
 
-    for (int i = 0; i < job->move_count; i++)
-        free(job->moves[i].text);
+    moves_free(&job->moves);
     free(job->page);
     target_free(&job->at);
     core_release(job->core);
@@ -222,14 +228,12 @@ static void replay_job_free(struct job *base)
 
 static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_what what, int64_t by, const char *text)
 {
-    struct move *last = r->move_count ? &r->moves[r->move_count - 1] : NULL;
+    struct move *last = r->moves.count ? &r->moves.at[r->moves.count - 1] : NULL;
 
-    if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what) {
+    if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what)
         last->by += by;
-        return;
-    }
-    if (r->move_count < MOVES)
-        r->moves[r->move_count++] = (struct move){kind, what, by, text ? strdup(text) : NULL};
+    else if ((last = list_add(&r->moves)))
+        *last = (struct move){kind, what, by, text ? strdup(text) : NULL};
 }
 
 static void moves_start(struct replay_view *r)
@@ -238,9 +242,8 @@ static void moves_start(struct replay_view *r)
 
     if (!job)
         return;
-    memcpy(job->moves, r->moves, sizeof job->moves);
-    job->move_count = r->move_count;
-    r->move_count = 0;
+    job->moves = r->moves;
+    r->moves = (moves){0};
     job->core = r->core;
     atomic_fetch_add(&r->core->users, 1);
     r->job = job;
@@ -267,7 +270,7 @@ static void replay_settle(struct view *view)
             r->job = NULL;
         }
     }
-    if (!r->job && r->move_count && !r->failed)
+    if (!r->job && r->moves.count && !r->failed)
         moves_start(r);
     view->busy = r->job != NULL;
     view->note[0] = 0;
@@ -308,32 +311,35 @@ static void replay_draw(struct view *view, struct screen *screen)
 static bool replay_request(struct view *view, enum request request, const struct key *key)
 {
     struct replay_view *r = (struct replay_view *)view;
+    static const struct {
+        enum request request;
+        enum move_kind kind;
+        int by;
+        bool unit; /* by what ] and [ step by; else by events */
+    } moves[] = {
+        {REQUEST_DOWN, MOVE_STEP, 1, false}, {REQUEST_UP, MOVE_STEP, -1, false}, {REQUEST_WHEEL_DOWN, MOVE_STEP, 1, false},
+        {REQUEST_WHEEL_UP, MOVE_STEP, -1, false}, {REQUEST_HALF_DOWN, MOVE_STEP, 20, false}, {REQUEST_HALF_UP, MOVE_STEP, -20, false},
+        {REQUEST_STEP, MOVE_STEP, 1, true}, {REQUEST_RIGHT, MOVE_STEP, 1, true}, {REQUEST_STEP_BACK, MOVE_STEP, -1, true},
+        {REQUEST_LEFT, MOVE_STEP, -1, true}, {REQUEST_HOME, MOVE_FAR, 0, false}, {REQUEST_END, MOVE_FAR, 1, false},
+        {REQUEST_RUN, MOVE_RUN, 1, false}, {REQUEST_RUN_BACK, MOVE_RUN, -1, false},
+    };
     char words[200];
 
     (void)key;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (moves[i].request == request) {
+            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, NULL);
+            return true;
+        }
     switch (request) {
-    case REQUEST_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL); return true;
-    case REQUEST_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -1, NULL); return true;
-    case REQUEST_HALF_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 20, NULL); return true;
-    case REQUEST_HALF_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -20, NULL); return true;
-    case REQUEST_STEP: case REQUEST_RIGHT: move_add(r, MOVE_STEP, r->unit, 1, NULL); return true;
-    case REQUEST_STEP_BACK: case REQUEST_LEFT: move_add(r, MOVE_STEP, r->unit, -1, NULL); return true;
-    case REQUEST_HOME: move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL); return true;
-    case REQUEST_END: move_add(r, MOVE_FAR, NEXT_EVENT, 1, NULL); return true;
-    case REQUEST_RUN: move_add(r, MOVE_RUN, NEXT_EVENT, 1, NULL); return true;
-    case REQUEST_RUN_BACK: move_add(r, MOVE_RUN, NEXT_EVENT, -1, NULL); return true;
     case REQUEST_PAGE_DOWN: r->top += view->rows / 2; return true;
     case REQUEST_PAGE_UP: r->top = r->top > view->rows / 2 ? r->top - view->rows / 2 : 0; return true;
-    case REQUEST_WHEEL_DOWN: move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL); return true;
-    case REQUEST_WHEEL_UP: move_add(r, MOVE_STEP, NEXT_EVENT, -1, NULL); return true;
-    case REQUEST_SORT: case REQUEST_NEXT_PART:
-        r->unit = (enum cursor_what)((r->unit + 1) % NEXT_FRAME);
+    case REQUEST_SORT: case REQUEST_NEXT_PART: case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART: {
+        int by = request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1;
+        r->unit = (enum cursor_what)(((int)r->unit + by) % NEXT_FRAME);
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         return true;
-    case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART:
-        r->unit = (enum cursor_what)((r->unit + NEXT_FRAME - 1) % NEXT_FRAME);
-        tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
-        return true;
+    }
     case REQUEST_BREAKPOINT:
         snprintf(words, sizeof words, "when %.120s recompiles", r->shown && r->shown->function[0] ? r->shown->function : "FUNC");
         r->asking = MOVE_STOP;
@@ -405,6 +411,12 @@ static bool replay_search(struct view *view, const char *text, int direction)
 
 static bool replay_view_open(struct view *view)
 {
+    static const struct {
+        enum view_kind about;
+        enum move_kind kind;
+        enum cursor_what what;
+    } places[] = {{VIEW_CALL, MOVE_TO, NEXT_LOOKUP}, {VIEW_NONE, MOVE_TO, NEXT_LOOKUP}, {VIEW_COMPILE, MOVE_TO, NEXT_COMPILE},
+                  {VIEW_BREAK, MOVE_TO, NEXT_BREAK}, {VIEW_FUNCTION, MOVE_FUNCTION, NEXT_EVENT}};
     struct replay_view *r = (struct replay_view *)view;
     int64_t id = view->target.id;
 
@@ -412,17 +424,12 @@ static bool replay_view_open(struct view *view)
         return false;
     atomic_store(&r->core->users, 1);
     r->unit = NEXT_MISS;
-    if ((view->target.about == VIEW_CALL || !view->target.about) && id > 0)
-        move_add(r, MOVE_TO, NEXT_LOOKUP, id, NULL);
-    else if (view->target.about == VIEW_COMPILE && id > 0)
-        move_add(r, MOVE_TO, NEXT_COMPILE, id, NULL);
-    else if (view->target.about == VIEW_BREAK && id > 0)
-        move_add(r, MOVE_TO, NEXT_BREAK, id, NULL);
-    else if (view->target.about == VIEW_FUNCTION && id > 0)
-        move_add(r, MOVE_FUNCTION, NEXT_EVENT, id, NULL);
-    else if (view->target.at_ns > 0)
+    for (size_t i = 0; i < sizeof places / sizeof *places && id > 0 && !r->moves.count; i++)
+        if (places[i].about == view->target.about)
+            move_add(r, places[i].kind, places[i].what, id, NULL);
+    if (!r->moves.count && view->target.at_ns > 0)
         move_add(r, MOVE_TO, NEXT_EVENT, view->target.at_ns, NULL);
-    else
+    else if (!r->moves.count)
         move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL);
     moves_start(r);
     return true;
@@ -434,8 +441,7 @@ static void replay_view_close(struct view *view)
 
     work_drop(view->tui->work, r->job);
     work_drop(view->tui->work, r->shown);
-    for (int i = 0; i < r->move_count; i++)
-        free(r->moves[i].text);
+    moves_free(&r->moves);
     free(r->failed);
     if (r->core)
         core_release(r->core);
