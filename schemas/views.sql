@@ -120,6 +120,20 @@ WITH RECURSIVE tree(process_id, depth, path) AS (
 SELECT process_id, depth, path FROM tree;
 
 
+-- tracks: the pid and tid under which a timeline has a process (thread_id NULL) or thread. Pids and tids come back, and
+-- merged traces have them from several machines: one that is not unique is replaced by a number above 10 million.
+CREATE VIEW tracks AS
+WITH home AS MATERIALIZED (
+    SELECT process_id, CASE WHEN pid IS NULL OR COUNT(*) OVER (PARTITION BY pid) > 1 THEN 10000000 + process_id ELSE pid END AS pid
+    FROM process
+)
+SELECT process_id, NULL AS thread_id, pid, 0 AS tid FROM home
+UNION ALL
+SELECT t.process_id, t.thread_id, COALESCE(h.pid, 0),
+       CASE WHEN t.os_tid IS NULL OR COUNT(*) OVER (PARTITION BY t.os_tid) > 1 THEN 10000000 + t.thread_id ELSE t.os_tid END
+FROM thread t LEFT JOIN home h ON h.process_id = t.process_id;
+
+
 -- frames: every frame, spelled out. Reads `frame`; give it a range of frame_id or a LIMIT.
 CREATE VIEW frames AS
 SELECT f.frame_id, f.parent_id, t.process_id, p.pid, f.thread_id, t.name AS thread, f.code_id,

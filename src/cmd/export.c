@@ -9,10 +9,10 @@
 #include "command.h"
 #include "trace/doubts.h"
 #include "cmd/export/export.h"
-#include "trace/find_code.h"
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "schema.h"
 
 static const struct format {
     const char *name;
@@ -68,11 +68,11 @@ void export_string(struct json *json, const char *key, struct query *query, int 
 static int64_t end_of(struct db *db)
 {
     int64_t end = db_meta_integer(db, "span_ns", -1);
-    int64_t process = db_integer(db, 0, "SELECT MAX(end_ns) FROM process");
-    int64_t last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
+    int64_t process = db_integer(db, 0, schema_statement("export/last_process"));
+    int64_t last = db_integer(db, 0, schema_statement("export/last_start"));
 
     if (end < 0) /* it does not say how long it is */
-        end = db_integer(db, 0, "SELECT MAX(end_ns) FROM frame");
+        end = db_integer(db, 0, schema_statement("export/last_end"));
     if (process > end)
         end = process;
     return last > end ? last : end;
@@ -95,7 +95,7 @@ static int export_trace(const char *path, const struct format *format)
         goto out;
     db_run(db, "BEGIN");
     export.end_ns = end_of(db);
-    export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    export.last_frame = db_integer(db, 0, schema_statement("export/last_frame"));
     export.progress = progress_begin("exporting");
     ok = format->write(&export);
     progress_end(&export.progress);

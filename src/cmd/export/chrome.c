@@ -13,24 +13,14 @@
  * Slices of a track must lie within one another, as frames do. A frame that was
  * still open is drawn to the end of the recording and has args.open.
  *
- * Pids and tids come back, and merged traces have them from several machines:
- * those that are not unique are replaced by a number above 10 million, and the
- * name says the real one. */
+ * Pids and tids are those of the view `tracks`; where they are not the real ones, the name says those. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "trace/find_code.h"
 #include "lib/json.h"
 #include "lib/times.h"
-
-/* pid and tid of each process and thread, worked out once. */
-#define TRACKS \
-    "WITH home AS MATERIALIZED (SELECT process_id, CASE WHEN pid IS NULL OR COUNT(*) OVER (PARTITION BY pid) > 1" \
-    "  THEN 10000000 + process_id ELSE pid END AS pid FROM process)," \
-    " track AS MATERIALIZED (SELECT t.thread_id, COALESCE(h.pid, 0) AS pid, CASE WHEN t.os_tid IS NULL" \
-    "  OR COUNT(*) OVER (PARTITION BY t.os_tid) > 1 THEN 10000000 + t.thread_id ELSE t.os_tid END AS tid" \
-    "  FROM thread t LEFT JOIN home h ON h.process_id = t.process_id) "
+#include "schema.h"
 
 static void time_put(struct json *json, const char *key, int64_t ns)
 {
@@ -86,10 +76,7 @@ static void name_put(struct json *json, struct query *query, const char *what, i
 
 static bool names_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(export->db, TRACKS
-        "SELECT h.pid, 0, p.process_id, COALESCE(CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv))"
-        "       ELSE p.argv END, p.executable, '?') || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']' FROM process p"
-        " JOIN home h ON h.process_id = p.process_id ORDER BY p.process_id");
+    struct query *query = db_query(export->db,schema_statement("export/track_processes"));
 
     json_object(json, NULL);
     json_string(json, "ph", "M");
@@ -109,8 +96,7 @@ static bool names_put(struct export *export, struct json *json)
     }
     if (!query_close(query))
         return false;
-    query = db_query(export->db, TRACKS "SELECT k.pid, k.tid, COALESCE(t.name, 'thread ' || t.os_tid, '?') FROM track k JOIN thread t"
-                                        " ON t.thread_id = k.thread_id ORDER BY k.thread_id");
+    query = db_query(export->db,schema_statement("export/track_threads"));
     while (query_step(query))
         name_put(json, query, "thread_name", 2);
     return query_close(query);
@@ -118,12 +104,7 @@ static bool names_put(struct export *export, struct json *json)
 
 static bool frames_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(export->db, TRACKS
-        "SELECT k.pid, k.tid, f.frame_id, f.start_ns, f.end_ns, c.qualname, c.filename, c.first_line,"
-        "       CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END,"
-        "       CASE WHEN f.outcome <> 0 THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END,"
-        "       CASE WHEN f.exit <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END "
-        "FROM frame f LEFT JOIN track k ON k.thread_id = f.thread_id LEFT JOIN code c ON c.code_id = f.code_id ORDER BY f.frame_id");
+    struct query *query = db_query(export->db,schema_statement("export/track_frames"));
     int64_t rows = 0;
 
     export->progress.what = "exporting frames";
@@ -153,12 +134,7 @@ static bool frames_put(struct export *export, struct json *json)
 
 static bool lookups_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(export->db, TRACKS
-        "SELECT k.pid, k.tid, l.lookup_id, l.start_ns, COALESCE(o.name, '?'), c.qualname, e.label, l.entries_checked, l.duration_ns,"
-        "       s.text "
-        "FROM lookup l LEFT JOIN track k ON k.thread_id = l.thread_id LEFT JOIN code c ON c.code_id = l.code_id"
-        " LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id LEFT JOIN signature s ON s.signature_id = l.signature_id"
-        " LEFT JOIN enum o ON o.kind = 'outcome' AND o.value = l.outcome ORDER BY l.lookup_id");
+    struct query *query = db_query(export->db,schema_statement("export/track_lookups"));
     int64_t rows = 0;
 
     export->progress.what = "exporting lookups";
@@ -182,13 +158,7 @@ static bool lookups_put(struct export *export, struct json *json)
 
 static bool compiles_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(export->db, TRACKS
-        "SELECT k.pid, k.tid, m.compile_id, m.start_ns, m.end_ns, 'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, ''),"
-        "       m.outcome, m.reason, c.filename, c.first_line,"
-        "       (SELECT NULLIF(COUNT(*), 0) FROM graph_break b WHERE b.compile_id = m.compile_id),"
-        "       (SELECT r.why FROM recompile_causes r"
-        "        WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1) "
-        "FROM compile m LEFT JOIN track k ON k.thread_id = m.thread_id LEFT JOIN code c ON c.code_id = m.code_id ORDER BY m.compile_id");
+    struct query *query = db_query(export->db,schema_statement("export/track_compiles"));
 
     while (query_step(query)) {
         int64_t start = query_integer(query, 3), end = query_type(query, 4) == QUERY_NULL ? export->end_ns : query_integer(query, 4);
@@ -207,9 +177,7 @@ static bool compiles_put(struct export *export, struct json *json)
     }
     if (!query_close(query))
         return false;
-    query = db_query(export->db, TRACKS "SELECT COALESCE(h.pid, 0), 0, e.died_ns, e.label, c.qualname, e.death_cause FROM cache_entry e"
-                                 " LEFT JOIN code c ON c.code_id = e.code_id LEFT JOIN home h ON h.process_id = c.process_id"
-                                 " WHERE e.died_ns IS NOT NULL ORDER BY e.cache_entry_id");
+    query = db_query(export->db,schema_statement("export/track_deaths"));
     while (query_step(query)) {
         event_put(json, "i", query, 0);
         time_put(json, "ts", query_integer(query, 2));
@@ -242,13 +210,11 @@ bool export_chrome(struct export *export)
     json_line(json);
     json_object(json, "otherData");
     json_string(json, "producer", "dyntrace");
-    query = db_query(export->db, "SELECT key, CAST(value AS TEXT) FROM meta WHERE value IS NOT NULL AND key IN"
-                                 " ('host', 'command', 'started_unix_ns', 'state', 'min_duration_ns') ORDER BY key");
+    query = db_query(export->db, schema_statement("export/about"));
     while (query_step(query))
         export_string(json, query_text(query, 0, NULL), query, 1);
     ok = query_close(query) && ok;
-    snprintf(lost, sizeof lost, "%" PRId64,
-             db_integer(export->db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'"));
+    snprintf(lost, sizeof lost, "%" PRId64, db_integer(export->db, 0, schema_statement("export/lost")));
     json_string(json, "lost_events", lost);
     event_end(json);
     putc('\n', json->out);

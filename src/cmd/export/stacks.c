@@ -16,7 +16,9 @@
 
 #include "cmd/export/export.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "trace/stacks.h"
 
 enum {
@@ -78,13 +80,8 @@ bool export_folded(struct export *export)
     struct tracks tracks = {0};
     struct tree tree = {0};
     struct fold fold = {.context = export, .tick = folded_tick};
-    struct query *names = db_query(export->db, "SELECT COALESCE(NULLIF(qualname, ''), '?') || ' (' || COALESCE(replace(filename,"
-        " rtrim(filename, replace(filename, '/', '')), ''), '?') || ':' || COALESCE(first_line, '?') || ')' FROM code WHERE code_id = ?1");
-    struct query *roots = db_query(export->db,
-        "SELECT CASE WHEN json_valid(p.argv) THEN COALESCE((SELECT group_concat(value, ' ') FROM json_each(p.argv)), '?')"
-        "       ELSE COALESCE(p.argv, '?') END || ' [' || COALESCE(p.pid, '?') || ']',"
-        "       COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') "
-        "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    struct query *names = db_query(export->db, schema_statement("export/folded_code"));
+    struct query *roots = db_query(export->db, schema_statement("export/folded_thread"));
     uint32_t *path = malloc((STACKS_NODES + 2) * sizeof *path);
     bool ok = false;
 
@@ -116,31 +113,24 @@ out:
 
 /* ---- speedscope ------------------------------------------------------------ */
 
-struct names {
-    int64_t *ids; /* owned: code ids; the place is the index in shared.frames */
-    size_t count;
-};
+typedef LIST(int64_t) names; /* code ids; the place is the index in shared.frames */
 
 /* shared.frames; after the last a "?" for code that is not known. */
-static bool names_put(struct export *export, struct json *json, struct names *names)
+static bool names_put(struct export *export, struct json *json, names *names)
 {
-    struct query *query = db_query(export->db, "SELECT code_id, qualname, filename, first_line FROM code ORDER BY code_id");
-    size_t room = 0;
+    struct query *query = db_query(export->db, schema_statement("export/codes"));
 
     json_line(json);
     json_object(json, "shared");
     json_list(json, "frames");
     while (query_step(query)) {
-        if (names->count == room) {
-            int64_t *more = realloc(names->ids, (room = room ? room * 2 : 1024) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(export->db));
-                query_close(query);
-                return false;
-            }
-            names->ids = more;
+        int64_t *id = list_add(names);
+        if (!id) {
+            say_error("%s: out of memory", db_path(export->db));
+            query_close(query);
+            return false;
         }
-        names->ids[names->count++] = query_integer(query, 0);
+        *id = query_integer(query, 0);
         json_line(json);
         json_object(json, NULL);
         export_string(json, "name", query, 1);
@@ -158,18 +148,11 @@ static bool names_put(struct export *export, struct json *json, struct names *na
     return query_close(query);
 }
 
-static uint32_t name_find(const struct names *names, int64_t id)
+static uint32_t name_find(const names *names, int64_t id)
 {
-    size_t low = 0, high = names->count;
+    size_t at = sorted_count(names->count, i, names->at[i] < id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names->ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (uint32_t)(low < names->count && names->ids[low] == id ? low : names->count);
+    return (uint32_t)(at < names->count && names->at[at] == id ? at : names->count);
 }
 
 /* An event of TRACK, written to its file. */
@@ -233,7 +216,7 @@ static bool spread_push(void *context, struct track *track, const struct walked 
 }
 
 /* Spread the events of tracks FROM to TO over their files. */
-static bool events_walk(struct export *export, struct tracks *tracks, size_t from, size_t to, const struct names *names)
+static bool events_walk(struct export *export, struct tracks *tracks, size_t from, size_t to, const names *names)
 {
     struct spread spread = {export, names, tracks->at + from, tracks->at + to, false};
     bool ok = stacks_walk(export->db, tracks, export->end_ns, &(struct walk){&spread, spread_tick, spread_pop, spread_push});
@@ -280,11 +263,8 @@ bool export_speedscope(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
     struct tracks tracks = {0};
-    struct names names = {0};
-    struct query *about = db_query(export->db,
-        "SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?')"
-        "       || COALESCE(' rank ' || p.rank, '') || ']' "
-        "FROM thread t LEFT JOIN process p ON p.process_id = t.process_id WHERE t.thread_id = ?1");
+    names names = {0};
+    struct query *about = db_query(export->db, schema_statement("export/profile"));
     bool ok = false;
 
     json_object(json, NULL);
@@ -323,6 +303,6 @@ bool export_speedscope(struct export *export)
 out:
     query_close(about);
     tracks_free(&tracks);
-    free(names.ids);
+    list_free(&names);
     return ok;
 }
