@@ -11,21 +11,20 @@
  *               is fetched by primary key. Such a parent forgets which child it
  *               had last, so overlapping siblings more than CACHE frames apart
  *               are not found.
- *   the rest    one query per promise, each returning the rows that break it
+ *   the rest    one query per promise, each returning the rows that break it (schemas/fsck.sql)
  *   the schema  the statements of sqlite_schema against those of schemas/
  *
  * A rule is a sentence that should be true. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/db_schema.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "collector/liveness.h"
 #include "lib/progress.h"
@@ -53,91 +52,81 @@ static const struct option options[] = {
 
 /* ---- rules ----------------------------------------------------------------- */
 
+/* Those that are held here; the others are statements of schemas/fsck.sql. */
+#define RULES(X) \
+    X(FILE, "the file is undamaged (integrity_check)") \
+    X(SCHEMA, "tables, views and indexes are those of the schema") \
+    X(RECORDER, "what is being recorded has a recorder") \
+    X(THREAD, "a frame's thread exists") \
+    X(CODE, "a frame's code exists") \
+    X(SPAN, "a frame has a start, and ends no earlier") \
+    X(ORDER, "on a thread, frame ids follow start time") \
+    X(ENUM, "a frame's kind, outcome and exit are in `enum`") \
+    X(PARENT, "a frame's parent exists") \
+    X(PARENT_ID, "a parent has a smaller id than its child") \
+    X(PARENT_THREAD, "a parent is on its child's thread") \
+    X(ENCLOSED, "a parent begins before its child and ends after it") \
+    X(PARENT_OPEN, "a frame that has ended has no open child") \
+    X(SIBLINGS, "siblings do not overlap") \
+    X(COUNT, "meta.frame_count is the number of frames")
+
+enum rule_id {
+#define X(id, what) RULE_##id,
+    RULES(X)
+#undef X
+    RULES_HERE
+};
+
 struct rule {
-    const char *what; /* what should hold */
-    const char *sql;  /* first column of its rows: what to quote; NULL for the rules on frames */
-    int64_t broken;   /* how many rows do not */
-    char *shown[SHOWN]; /* owned: the first of them */
+    const char *what;         /* what should hold */
+    const char *sql;          /* what finds rows that break it, or NULL */
+    int64_t broken;           /* how many rows do */
+    const char *shown[SHOWN]; /* the first of them */
 };
 
-enum frame_rule {
-    FRAME_THREAD, FRAME_CODE, FRAME_SPAN, FRAME_ORDER, FRAME_ENUM, FRAME_PARENT, FRAME_PARENT_ID,
-    FRAME_PARENT_THREAD, FRAME_ENCLOSED, FRAME_PARENT_OPEN, FRAME_SIBLINGS, FRAME_COUNT, FRAME_RULES
-};
+static LIST(struct rule) rules; /* by rule_id, then those of schemas/fsck.sql */
+static struct arena texts;
 
-static struct rule frame_rules[FRAME_RULES] = {
-    [FRAME_THREAD] = {.what = "a frame's thread exists"},
-    [FRAME_CODE] = {.what = "a frame's code exists"},
-    [FRAME_SPAN] = {.what = "a frame has a start, and ends no earlier"},
-    [FRAME_ORDER] = {.what = "on a thread, frame ids follow start time"},
-    [FRAME_ENUM] = {.what = "a frame's kind, outcome and exit are in `enum`"},
-    [FRAME_PARENT] = {.what = "a frame's parent exists"},
-    [FRAME_PARENT_ID] = {.what = "a parent has a smaller id than its child"},
-    [FRAME_PARENT_THREAD] = {.what = "a parent is on its child's thread"},
-    [FRAME_ENCLOSED] = {.what = "a parent begins before its child and ends after it"},
-    [FRAME_PARENT_OPEN] = {.what = "a frame that has ended has no open child"},
-    [FRAME_SIBLINGS] = {.what = "siblings do not overlap"},
-    [FRAME_COUNT] = {.what = "meta.frame_count is the number of frames"},
-};
-
-static struct rule table_rules[] = {
-    {.what = "a thread's process exists",
-     .sql = "SELECT thread_id FROM thread WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process)"},
-    {.what = "a code's process exists",
-     .sql = "SELECT code_id FROM code WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process)"},
-    {.what = "a code's origin exists",
-     .sql = "SELECT code_id FROM code WHERE origin_code_id IS NOT NULL AND origin_code_id NOT IN (SELECT code_id FROM code)"},
-    {.what = "totals belong to a code and are not negative",
-     .sql = "SELECT code_id FROM code_total WHERE code_id NOT IN (SELECT code_id FROM code)"
-            " OR calls < 0 OR total_ns < 0 OR self_ns < 0 OR raised < 0"},
-    {.what = "a process's parent exists, and is another",
-     .sql = "SELECT process_id FROM process WHERE parent_process_id = process_id"
-            " OR (parent_process_id IS NOT NULL AND parent_process_id NOT IN (SELECT process_id FROM process))"},
-    {.what = "a process ends no earlier than it starts",
-     .sql = "SELECT process_id FROM process WHERE end_ns < start_ns"},
-    {.what = "a process has an exit code or a signal, not both, and only once it has ended",
-     .sql = "SELECT process_id FROM process WHERE (exit_code IS NOT NULL AND exit_signal IS NOT NULL)"
-            " OR (end_ns IS NULL AND (exit_code IS NOT NULL OR exit_signal IS NOT NULL))"},
-    {.what = "a loss has a cause, and its process and thread exist",
-     .sql = "SELECT rowid FROM loss WHERE COALESCE(cause, '') = ''"
-            " OR (process_id IS NOT NULL AND process_id NOT IN (SELECT process_id FROM process))"
-            " OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread))"},
-    {.what = "a compile's code exists",
-     .sql = "SELECT compile_id FROM compile WHERE code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code)"},
-    {.what = "an entry's guards are all there",
-     .sql = "SELECT e.cache_entry_id FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id"
-            " GROUP BY e.cache_entry_id HAVING e.guard_count <> COUNT(g.guard_id)"},
-    {.what = "a break, a graph, a cause and a listing belong to a compile",
-     .sql = "SELECT compile_id FROM (SELECT compile_id FROM graph_break UNION ALL SELECT compile_id FROM graph"
-            " UNION ALL SELECT compile_id FROM recompile_cause UNION ALL SELECT compile_id FROM listing)"
-            " WHERE compile_id IS NULL OR compile_id NOT IN (SELECT compile_id FROM compile)"},
-    {.what = "a graph's nodes are all there",
-     .sql = "SELECT g.graph_id FROM graph g LEFT JOIN graph_node n ON n.graph_id = g.graph_id"
-            " GROUP BY g.graph_id HAVING g.node_count <> COUNT(n.ordinal)"},
-};
-enum { TABLE_RULES = sizeof table_rules / sizeof *table_rules };
-
-static struct rule schema_rule = {.what = "tables, views and indexes are those of the schema"};
-static struct rule recorder_rule = {.what = "what is being recorded has a recorder"};
-static struct rule file_rule = {.what = "the file is undamaged (integrity_check)"};
-
-/* Count one more row that breaks RULE. TEXT is copied. */
-static void rule_broken(struct rule *rule, const char *text)
+/* False: no memory. */
+static bool rules_begin(void)
 {
+    static const char *const here[] = {
+#define X(id, what) what,
+        RULES(X)
+#undef X
+    };
+    struct rule *rule = list_add_many(&rules, RULES_HERE);
+
+    for (int i = 0; rule && i < RULES_HERE; i++)
+        rule[i].what = here[i];
+    for (const struct schema_query *s = schema_statements; rule && s->name; s++)
+        if (!strncmp(s->name, "fsck/", 5) && (rule = list_add(&rules))) {
+            rule->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n")); /* "-- a thread's process exists" */
+            rule->sql = s->text;
+        }
+    return rule;
+}
+
+/* Count one more row that breaks rule ID. TEXT is copied. */
+static void rule_broken(size_t id, const char *text)
+{
+    struct rule *rule = &rules.at[id];
+
     if (rule->broken < SHOWN)
-        rule->shown[rule->broken] = strdup(text);
+        rule->shown[rule->broken] = arena_text(&texts, text, strlen(text));
     rule->broken++;
 }
 
-static void frame_broken(enum frame_rule rule, int64_t frame_id)
+static void frame_broken(enum rule_id id, int64_t frame_id)
 {
     char text[32];
 
-    if (frame_rules[rule].broken++ >= SHOWN) /* quick: there may be millions */
+    if (rules.at[id].broken >= SHOWN) { /* quick: there may be millions */
+        rules.at[id].broken++;
         return;
-    frame_rules[rule].broken--;
+    }
     snprintf(text, sizeof text, "%" PRId64, frame_id);
-    rule_broken(&frame_rules[rule], text);
+    rule_broken(id, text);
 }
 
 static void tick(void *context)
@@ -146,14 +135,14 @@ static void tick(void *context)
 }
 
 /* Ask a rule's query. False when that could not be done. */
-static bool rule_ask(struct db *db, struct rule *rule, const char *sql)
+static bool rule_ask(struct db *db, size_t id, const char *sql)
 {
     struct query *query = db_query(db, sql);
 
     while (query_step(query)) {
         const char *text = query_text(query, 0, NULL);
-        if (rule != &file_rule || strcmp(text, "ok"))
-            rule_broken(rule, text);
+        if (id != RULE_FILE || strcmp(text, "ok"))
+            rule_broken(id, text);
     }
     return query_close(query);
 }
@@ -184,7 +173,7 @@ static bool schema_check(struct db *db, bool recording)
         sql = there ? query_whole(query, 0, &bytes) : NULL;
         /* Two indexes are made when the recording ends. */
         if (there ? !schema_object_same(&object, sql, bytes) : !recording || *object.type != 'i')
-            rule_broken(&schema_rule, name);
+            rule_broken(RULE_SCHEMA, name);
     }
     return query_close(query);
 }
@@ -196,10 +185,11 @@ static void recorder_check(struct db *db, bool recovered)
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
     if (session && !elsewhere && session_live(session) == LIVE_NO)
-        rule_broken(&recorder_rule, recovered ? "its session cannot be read, so what was committed before it was killed is all there is"
-                                              : "it was killed; `--recover` finishes the recording");
+        rule_broken(RULE_RECORDER,
+                    recovered ? "its session cannot be read, so what was committed before it was killed is all there is"
+                              : "it was killed; `--recover` finishes the recording");
     else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
-        rule_broken(&recorder_rule, "its session is gone, so what was committed before that is all there is");
+        rule_broken(RULE_RECORDER, "its session is gone, so what was committed before that is all there is");
     free(session);
     free(host);
 }
@@ -217,8 +207,8 @@ struct frame {
 
 /* Ids of a small table in ascending order, and for threads where each stands. */
 struct ids {
-    int64_t *id; /* owned */
-    size_t count, last;
+    int64_t *at; /* owned */
+    size_t count, room, last;
 };
 struct thread_state {
     int64_t last_start_ns, last_root_end_ns;
@@ -228,19 +218,15 @@ struct thread_state {
 static bool ids_read(struct db *db, const char *sql, struct ids *ids)
 {
     struct query *query = db_query(db, sql);
-    size_t room = 0;
 
     while (query_step(query)) {
-        if (ids->count == room) {
-            int64_t *more = realloc(ids->id, (room = room ? room * 2 : 1024) * sizeof *more);
-            if (!more) {
-                say_error("%s: out of memory", db_path(db));
-                query_close(query);
-                return false;
-            }
-            ids->id = more;
+        int64_t *id = list_add(ids);
+        if (!id) {
+            say_error("%s: out of memory", db_path(db));
+            query_close(query);
+            return false;
         }
-        ids->id[ids->count++] = query_integer(query, 0);
+        *id = query_integer(query, 0);
     }
     return query_close(query);
 }
@@ -248,21 +234,14 @@ static bool ids_read(struct db *db, const char *sql, struct ids *ids)
 /* Place of ID, or -1. Frames come in runs, so the last answer often holds. */
 static ptrdiff_t ids_find(struct ids *ids, int64_t id)
 {
-    size_t low = 0, high = ids->count;
+    size_t place = ids->last;
 
-    if (ids->count && ids->id[ids->last] == id)
-        return (ptrdiff_t)ids->last;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ids->id[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == ids->count || ids->id[low] != id)
+    if (!ids->count || ids->at[place] != id)
+        place = sorted_count(ids->count, i, ids->at[i] < id);
+    if (place == ids->count || ids->at[place] != id)
         return -1;
-    ids->last = low;
-    return (ptrdiff_t)low;
+    ids->last = place;
+    return (ptrdiff_t)place;
 }
 
 static struct frame frame_of(struct query *query)
@@ -296,15 +275,15 @@ static struct frame *parent_find(struct frame *cache, struct query *fetch, int64
 static void frame_check_family(const struct frame *frame, struct frame *parent)
 {
     if (parent->id >= frame->id)
-        frame_broken(FRAME_PARENT_ID, frame->id);
+        frame_broken(RULE_PARENT_ID, frame->id);
     if (parent->thread_id != frame->thread_id)
-        frame_broken(FRAME_PARENT_THREAD, frame->id);
+        frame_broken(RULE_PARENT_THREAD, frame->id);
     if (frame->start_ns < parent->start_ns || (!frame->open && !parent->open && frame->end_ns > parent->end_ns))
-        frame_broken(FRAME_ENCLOSED, frame->id);
+        frame_broken(RULE_ENCLOSED, frame->id);
     if (frame->open && !parent->open)
-        frame_broken(FRAME_PARENT_OPEN, frame->id);
+        frame_broken(RULE_PARENT_OPEN, frame->id);
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
-        frame_broken(FRAME_SIBLINGS, frame->id);
+        frame_broken(RULE_SIBLINGS, frame->id);
     parent->child_open = frame->open;
     if (!frame->open)
         parent->last_child_end_ns = frame->end_ns;
@@ -343,17 +322,17 @@ static bool frames_check(struct db *db, struct progress *progress, int64_t *fram
             progress_tick(progress, frame.id, last_id);
         *open += frame.open;
         if (thread < 0)
-            frame_broken(FRAME_THREAD, frame.id);
+            frame_broken(RULE_THREAD, frame.id);
         if (query_type(scan, 4) != QUERY_INTEGER || ids_find(&codes, query_integer(scan, 4)) < 0)
-            frame_broken(FRAME_CODE, frame.id);
+            frame_broken(RULE_CODE, frame.id);
         if (query_type(scan, 2) != QUERY_INTEGER || (!frame.open && frame.end_ns < frame.start_ns))
-            frame_broken(FRAME_SPAN, frame.id);
+            frame_broken(RULE_SPAN, frame.id);
         if ((uint64_t)query_integer(scan, 6) > 3 || (uint64_t)query_integer(scan, 7) > 9 ||
             (uint64_t)query_integer(scan, 8) > 3)
-            frame_broken(FRAME_ENUM, frame.id);
+            frame_broken(RULE_ENUM, frame.id);
         if (thread >= 0) {
             if (frame.start_ns < states[thread].last_start_ns)
-                frame_broken(FRAME_ORDER, frame.id);
+                frame_broken(RULE_ORDER, frame.id);
             states[thread].last_start_ns = frame.start_ns;
         }
         if (query_type(scan, 5) != QUERY_NULL) {
@@ -361,10 +340,10 @@ static bool frames_check(struct db *db, struct progress *progress, int64_t *fram
             if (parent)
                 frame_check_family(&frame, parent);
             else
-                frame_broken(FRAME_PARENT, frame.id);
+                frame_broken(RULE_PARENT, frame.id);
         } else if (thread >= 0) {
             if (states[thread].root_open || frame.start_ns < states[thread].last_root_end_ns)
-                frame_broken(FRAME_SIBLINGS, frame.id);
+                frame_broken(RULE_SIBLINGS, frame.id);
             states[thread].root_open = frame.open;
             if (!frame.open)
                 states[thread].last_root_end_ns = frame.end_ns;
@@ -373,31 +352,16 @@ static bool frames_check(struct db *db, struct progress *progress, int64_t *fram
     }
     ok = true;
 out:
-    if (!query_close(scan))
-        ok = false;
-    if (!query_close(fetch))
-        ok = false;
-    free(threads.id);
-    free(codes.id);
+    ok = query_close(scan) && ok;
+    ok = query_close(fetch) && ok;
+    list_free(&threads);
+    list_free(&codes);
     free(states);
     free(cache);
     return ok;
 }
 
 /* ---- the result ------------------------------------------------------------ */
-
-/* The I-th of all rules, NULL after the last. */
-static struct rule *rule_at(int i)
-{
-    static struct rule *const singles[] = {&file_rule, &schema_rule, &recorder_rule};
-    enum { SINGLES = sizeof singles / sizeof *singles };
-
-    if (i < SINGLES)
-        return singles[i];
-    if (i < SINGLES + FRAME_RULES)
-        return &frame_rules[i - SINGLES];
-    return i - SINGLES - FRAME_RULES < TABLE_RULES ? &table_rules[i - SINGLES - FRAME_RULES] : NULL;
-}
 
 struct count {
     const char *table;
@@ -407,7 +371,6 @@ struct count {
 static void result_json(const char *path, bool ok, const struct count *counts)
 {
     struct json json = {.out = stdout};
-    struct rule *rule;
 
     json_object(&json, NULL);
     json_lines(&json);
@@ -419,7 +382,8 @@ static void result_json(const char *path, bool ok, const struct count *counts)
     json_end(&json);
     json_list(&json, "rules");
     json_lines(&json);
-    for (int i = 0; (rule = rule_at(i)); i++) {
+    for (size_t i = 0; i < rules.count; i++) {
+        const struct rule *rule = &rules.at[i];
         json_object(&json, NULL);
         json_string(&json, "rule", rule->what);
         json_integer(&json, "broken", rule->broken);
@@ -437,10 +401,9 @@ static void result_json(const char *path, bool ok, const struct count *counts)
 static void result_print_text(const char *path, bool ok, bool complete, const struct count *counts)
 {
     bool colour = say_colour(stdout);
-    struct rule *rule;
-    int rules = 0;
 
-    for (int i = 0; (rule = rule_at(i)); i++, rules++) {
+    for (size_t i = 0; i < rules.count; i++) {
+        const struct rule *rule = &rules.at[i];
         if (!rule->broken)
             continue;
         printf("%sbroken%s: %s: %" PRId64 " row%s: ", colour ? "\033[31m" : "", colour ? "\033[0m" : "", rule->what,
@@ -453,23 +416,12 @@ static void result_print_text(const char *path, bool ok, bool complete, const st
     }
     say_escaped(stdout, path, strlen(path));
     if (ok)
-        printf(": ok: %d rules hold", rules);
+        printf(": ok: %zu rules hold", rules.count);
     else
         fputs(complete ? ": broken" : ": broken; not everything could be checked", stdout);
     for (int i = 0; counts[i].table; i++)
         printf("%s %s %" PRId64, i ? "," : ";", counts[i].table, counts[i].rows);
     putchar('\n');
-}
-
-static void rules_free(void)
-{
-    struct rule *rule;
-
-    for (int i = 0; (rule = rule_at(i)); i++)
-        for (int j = 0; j < SHOWN; j++) {
-            free(rule->shown[j]);
-            rule->shown[j] = NULL;
-        }
 }
 
 /* Check the trace at PATH and say the result. The exit status. */
@@ -481,21 +433,23 @@ static int trace_check(const char *path, bool json, bool recovered)
     char *state = NULL, text[96];
     bool complete, ok, recording;
 
-    if (!db)
+    if (!db || !rules_begin()) {
+        db_close(db);
         return 2;
+    }
     /* One snapshot: the recording may go on. */
     db_run(db, "BEGIN");
 
     db_on_progress(db, tick, &progress);
-    complete = rule_ask(db, &file_rule, "PRAGMA integrity_check(100)");
+    complete = rule_ask(db, RULE_FILE, "PRAGMA integrity_check(100)");
     progress.what = "checking tables";
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
     complete = schema_check(db, recording) && complete;
     if (recording)
         recorder_check(db, recovered);
-    for (int i = 0; i < TABLE_RULES; i++)
-        complete = rule_ask(db, &table_rules[i], table_rules[i].sql) && complete;
+    for (size_t i = RULES_HERE; i < rules.count; i++)
+        complete = rule_ask(db, i, rules.at[i].sql) && complete;
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
 
@@ -505,13 +459,12 @@ static int trace_check(const char *path, bool json, bool recovered)
     known = db_meta_integer(db, "frame_count", -1);
     if (state && !recording && known != frames) {
         snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
-        rule_broken(&frame_rules[FRAME_COUNT], text);
+        rule_broken(RULE_COUNT, text);
     }
 
     ok = complete;
-    struct rule *rule;
-    for (int i = 0; (rule = rule_at(i)); i++)
-        ok = ok && !rule->broken;
+    for (size_t i = 0; i < rules.count; i++)
+        ok = ok && !rules.at[i].broken;
     const struct count counts[] = {
         {"processes", db_integer(db, 0, "SELECT COUNT(*) FROM process")},
         {"threads", db_integer(db, 0, "SELECT COUNT(*) FROM thread")},
@@ -525,9 +478,10 @@ static int trace_check(const char *path, bool json, bool recovered)
         result_json(path, ok, counts);
     else
         result_print_text(path, ok, complete, counts);
-    if (!json && recording && !recorder_rule.broken)
+    if (!json && recording && !rules.at[RULE_RECORDER].broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
-    rules_free();
+    list_free(&rules);
+    arena_free(&texts);
     free(state);
     db_close(db);
     return ok ? 0 : 1;
