@@ -498,7 +498,7 @@ static void key_take(struct loop *loop, const struct key *key)
         loop->quit = true;
         return;
     }
-    if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these two leave it as it is */
+    if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these leave it as it is */
         prompt_take(loop, key);
         return;
     }
@@ -644,7 +644,7 @@ static void tick(struct loop *loop)
     state = db_meta(loop->db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
-        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: a connection need not know of that */
+        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: connections need not notice */
     refresh_all(loop);
     if (!recording) {
         loop->live = false;
@@ -697,7 +697,8 @@ static void keys_play(struct loop *loop, const char *keys)
 static void wait_for_something(struct loop *loop)
 {
     int64_t since = work_now() - loop->ticked_ms;
-    struct pollfd polled[3] = {{loop->face.screen->keys_fd, POLLIN, 0}, {work_fd(loop->face.work), POLLIN, 0}, {loop->options->output_fd, POLLIN, 0}};
+    struct pollfd polled[3] = {{loop->face.screen->keys_fd, POLLIN, 0}, {work_fd(loop->face.work), POLLIN, 0},
+                               {loop->options->output_fd, POLLIN, 0}};
 
     poll(polled, loop->output.open ? 3 : 2, since >= TICK_MS ? 0 : (int)(TICK_MS - since));
     if (loop->output.open && polled[2].revents)

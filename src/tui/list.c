@@ -22,7 +22,8 @@ struct layout {
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
     const struct list_column *c = column_at(list, column);
-    int width = screen_width(screen, c->name, TEXT_WIDEST) + (list->q.sort == column) /* the arrow */, least = is_text(c) ? c->width : 0;
+    int width = screen_width(screen, c->name, TEXT_WIDEST) + (list->q.sort == column); /* the arrow */
+    int least = is_text(c) ? c->width : 0;
     size_t from = windowed(list) ? list->window : list->view.top;
     size_t to = from + (windowed(list) ? list->window_count : (size_t)list->view.rows * 2);
     char made[CELL_TEXT];
@@ -98,9 +99,10 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
         char text[160];
-        snprintf(text, sizeof text, "%.120s%s", column_at(list, c)->name, c != list->q.sort ? "" : list->q.descending ? "↓" : "↑");
-        cell_draw(screen, list->view.y, layout->at[i].x, layout->at[i].width, c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD,
-                  text, !is_text(column_at(list, c)));
+        snprintf(text, sizeof text, "%.120s%s", column_at(list, c)->name,
+                 c != list->q.sort ? "" : list->q.descending ? "↓" : "↑");
+        cell_draw(screen, list->view.y, layout->at[i].x, layout->at[i].width,
+                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD, text, !is_text(column_at(list, c)));
     }
 }
 
@@ -123,8 +125,10 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
             continue;
         }
         cell_print(list, made, row, c);
-        style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched)) ? STYLE_MATCH : cell_style(column, &row[c], made);
-        cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made, !is_text(column) || row[c].type != QUERY_TEXT);
+        style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
+                    ? STYLE_MATCH : cell_style(column, &row[c], made);
+        cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,
+                  !is_text(column) || row[c].type != QUERY_TEXT);
     }
 }
 
@@ -445,8 +449,8 @@ bool list_open(struct view *view)
     if (!sheet_open(&list->sheet, view->ops->name, NULL) || !list->sheet.blocks.count)
         return false;
     list->block = &list->sheet.blocks.at[list->sheet.blocks.count - 1];
-    list->q = (struct question){.sql = list->block->sql, .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL,
-                                .key = block_word(list->block, "window"), .where = view->target.where, .sort = -1};
+    list->q = (struct question){.sql = list->block->sql, .key = block_word(list->block, "window"), .where = view->target.where,
+                                .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL, .sort = -1};
     list->row = block_word(list->block, "row");
     list->id = block_word(list->block, "id");
     list->title = block_word(list->block, "title");

@@ -79,7 +79,9 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     fputs("SELECT ", out);
     if (what == ASK_IDS)
         name_put(out, q->key);
-    fprintf(out, "%s FROM (%s\n)", what == ASK_IDS ? "" : "*", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
+    else
+        putc('*', out);
+    fprintf(out, " FROM (%s\n)", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
     if (what == ASK_WINDOW) {
         fputs(" WHERE ", out);
         name_put(out, q->key);
@@ -270,7 +272,8 @@ static void list_job_free(struct job *job)
 
 struct list_job *list_ask(const struct question *q, enum ask what, bool first)
 {
-    bool slow = what == ASK_SEEK || what == ASK_EXPORT || (!first && what == ASK_IDS) || (what == ASK_ROWS && !first && (q->typed || q->quick));
+    bool slow = what == ASK_SEEK || what == ASK_EXPORT || (what == ASK_IDS && !first) ||
+                (what == ASK_ROWS && !first && (q->typed || q->quick));
     struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
     if (!ask)

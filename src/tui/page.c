@@ -70,7 +70,8 @@ static void file_set(struct doc *doc, struct query *query, const struct row *row
 }
 
 /* One row of a block. False: the last that is shown. */
-static bool row_put(struct doc *doc, struct db *db, const struct sheet_block *block, struct query *query, const struct row *row, int number)
+static bool row_put(struct doc *doc, struct db *db, const struct sheet_block *block, struct query *query, const struct row *row,
+                    int number)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct sheet_line *line = &block->lines.at[i];

@@ -237,7 +237,8 @@ static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
     bool cancelled = atomic_load(&job->job.cancelled);
-    bool more = job->first && !job->job.error && !cancelled && (windowed(list) ? job->ids.count >= FIRST_IDS : list->q.quick != NULL);
+    bool more = job->first && !job->job.error && !cancelled &&
+                (windowed(list) ? job->ids.count >= FIRST_IDS : list->q.quick != NULL);
 
     free(list->failed);
     list->failed = job->job.error ? strdup(job->job.error) : NULL;
@@ -290,7 +291,8 @@ void ids_give(const struct list *list, struct list_job *job, size_t from, size_t
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
 static void window_settle(struct list *list)
 {
-    size_t top = list->view.top, from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0, last = top + (size_t)list->view.rows, to = last + WINDOW_MARGIN;
+    size_t top = list->view.top, last = top + (size_t)list->view.rows;
+    size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0, to = last + WINDOW_MARGIN;
 
     if (to > list->shown)
         to = list->shown;

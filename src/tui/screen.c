@@ -180,7 +180,7 @@ static int text_walk(struct screen *screen, int y, int x, int width, int skip, i
         if (used + columns > width) {
             if (!draw)
                 return width;
-            /* No room: the last column tells. */
+            /* No room: the last column says so. */
             int at = used < width ? used : width - 1;
             for (int i = at; i < width; i++)
                 cell_put(screen, y, x + i, L' ', 1, style);
@@ -536,7 +536,7 @@ void screen_show(struct screen *screen)
 
 /* ---- keys ------------------------------------------------------------------ */
 
-/* Two presses at one place are a double click. ncurses would tell that, too, but then a single press only after it has
+/* Two presses at one place are a double click. ncurses would report that, too, but then a single press only after it has
  * waited for another. */
 static bool is_double(const MEVENT *event)
 {

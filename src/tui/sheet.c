@@ -11,7 +11,8 @@
 
 enum { FIELD_BYTES = 200 };
 
-#define SAME_FUNCTION "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
+#define SAME_FUNCTION \
+    "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
 /* ---- the file -------------------------------------------------------------- */
 
@@ -190,7 +191,9 @@ static bool fields_put(FILE *out, const struct row *row, const char *text, const
     bool all = true;
 
     for (; text < end; text++) {
-        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text)) : *text == '[' ? bracket_end(text, end) : NULL;
+        const char *close = *text == '{'   ? memchr(text, '}', (size_t)(end - text))
+                            : *text == '[' ? bracket_end(text, end)
+                                           : NULL;
         if (!close) {
             putc(*text, out);
         } else if (*text == '{') {

@@ -376,7 +376,8 @@ static void line_open(struct text *text)
         return;
     target = target_copy(&line->target);
     if (target.kind == VIEW_NONE)
-        tui_say(text->view.tui, line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
+        tui_say(text->view.tui,
+                line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
     else
         tui_go(text->view.tui, &target);
     target_free(&target);
@@ -499,7 +500,7 @@ void text_subject(struct view *view, struct target *subject)
         return;
     *subject = target_copy(&text->doc->subject);
     /* A line that leads to a decision is about that; others are about what the whole text is about. */
-    if (line && line->kind && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || !subject->kind)) {
+    if (line && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || (line->kind && !subject->kind))) {
         int64_t at_ns = subject->at_ns;
         target_free(subject);
         *subject = target_copy(line);

@@ -25,8 +25,8 @@ enum cell_format format_named(const char *word, size_t bytes)
     static const char *const words[FORMATS] = {
         [AS_TEXT] = "text", [AS_PATH] = "path", [AS_OUTCOME] = "outcome", [AS_SPARK] = "spark", [AS_INTEGER] = "integer",
         [AS_COUNT] = "count", [AS_ALARM_COUNT] = "alarm", [AS_DURATION] = "duration", [AS_TIME] = "time",
-        [AS_SECONDS] = "seconds", [AS_PERCENT] = "percent", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase", [AS_REASON] = "reason",
-        [AS_HIDDEN] = "hidden",
+        [AS_SECONDS] = "seconds", [AS_PERCENT] = "percent", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase",
+        [AS_REASON] = "reason", [AS_HIDDEN] = "hidden",
     };
 
     for (int i = 0; i < FORMATS; i++)
@@ -134,7 +134,8 @@ static void text_print(char *made, const char *text, enum cell_format format)
         break;
     case AS_REASON:
         reason = torch_reason_split(text);
-        snprintf(made, CELL_TEXT, "%.*s", (int)(reason.what.bytes < CELL_TEXT ? reason.what.bytes : CELL_TEXT), reason.what.text ? reason.what.text : "");
+        snprintf(made, CELL_TEXT, "%.*s", (int)(reason.what.bytes < CELL_TEXT ? reason.what.bytes : CELL_TEXT),
+                 reason.what.text ? reason.what.text : "");
         return;
     default:
         break;

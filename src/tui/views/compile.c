@@ -31,7 +31,8 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
         values = NULL;
     struct remedy_facts facts = {.kind = cause.kind, .source = cause.source, .expected = cause.expected, .actual = cause.actual,
                                  .text = cause.text, .aspect = cause.aspect, .dimension = cause.dimension, .values = values,
-                                 .function = function, .code = code, .torch = torch_version(query_text(row, FUNCTION + 2, NULL)), .count = 1};
+                                 .function = function, .code = code, .count = 1,
+                                 .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
         struct target target = target_make(VIEW_WHATIF, doc->target.id, NULL, NULL);
         target.about = VIEW_COMPILE;
@@ -47,7 +48,8 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
 }
 
 const struct view_ops view_compile = {
-    .name = "compile", .summary = "one run of the compiler, and why it was needed", .part = compile_part, .all = VIEW_COMPILES, PAGE_OPS,
+    .name = "compile", .summary = "one run of the compiler, and why it was needed", .part = compile_part, .all = VIEW_COMPILES,
+    PAGE_OPS,
 };
 
 /* Columns: reason, function, line, torch's version; of `source` file and line. */

@@ -31,7 +31,8 @@ static void origin_put(struct doc *doc, struct query *row)
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
     const char *name = query_text(row, 4, NULL);
-    int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0, self = query_integer(row, 5), all = query_integer(row, 7);
+    int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
+    int64_t self = query_integer(row, 5), all = query_integer(row, 7);
     struct gutter gutter = {.line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
     char *function = NULL;
 
@@ -43,7 +44,8 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
         gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", id, VIEW_FUNCTION};
     } else if (self > 0 && (double)self * 20 >= (double)all) {
-        gutter.mark = doc_print(doc, "%s%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? MARK "r" : MARK "w", 100.0 * (double)self / (double)all);
+        gutter.mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
+                                100.0 * (double)self / (double)all);
         gutter.note = doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(row, 6)));
     }
     free(function);
@@ -81,5 +83,6 @@ static void function_part(struct doc *doc, struct db *db, struct query *row, con
 }
 
 const struct view_ops view_function = {
-    .name = "function", .summary = "one function: calls, entries, recompiles, breaks, source", .part = function_part, .all = VIEW_FUNCTIONS, PAGE_OPS,
+    .name = "function", .summary = "one function: calls, entries, recompiles, breaks, source", .part = function_part,
+    .all = VIEW_FUNCTIONS, PAGE_OPS,
 };
