@@ -40,6 +40,16 @@ def test_the_documents_list_every_key_and_view(dyntrace, place):
             assert f"| `{name}` |" in text
 
 
+def test_the_names_of_keys_are_said_alike(dyntrace):
+    """KEY_CODES in tui/screen.h is what --keys knows; --help and the page list all of them."""
+    top = Path(__file__).resolve().parents[1]
+    names = re.findall(r'^    X\(K_\w+, "(\S+)",', (top / "src/tui/screen.h").read_text(), re.M)
+    assert len(names) == 20
+    for text in ((top / "docs/tui.md").read_text(),
+                 subprocess.run([dyntrace, "tui", "--help"], capture_output=True, text=True, check=True).stdout):
+        assert not [name for name in (*names, "Space", "C-l") if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+
+
 def test_a_screen_has_its_size_and_no_controls(dyntrace, place):
     for keys in VIEWS.values():
         for size in SIZES:
