@@ -17,7 +17,7 @@
  * writer gets there for the first time:
  *
  *     0            struct process_file
- *     facts_off    struct facts  -> next chunk -> ...     names of code objects
+ *     facts_off    struct facts  -> next chunk -> ...     facts.h: names of code objects
  *     ring_off[0]  struct ring, then its words            first thread
  *     ring_off[1]  struct ring, then its words            second thread ...
  *     nested       struct process_file                    a forked child's, and
@@ -62,8 +62,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "facts.h"
+
 enum {
-    RING_FORMAT = 4,
+    RING_FORMAT = 5,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -133,54 +135,7 @@ struct ring {
     uint64_t lost_row;                         /* the row of `loss` for `lost`; 0 = none yet */
 };
 
-/* Facts: records that must never be lost or overwritten, in the order they were
- * made. They are read again when a session is recovered. */
-enum fact_kind {
-    FACT_ARGV = 1,   /* text: NUL-separated, as in /proc/PID/cmdline */
-    FACT_EXECUTABLE, /* text */
-    FACT_PYTHON,     /* text: the first word of sys.version */
-    FACT_CODE,       /* id = code id; numbers = first line, co_flags, fingerprint; text = qualname, filename */
-    FACT_THREAD,     /* id = ordinal used by CONTROL_THREAD; numbers = os tid; text = name or "" */
-    FACT_LOSS,       /* numbers = clock, events; text = cause */
-    FACT_RANK,       /* numbers = rank, local rank; each + 1, 0 = not known */
-    /* The shim's. Ids are the process's own, each kind from 0. */
-    FACT_ENTRY,      /* id = entry id; numbers = code id, clock, guards 32 | region + 1 32 << 32; text = label, backend */
-    FACT_GUARD,      /* id = entry id; numbers = ordinal; text = kind \0 source \0 user stack, expression */
-    FACT_ASKED,      /* id = compile id; numbers = code id, clock: before anything else is said of it */
-    FACT_COMPILE,    /* id = compile id; numbers = code id, clock at the start, clock at the end;
-                        text = label \0 outcome, reason */
-    FACT_COMPILED,   /* id = compile id; numbers = entry id: what the compilation made */
-    FACT_CAUSE,      /* id = compile id; numbers = entry id, guard ordinal or -1, dimension + 1 32 << 32 | how 32: 0 it
-                        decided, 1 it would have failed as well, 2 it decided, as a check afterwards showed;
-                        text = kind \0 source \0 aspect \0 expected, actual \0 words */
-    FACT_ORDER,      /* id = entry id; numbers = clock; text = ordinals in the order tried, a JSON array */
-    FACT_DEATH,      /* id = entry id; numbers = clock; text = cause */
-    FACT_SIGNATURE,  /* id = signature id; text */
-    /* What torch's bridge notes (tracer/torch/note.c). */
-    FACT_TORCH,      /* text = version, mode \0 why */
-    FACT_NOTE,       /* id = compile id; numbers = sticky 0 no, 1 yes, 2 not known; text = label \0 outcome, reason */
-    FACT_GRAPH,      /* id = compile id; text = name, five NUL-terminated texts for each node */
-    FACT_BREAK,      /* id = compile id; numbers = code id + 1, line 32 << 32 | offset + 1, code id + 1 of the rest;
-                        text = reason, stack */
-    FACT_LISTING,    /* id = compile id; text = kind, the text */
-    FACT_PHASE,      /* id = compile id + 1, 0 = none; numbers = start and end, ns of the wall clock; text = name, label */
-    FACT_ORIGIN,     /* id = code id; numbers = code id of what it was made from, + 1; text = kind */
-    FACT_MARK,       /* id = code id; numbers = clock, action | for callees << 8, region + 1; text = reason */
-};
-
-struct fact {
-    uint32_t bytes; /* of the whole record, a multiple of 8 */
-    uint16_t kind;
-    uint16_t reserved;
-    uint32_t id;
-    uint32_t text_bytes[2];
-    uint32_t row_id, row_more; /* written by the collector: the code_id or thread_id it gave; of FACT_ENTRY also its
-                                  first guard's */
-    uint32_t reserved2;
-    uint64_t number[3];
-    char text[];
-};
-
+/* A chunk of facts (facts.h). */
 struct facts {
     uint64_t next_off;     /* next chunk, 0 = none yet; set after `used` is final */
     uint64_t bytes;        /* of data[] */

@@ -13,23 +13,24 @@
  * by (host, pid, start): `process.host` says the machine where they differ, and a
  * process that two traces have is refused, for its frames would count twice.
  *
- * What a column holds is said once, in `tables`: a new column is a new word. */
+ * What a column holds is in tables.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "tables.h"
 #include "trace/db.h"
-#include "trace/find_code.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
 #include "lib/say.h"
 #include "cmd/writer.h"
 
-enum { TICK_ROWS = 1 << 14, COLUMNS = 20, FRAME_END = 7 /* the column end_ns of `frame` */ };
+enum { TICK_ROWS = 1 << 14, FRAME_END = 7 /* the column end_ns of `frame` */ };
 
 static struct {
     const char *out;
@@ -42,163 +43,108 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- the tables ------------------------------------------------------------ */
-
-/* After a column's name: ":t" a time, ":X" an id of the kind X. The first column of a table with a * is its key. */
-static const struct {
-    const char *name, *columns;
-} tables[] = {
-    {"process", "*process_id:P pid parent_process_id:P rank local_rank argv executable python_version torch_version mode"
-                " torch_mode torch_note start_ns:t end_ns:t exit_code exit_signal host"},
-    {"thread", "*thread_id:T process_id:P os_tid name"},
-    {"code", "*code_id:C process_id:P filename qualname first_line kind origin_code_id:C fingerprint"},
-    {"frame", "*frame_id:F thread_id:T parent_id:F code_id:C kind outcome start_ns:t end_ns:t cache_entry_id:E exit"},
-    {"code_total", "*code_id:C calls total_ns self_ns raised"},
-    {"signature", "*signature_id:S text"},
-    {"lookup", "*lookup_id:L frame_id:F thread_id:T code_id:C start_ns:t duration_ns outcome cache_entry_id:E entries_checked"
-               " signature_id:S"},
-    {"guard_check", "*guard_check_id:K lookup_id:L position cache_entry_id:E result failed_guard_id:G guards_run duration_ns"},
-    {"cache_entry", "*cache_entry_id:E code_id:C compile_id:M label backend region_id guard_count born_ns:t died_ns:t death_cause"},
-    {"guard", "*guard_id:G cache_entry_id:E ordinal kind source expression user_stack"},
-    {"guard_order", "cache_entry_id:E from_ns:t ordinals"},
-    {"compile", "*compile_id:M frame_id:F code_id:C thread_id:T label start_ns:t end_ns:t outcome cache_entry_id:E reason sticky"},
-    {"compile_phase", "compile_id:M name start_ns:t end_ns:t label"},
-    {"code_mark", "code_id:C at_ns:t action recursive_action region_id reason"},
-    {"recompile_cause", "compile_id:M cache_entry_id:E ordinal guard_id:G kind source aspect dimension expected actual text how"},
-    {"graph_break", "*graph_break_id:B compile_id:M code_id:C line offset reason user_stack resume_code_id:C"},
-    {"graph", "*graph_id:R compile_id:M name node_count"},
-    {"graph_node", "graph_id:R ordinal opcode name target args kwargs"},
-    {"listing", "compile_id:M kind text"},
-    {"loss", "process_id:P thread_id:T at_ns:t events cause"},
+struct renumbered {
+    int64_t id, made; /* of a signature in the trace being copied, in the new one */
 };
-enum { TABLES = sizeof tables / sizeof *tables };
 
 struct merge {
     struct writer *writer; /* owned */
-    int64_t base[128];     /* by kind: added to ids of the trace being copied */
-    int64_t top[128];      /* by kind: the greatest id written so far */
+    int64_t base[ROW_IDS]; /* added to ids of the trace being copied */
+    int64_t top[ROW_IDS];  /* the greatest id written so far */
     int64_t shift_ns;      /* added to its times */
     const char *host;      /* borrowed: its machine, where its rows do not say */
-    int64_t *sig_old, *sig_new; /* owned: its signatures; each text is stored once */
-    size_t sig_count;
+    LIST(struct renumbered) signatures; /* each text is stored once */
     struct progress progress;
     int64_t rows, frames, open; /* copied */
 };
 
-struct column {
-    char name[32], kind; /* kind: 0 as it is, 't', or that of an id */
-    bool there;          /* the trace has it */
-};
-
-/* The columns of the I-th table as DB has them. How many; *KEYED: the first is its key. */
-static int columns_of(struct db *db, int i, struct column made[COLUMNS], bool *keyed)
+/* VALUE of COLUMN in the trace being copied, as it is in the new one. False: it cannot be. */
+static bool moved(struct merge *merge, const struct row_column *column, int64_t value, int64_t *made)
 {
-    const char *s = tables[i].columns;
-    int count = 0;
+    struct renumbered *found = column->id == ID_SIGNATURE ? list_find(&merge->signatures, id, value) : NULL;
 
-    *keyed = *s == '*';
-    s += *keyed;
-    while (*s) {
-        size_t length = strcspn(s, " :");
-        struct column *c = &made[count++];
-        *c = (struct column){.kind = s[length] == ':' ? s[length + 1] : 0};
-        memcpy(c->name, s, length);
-        c->there = find_column(db, tables[i].name, c->name);
-        s += length + (c->kind ? 2 : 0);
-        s += *s == ' ';
-    }
-    return count;
-}
-
-/* An id or a time of the trace being copied, as it is in the new one. False: it cannot be. */
-static bool moved(struct merge *merge, char kind, int64_t value, int64_t *made)
-{
-    if (kind == 't')
+    if (column->holds == ROW_TIME)
         return !__builtin_add_overflow(value, merge->shift_ns, made);
-    if (kind == 'S') {
-        size_t low = 0, high = merge->sig_count;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (merge->sig_old[middle] < value)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < merge->sig_count && merge->sig_old[low] == value) {
-            *made = merge->sig_new[low];
-            return true;
-        }
+    if (found) {
+        *made = found->made;
+        return true;
     }
-    if (value < 0 || __builtin_add_overflow(value, merge->base[(int)kind], made))
+    if (value < 0 || __builtin_add_overflow(value, merge->base[column->id], made))
         return false;
-    if (*made > merge->top[(int)kind])
-        merge->top[(int)kind] = *made;
+    if (*made > merge->top[column->id])
+        merge->top[column->id] = *made;
     return true;
 }
 
-static bool table_copy(struct merge *merge, struct db *db, int i)
+/* The statements that read a table and write it; rowids are given anew. How many columns; 0: no memory, said. */
+static int statements_of(enum row_table table, char **select, char **into)
 {
-    struct column columns[COLUMNS];
-    bool keyed, ok = true;
-    int count = columns_of(db, i, columns, &keyed);
-    char *select = NULL, *into = NULL;
-    size_t select_bytes, into_bytes;
-    FILE *from = open_memstream(&select, &select_bytes), *to = open_memstream(&into, &into_bytes);
-    struct query *query = NULL;
-    struct insert *insert = NULL;
-    int64_t value = 0;
-    bool frames = !strcmp(tables[i].name, "frame");
+    const struct row_table_facts *facts = &row_tables[table];
+    char *names = strdup(""), *marks = strdup(""), *more;
+    const char *order = facts->columns[0].holds == ROW_KEY ? facts->columns[0].name : "rowid";
+    int count = 0;
 
-    if (!from || !to)
-        say_error("out of memory");
-    if (from && to && columns[0].there) { /* else the table is not there: an older trace */
-        fputs("SELECT ", from);
-        fprintf(to, "INSERT INTO %s(", tables[i].name);
-        for (int c = 0; c < count; c++) {
-            fprintf(from, "%s%s", c ? ", " : "", columns[c].there ? columns[c].name : "NULL");
-            fprintf(to, "%s%s", c ? ", " : "", columns[c].name);
-        }
-        fprintf(from, keyed ? " FROM %s ORDER BY %s" : " FROM %s", tables[i].name, columns[0].name);
-        fputs(") VALUES (", to);
-        for (int c = 0; c < count; c++)
-            fprintf(to, "%s?%d", c ? ", " : "", c + 1);
-        fputs(")", to);
-        fflush(from);
-        fflush(to);
-        query = db_query(db, select);
-        insert = query ? writer_insert(merge->writer, into) : NULL;
-        ok = insert != NULL;
-        while (ok && query_step(query)) {
-            if (!(++merge->rows % TICK_ROWS))
-                progress_tick(&merge->progress, 0, 0);
-            for (int c = 0; ok && c < count; c++) {
-                if (columns[c].kind && query_type(query, c) == QUERY_INTEGER) {
-                    ok = moved(merge, columns[c].kind, query_integer(query, c), &value);
-                    insert_integer(insert, c + 1, value);
-                } else if (i == 0 && query_type(query, c) == QUERY_NULL && !strcmp(columns[c].name, "host")) {
-                    insert_text(insert, c + 1, merge->host);
-                } else if (keyed && !c) {
-                    ok = false; /* a key that is no number */
-                } else {
-                    insert_copy(insert, c + 1, query, c);
-                }
-            }
-            if (!ok)
-                say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` tells more", db_path(db), tables[i].name);
-            else
-                ok = insert_run(insert);
-            merge->frames += frames;
-            merge->open += frames && query_type(query, FRAME_END) == QUERY_NULL;
-        }
-        ok = query_close(query) && ok;
-        insert_close(insert);
-    } else {
-        ok = from && to;
+    for (const struct row_column *c = facts->columns; names && marks && c->name && c->id != ID_ROW; c++, count++) {
+        more = asprintf(&more, "%s%s%s", names, count ? ", " : "", c->name) < 0 ? NULL : more;
+        free(names);
+        names = more;
+        more = asprintf(&more, "%s%s?", marks, count ? ", " : "") < 0 ? NULL : more;
+        free(marks);
+        marks = more;
     }
-    if (from)
-        fclose(from);
-    if (to)
-        fclose(to);
+    *select = *into = NULL;
+    if (!names || !marks || asprintf(select, "SELECT %s FROM %s ORDER BY %s", names, facts->name, table == TABLE_graph_node ? "1, 2" : order) < 0 ||
+        asprintf(into, "INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks) < 0) {
+        say_error("out of memory");
+        count = 0;
+    }
+    free(names);
+    free(marks);
+    return count;
+}
+
+/* The current row of QUERY. */
+static bool row_copy(struct merge *merge, struct query *query, struct insert *insert, enum row_table table, int count)
+{
+    const struct row_column *columns = row_tables[table].columns;
+    int64_t value;
+
+    for (int c = 0; c < count; c++)
+        if ((columns[c].id || columns[c].holds == ROW_TIME) && query_type(query, c) == QUERY_INTEGER) {
+            if (!moved(merge, &columns[c], query_integer(query, c), &value))
+                return false;
+            insert_integer(insert, c + 1, value);
+        } else if (columns[c].holds == ROW_KEY) {
+            return false; /* a key that is no number */
+        } else if (table == TABLE_process && query_type(query, c) == QUERY_NULL && !strcmp(columns[c].name, "host")) {
+            insert_text(insert, c + 1, merge->host);
+        } else {
+            insert_copy(insert, c + 1, query, c);
+        }
+    return true;
+}
+
+static bool table_copy(struct merge *merge, struct db *db, enum row_table table)
+{
+    char *select, *into;
+    int count = statements_of(table, &select, &into);
+    struct query *query = count ? db_query(db, select) : NULL;
+    struct insert *insert = query ? writer_insert(merge->writer, into) : NULL;
+    bool ok = insert != NULL;
+
+    while (ok && query_step(query)) {
+        if (!(++merge->rows % TICK_ROWS))
+            progress_tick(&merge->progress, 0, 0);
+        ok = row_copy(merge, query, insert, table, count);
+        if (!ok)
+            say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more", db_path(db), row_tables[table].name);
+        else
+            ok = insert_run(insert);
+        merge->frames += table == TABLE_frame;
+        merge->open += table == TABLE_frame && query_type(query, FRAME_END) == QUERY_NULL;
+    }
+    ok = query_close(query) && ok;
+    insert_close(insert);
     free(select);
     free(into);
     return ok;
@@ -207,42 +153,27 @@ static bool table_copy(struct merge *merge, struct db *db, int i)
 /* Signatures: those that are there already keep their number. */
 static bool signatures_copy(struct merge *merge, struct db *db)
 {
-    struct query *query;
-    struct insert *find, *insert;
-    size_t room = 0;
-    bool ok;
+    struct query *query = db_query(db, "SELECT signature_id, text FROM signature ORDER BY signature_id");
+    struct insert *find = writer_insert(merge->writer, "SELECT signature_id FROM signature WHERE text = ?1");
+    struct insert *insert = writer_insert(merge->writer, "INSERT INTO signature VALUES (?1, ?2)");
+    bool ok = query && find && insert;
 
-    merge->sig_count = 0;
-    if (!find_column(db, "signature", "text"))
-        return true;
-    query = db_query(db, "SELECT signature_id, text FROM signature ORDER BY signature_id");
-    find = writer_insert(merge->writer, "SELECT signature_id FROM signature WHERE text = ?1");
-    insert = writer_insert(merge->writer, "INSERT INTO signature VALUES (?1, ?2)");
-    ok = query && find && insert;
+    merge->signatures.count = 0;
     while (ok && query_step(query)) {
-        int64_t id = 0;
-        if (merge->sig_count == room) {
-            int64_t *old, *new;
-            room = room ? room * 2 : 256;
-            old = realloc(merge->sig_old, room * sizeof *old);
-            merge->sig_old = old ? old : merge->sig_old;
-            new = realloc(merge->sig_new, room * sizeof *new);
-            merge->sig_new = new ? new : merge->sig_new;
-            if (!old || !new) {
-                say_error("out of memory");
-                ok = false;
-                break;
-            }
+        struct renumbered *one = list_add(&merge->signatures);
+        if (!one) {
+            say_error("out of memory");
+            ok = false;
+            break;
         }
+        one->id = query_integer(query, 0);
         insert_copy(find, 1, query, 1);
-        if (!insert_find(find, &id)) {
-            id = ++merge->top['S'];
-            insert_integer(insert, 1, id);
+        if (!insert_find(find, &one->made)) {
+            one->made = ++merge->top[ID_SIGNATURE];
+            insert_integer(insert, 1, one->made);
             insert_copy(insert, 2, query, 1);
             ok = insert_run(insert);
         }
-        merge->sig_old[merge->sig_count] = query_integer(query, 0);
-        merge->sig_new[merge->sig_count++] = id;
     }
     insert_close(find);
     insert_close(insert);
@@ -254,8 +185,8 @@ static bool trace_copy(struct merge *merge, struct db *db)
     bool ok = true;
 
     memcpy(merge->base, merge->top, sizeof merge->base);
-    for (int i = 0; ok && i < TABLES; i++)
-        ok = strcmp(tables[i].name, "signature") ? table_copy(merge, db, i) : signatures_copy(merge, db);
+    for (int i = 0; ok && i < ROW_TABLES; i++)
+        ok = i == TABLE_signature ? signatures_copy(merge, db) : table_copy(merge, db, (enum row_table)i);
     /* There may be hundreds of traces, each with pages in memory. */
     struct query *shrink = db_query(db, "PRAGMA shrink_memory");
     query_step(shrink);
@@ -307,36 +238,20 @@ static bool meta_number(struct insert *meta, const char *key, int64_t value)
     return insert_run(meta);
 }
 
-/* The value that all sources have, or OTHERWISE. The caller frees it. */
-static char *common(const struct source *sources, int count, const char *key, const char *otherwise)
+/* The value that all sources have, or OTHERWISE. */
+static bool meta_common(struct insert *meta, const struct source *sources, int count, const char *key, const char *otherwise)
 {
     char *first = db_meta(sources[0].db, key);
+    bool same = first != NULL, done;
 
-    for (int i = 1; first && i < count; i++) {
+    for (int i = 1; same && i < count; i++) {
         char *next = db_meta(sources[i].db, key);
-        if (!next || strcmp(next, first)) {
-            free(first);
-            first = NULL;
-        }
+        same = next && !strcmp(next, first);
         free(next);
     }
-    return first ? first : otherwise ? strdup(otherwise) : NULL;
-}
-
-/* What all sources keep of values; traces of older versions keep all. The caller frees it. */
-static char *values_kept(const struct source *sources, int count)
-{
-    bool differ = false;
-    char *first = db_meta(sources[0].db, "values"), *next;
-
-    for (int i = 1; i < count; i++) {
-        next = db_meta(sources[i].db, "values");
-        differ = differ || strcmp(next ? next : "all", first ? first : "all");
-        free(next);
-    }
-    next = strdup(differ ? "several" : first ? first : "all");
+    done = meta_put(meta, key, same ? first : otherwise);
     free(first);
-    return next;
+    return done;
 }
 
 /* [{"file": ..., "host": ..., "command": ..., "started_unix_ns": ...}, ...]. The caller frees it. */
@@ -365,9 +280,7 @@ static char *sources_json(const struct source *sources, int count)
 static bool meta_write(struct merge *merge, const struct source *sources, int count, int64_t started)
 {
     struct insert *meta = writer_insert(merge->writer, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
-    char *host = common(sources, count, "host", "several"), *command = common(sources, count, "command", "[\"dyntrace\", \"merge\"]");
-    char *clock = common(sources, count, "clock", "several"), *state = common(sources, count, "state", "recovered");
-    char *values = values_kept(sources, count), *from = sources_json(sources, count);
+    char *from = sources_json(sources, count);
     int64_t span = 0, shortest = 0, ends;
     bool ok = meta && from;
 
@@ -378,17 +291,14 @@ static bool meta_write(struct merge *merge, const struct source *sources, int co
         span = ends > span ? ends : span;
         shortest = least > shortest ? least : shortest;
     }
-    ok = ok && meta_put(meta, "dyntrace_version", DYNTRACE_VERSION) && meta_put(meta, "state", state) && meta_put(meta, "host", host) &&
-         meta_put(meta, "command", command) && meta_put(meta, "clock", clock) && meta_put(meta, "values", values) && meta_put(meta, "merged_from", from) &&
-         meta_number(meta, "started_unix_ns", started) && meta_number(meta, "span_ns", span) &&
+    ok = ok && meta_put(meta, "dyntrace_version", DYNTRACE_VERSION) && meta_common(meta, sources, count, "state", "recovered") &&
+         meta_common(meta, sources, count, "host", "several") &&
+         meta_common(meta, sources, count, "command", "[\"dyntrace\", \"merge\"]") &&
+         meta_common(meta, sources, count, "clock", "several") && meta_common(meta, sources, count, "values", "several") &&
+         meta_put(meta, "merged_from", from) && meta_number(meta, "started_unix_ns", started) && meta_number(meta, "span_ns", span) &&
          meta_number(meta, "frame_count", merge->frames) && meta_number(meta, "open_frame_count", merge->open) &&
          meta_number(meta, "min_duration_ns", shortest);
     insert_close(meta);
-    free(host);
-    free(command);
-    free(clock);
-    free(values);
-    free(state);
     free(from);
     return ok;
 }
@@ -448,8 +358,7 @@ static int traces_merge(char **paths, int count, const char *out_path, bool forc
         say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", out_path, lost);
 out:
     out_close(&out);
-    free(merge.sig_old);
-    free(merge.sig_new);
+    list_free(&merge.signatures);
     for (int i = 0; sources && i < count; i++) {
         db_close(sources[i].db);
         free(sources[i].host);

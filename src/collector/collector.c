@@ -18,17 +18,12 @@
  * speed. */
 #include "collector/collector.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,8 +31,11 @@
 #include "absent.h"
 #include "clock.h"
 #include "command.h"
+#include "collector/guard.h"
 #include "collector/process.h"
 #include "collector/salvage.h"
+#include "collector/trace_files.h"
+#include "collector/watch.h"
 #include "lib/say.h"
 #include "vocabulary.h"
 
@@ -48,407 +46,24 @@
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
-enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000 };
 enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10 };
 
 struct run {
     struct collector c;
     uint64_t counter_then, ns_then;  /* calibration began */
-    int orders, watch, spill_watch;
+    struct watch watch;
+    int orders;
     pid_t parent;
     uint64_t last_commit;            /* CLOCK_MONOTONIC */
     pid_t command;
     int command_watch;               /* process_watch of it, once there is no parent who tells */
     bool orphan;                     /* there is none */
-    int absent;                      /* absent_open(), -1 = none */
-    uint32_t absent_told;
     bool ended, stop, said;
     bool damaged;                    /* what was left of the state cannot be carried on */
     bool done;                       /* processes that live on are no loss */
     int status;
     uint64_t ended_ns;               /* CLOCK_MONOTONIC */
-    struct pending {                 /* files whose header is not whole yet */
-        struct pending *next;
-        bool spill;
-        char name[64];
-    } *pending;
 };
-
-/* ---- a file that shrinks under us ---- */
-
-static sigjmp_buf guard;
-static volatile sig_atomic_t guarded;
-static struct collector *guarded_collector;
-
-/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own state there is no
- * going on: the next collector begins from what was certain. */
-static void on_bus_error(int number, siginfo_t *info, void *context)
-{
-    (void)number, (void)context;
-    if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
-        siglongjmp(guard, 1);
-    _exit(125);
-}
-
-static void guard_install(struct collector *c)
-{
-    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
-
-    guarded_collector = c;
-    sigaction(SIGBUS, &action, NULL);
-}
-
-/* Call WHAT. False: T's file was cut short meanwhile. */
-static bool guarded_call(struct traced *t, void (*what)(struct traced *t))
-{
-    if (sigsetjmp(guard, 1)) {
-        guarded = 0;
-        t->collector->in_words = false;
-        return false;
-    }
-    guarded = 1;
-    what(t);
-    guarded = 0;
-    return true;
-}
-
-static void cut_short(struct traced *t)
-{
-    if (t->broken)
-        return;
-    t->broken = true;
-    guarded_call(t, traced_abandon);
-    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
-                   "ring: the file was cut short while it was read; nothing more of this process was taken");
-}
-
-static size_t drained_words;
-static unsigned drained_fullest;
-
-static void drain(struct traced *t)
-{
-    drained_words = traced_drain(t, &drained_fullest);
-}
-
-/* Words taken; *FULLEST as traced_drain. */
-static size_t guarded_drain(struct traced *t, unsigned *fullest)
-{
-    struct collector *c = t->collector;
-
-    drained_words = 0;
-    drained_fullest = *fullest;
-    if (!guarded_call(t, drain))
-        cut_short(t);
-    *fullest = drained_fullest;
-    c->state.header->last_ns = c->decode.last_ns;
-    return drained_words;
-}
-
-/* ---- small things ---- */
-
-enum { NESTED_AT = 48 /* bytes of a file's name at most, before a nested process's "@OFFSET" */ };
-
-static void nested_name(char name[64], const char *file, uint64_t offset)
-{
-    snprintf(name, 64, "%.*s@%llx", (int)strcspn(file, "@"), file, (unsigned long long)offset);
-}
-
-static uint64_t session_clock(const struct collector *c)
-{
-    return c->session->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
-}
-
-uint64_t collector_now_ns(const struct collector *c)
-{
-    return decode_ns(&c->decode, session_clock(c));
-}
-
-void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                        uint64_t events, const char *cause)
-{
-    recorder_loss(c->recorder, &(struct recorder_loss){.loss_id = loss_id, .at_ns = at_ns, .events = events,
-                                                       .process_id = process_id, .thread_id = thread_id}, cause);
-    if (!c->in_words) /* every decoder has committed what it said before */
-        c->state.rows->sure = c->state.rows->end;
-}
-
-void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events,
-                    const char *cause)
-{
-    collector_loss_row(c, c->state.header->next_loss++, process_id, thread_id, at_ns, events, cause);
-}
-
-uint32_t collector_process_id(struct collector *c, uint32_t pid, uint64_t given)
-{
-    struct traced **link = &c->traced, *command = c->command;
-    uint32_t id = c->resumed && given < c->state.header->next_process ? (uint32_t)given : 0;
-
-    if (command && (id ? id == command->row.process_id : pid == command->row.pid)) {
-        id = command->row.process_id;
-        while (*link != command)
-            link = &(*link)->next;
-        *link = command->next;
-        traced_free(command);
-        c->command = NULL;
-    }
-    return id ? id : c->state.header->next_process++;
-}
-
-/* ---- processes ---- */
-
-static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
-{
-    for (struct traced *t = c->traced; t; t = t->next)
-        if (t->row.pid == pid && t != except && !t->row.ended)
-            return t;
-    return NULL;
-}
-
-static void process_ended(struct run *run, struct traced *t, uint64_t end_ns)
-{
-    unsigned fullest = 0;
-
-    guarded_drain(t, &fullest);
-    if (!guarded_call(t, traced_finish))
-        cut_short(t);
-    t->row.ended = true;
-    t->row.end_ns = end_ns > run->c.decode.last_ns ? end_ns : run->c.decode.last_ns;
-    t->changed = true;
-    traced_say(t);
-}
-
-/* How it ended: the kernel tells anybody who watched (Linux 6.15), once its
- * parent has taken notice of the death, which may be a while later. */
-static void exit_status(struct traced *t)
-{
-    struct {
-        uint64_t mask, cgroup;
-        uint32_t pid, tgid, ppid, ids[8];
-        int32_t exit_code;
-        uint32_t coredump[2];
-    } info = {.mask = 1 << 3};
-    bool told;
-
-    if (t->pidfd < 0)
-        return;
-    told = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
-    if (told && !(info.mask & 1 << 3))
-        return;
-    if (told && !t->row.has_status) {
-        t->row.has_status = t->changed = true;
-        t->row.exit_signal = WIFSIGNALED(info.exit_code) ? WTERMSIG(info.exit_code) : 0;
-        t->row.exit_code = WIFEXITED(info.exit_code) ? WEXITSTATUS(info.exit_code) : 0;
-    }
-    close(t->pidfd);
-    t->pidfd = -1;
-}
-
-/* Ask again for those whose parents were slow. True: some are still missing. */
-static bool exit_statuses(struct collector *c)
-{
-    bool missing = false;
-
-    for (struct traced *t = c->traced; t; t = t->next)
-        if (t->row.ended && t->pidfd >= 0) {
-            exit_status(t);
-            missing |= t->pidfd >= 0;
-        }
-    return missing;
-}
-
-static void command_status(struct run *run, struct traced *t)
-{
-    t->row.has_status = run->status >= 0;
-    t->row.exit_signal = WIFSIGNALED(run->status) ? WTERMSIG(run->status) : 0;
-    t->row.exit_code = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0;
-}
-
-/* Who started it: the process that it was forked from is in its file; else the
- * nearest ancestor that we know. */
-static void find_parent(struct run *run, struct traced *t)
-{
-    uint32_t pid = t->parent_pid;
-    uint64_t started;
-
-    for (int i = 0; i < 32 && pid > 1 && !t->row.parent_process_id; i++) {
-        struct traced *parent = find_pid(&run->c, pid, t);
-        if (parent)
-            t->row.parent_process_id = parent->row.process_id;
-        else if (!process_stat(pid, &pid, &started))
-            break;
-    }
-}
-
-/* Pythons that could not join, descendants of the command as far as can be seen. */
-static void absent_new(struct run *run)
-{
-    struct collector *c = &run->c;
-    struct absent sender;
-
-    for (int i = 0; i < ABSENT_A_ROUND && run->absent_told < ABSENT_MAX && absent_next(run->absent, &sender); i++) {
-        struct traced *ancestor = NULL;
-        uint32_t pid = sender.pid;
-        uint64_t started;
-        char cause[200];
-        for (int up = 0; up < 32 && pid > 1 && !ancestor && process_stat(pid, &pid, &started); up++)
-            ancestor = find_pid(c, pid, NULL);
-        if (ancestor) {
-            run->absent_told++;
-            snprintf(cause, sizeof cause, "process: Python process %u of user %u may not join the recording of user %u, or does not "
-                     "see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
-            collector_loss(c, ancestor->row.process_id, 0, collector_now_ns(c), 0, cause);
-        }
-        absent_answer(run->absent, &sender);
-    }
-}
-
-static bool process_new(struct run *run, const char *name, bool spill)
-{
-    struct collector *c = &run->c;
-    struct traced *t, *before;
-    bool retry = false;
-    uint32_t parent;
-
-    for (t = c->traced; t; t = t->next)
-        if (!strcmp(t->name, name))
-            return true;
-    if (sigsetjmp(guard, 1)) {
-        guarded = 0;
-        collector_loss(c, 0, 0, collector_now_ns(c), 0,
-                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
-        return true;
-    }
-    guarded = 1;
-    t = traced_open(c, spill ? SESSION_SPILL : SESSION_MAIN, name, &retry);
-    if (t && c->resumed && atomic_load(&t->file->finished)) { /* opened for the names that its children know by its ids */
-        t->row.ended = true;
-        traced_finish(t);
-        t->changed = false;
-    }
-    guarded = 0;
-    if (!t)
-        return !retry;
-    if (!t->started && !process_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
-        t->started = 0;
-    /* The same process after an exec: the image before it has ended. */
-    before = find_pid(c, t->row.pid, t);
-    if (before && before->started == t->started) {
-        t->row.parent_process_id = before->row.process_id;
-        t->pidfd = before->pidfd;
-        before->pidfd = -1;
-        process_ended(run, before, t->row.start_ns);
-    }
-    t->next = c->traced;
-    c->traced = t;
-    find_parent(run, t);
-    if (t->pidfd < 0 && !t->row.ended)
-        t->pidfd = process_watch(t->row.pid, t->started);
-    traced_say(t);
-    return true;
-}
-
-/* Processes whose extents lie in the file of T and that it does not know of yet. */
-static void nested_new(struct run *run, struct traced *t)
-{
-    uint64_t *offsets = NULL;
-    volatile uint64_t newest = 0;
-    size_t count = 0;
-
-    if (t->broken || !t->root)
-        return;
-    if (sigsetjmp(guard, 1) == 0) {
-        guarded = 1;
-        newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
-    }
-    guarded = 0;
-    if (newest == t->nested)
-        return;
-    count = traced_nested(t->fd, newest, t->nested, &offsets);
-    t->nested = newest;
-    for (size_t i = 0; i < count; i++) {
-        char name[sizeof t->name];
-        nested_name(name, t->name, offsets[i]);
-        process_new(run, name, t->place == SESSION_SPILL);
-    }
-    free(offsets);
-}
-
-/* A note that an interpreter of no use to us left, or a process without room. */
-static void note_new(struct run *run, const char *name)
-{
-    struct collector *c = &run->c;
-    int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
-    char text[256] = "", cause[400];
-    ssize_t got;
-
-    if (fd < 0)
-        return; /* it was said by the collector before us */
-    got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
-    if (strstr(name, ".lost")) {
-        const char *error = strrchr(name, '-');
-        snprintf(cause, sizeof cause, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
-                 strerror(error ? atoi(error + 1) : 0));
-    } else {
-        snprintf(cause, sizeof cause, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded",
-                 pid, text);
-        if (!c->state.header->unsupported[0])
-            snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
-    }
-    collector_loss(c, 0, 0, collector_now_ns(c), 0, cause);
-    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
-static void file_new(struct run *run, const char *name, bool spill)
-{
-    if (strlen(name) >= NESTED_AT)
-        return;
-    if (ends_with(name, ".ring") && !process_new(run, name, spill)) {
-        struct pending *p = calloc(1, sizeof *p);
-        if (p) {
-            *p = (struct pending){.next = run->pending, .spill = spill};
-            memcpy(p->name, name, strlen(name) + 1);
-            run->pending = p;
-        }
-    } else if (ends_with(name, ".lost")) {
-        note_new(run, name);
-    }
-}
-
-/* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
-static void files_new(struct run *run)
-{
-    char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
-    struct pending **link = &run->pending;
-    ssize_t got;
-
-    while (*link) {
-        struct pending *p = *link;
-        if (process_new(run, p->name, p->spill)) {
-            *link = p->next;
-            free(p);
-        } else {
-            link = &p->next;
-        }
-    }
-    while ((got = read(run->watch, buffer, sizeof buffer)) > 0)
-        for (char *at = buffer; at < buffer + got; ) {
-            struct inotify_event *event = (struct inotify_event *)at;
-            if (event->len && event->mask & IN_CREATE)
-                file_new(run, event->name, event->wd == run->spill_watch);
-            else if (event->len && event->mask & IN_CLOSE_WRITE && ends_with(event->name, ".unsupported"))
-                note_new(run, event->name);
-            at += sizeof *event + event->len;
-        }
-}
 
 /* ---- the loop ---- */
 
@@ -493,7 +108,8 @@ static void say_totals(struct collector *c)
         struct decode_total *total = &c->decode.totals[id];
         if (!total->changed)
             continue;
-        recorder_total(c->recorder, id, total->calls, total->total_ns, total->self_ns, total->raised);
+        recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls, .total_ns = (int64_t)total->total_ns,
+                     .self_ns = (int64_t)total->self_ns, .raised = (int64_t)total->raised);
         total->changed = false;
     }
 }
@@ -521,6 +137,11 @@ static bool command_goes_on(struct run *run)
     return process_lives(run->command_watch);
 }
 
+static void committed(void *t)
+{
+    traced_committed(t);
+}
+
 static void commit_sometimes(struct run *run, bool now)
 {
     struct collector *c = &run->c;
@@ -528,14 +149,14 @@ static void commit_sometimes(struct run *run, bool now)
 
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
-    exit_statuses(c);
+    watch_statuses(c);
     for (struct traced *t = c->traced; t; t = t->next)
         traced_say(t);
     say_totals(c);
     recorder_meta_integer(c->recorder, "span_ns", (int64_t)c->decode.last_ns);
     if (recorder_commit(c->recorder))
         for (struct traced *t = c->traced; t; t = t->next)
-            guarded_call(t, traced_committed);
+            guarded_call(c, committed, t);
     if (getppid() != run->parent)
         orphaned(run);
     run->last_commit = clock_monotonic_ns();
@@ -606,7 +227,7 @@ static bool stragglers(struct run *run)
             waiting++;
             pid = t->row.pid;
         }
-    if (run->pending && now - run->ended_ns < DETACHED_NS)
+    if (run->watch.pending && now - run->ended_ns < DETACHED_NS)
         waiting++;
     if (waiting && !run->said && !run->orphan && now - run->ended_ns > SAY_NS) {
         say_error("the command has ended; still recording %u process%s that outlived it (pid %u%s); Ctrl-C stops waiting",
@@ -654,13 +275,13 @@ static void wait_for_events(struct run *run, int milliseconds)
         if (t->row.pid == (uint32_t)run->command && !t->row.has_status) {
             if (!run->ended)
                 continue; /* its parent tells */
-            command_status(run, t);
+            traced_status(t, run->status);
             if (run->orphan)
-                exit_status(t);
+                watch_status(t);
         } else {
-            exit_status(t);
+            watch_status(t);
         }
-        process_ended(run, t, collector_now_ns(&run->c));
+        watch_ended(t, collector_now_ns(&run->c));
     }
 }
 
@@ -674,11 +295,10 @@ static void drain_until_end(struct run *run)
         bool go_on = true;
 
         orders_take(run);
-        files_new(run);
-        absent_new(run);
+        watch_new(&run->watch);
         for (struct traced *t = run->c.traced; t; t = t->next) {
-            words += guarded_drain(t, &fullest);
-            nested_new(run, t);
+            words += watch_drain(t, &fullest);
+            watch_nested(&run->watch, t);
         }
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
@@ -718,19 +338,16 @@ static void finish(struct run *run, struct collector_result *result)
 
     atomic_store(&c->session->file->closed, 1);
     for (struct traced *t = c->traced; t; t = t->next) {
-        unsigned fullest = 0;
         if (t->row.ended)
             continue;
-        guarded_drain(t, &fullest);
         if (!run->done && !has_left(t)) {
             snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
             collector_loss(c, t->row.process_id, 0, now, 0, cause);
             result->still_running++;
         }
-        if (!guarded_call(t, traced_finish))
-            cut_short(t);
+        watch_finish(t);
     }
-    for (int i = 0; i < STATUS_TRIES && exit_statuses(c); i++)
+    for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
         usleep(1000);
     frames = frame_pages_finish(&c->pages);
     say_disk_full(c, result->error, sizeof result->error);
@@ -772,13 +389,7 @@ static void collector_close(struct run *run)
         c->traced = t->next;
         traced_free(t);
     }
-    while (run->pending) {
-        struct pending *p = run->pending;
-        run->pending = p->next;
-        free(p);
-    }
-    if (run->absent >= 0)
-        close(run->absent);
+    watch_close(&run->watch);
     recorder_close(c->recorder);
     if (c->pages.window)
         frame_pages_close(&c->pages);
@@ -819,12 +430,10 @@ static int collector_open(struct run *run, struct session *session, bool resume,
         *error = recorder_error(c->recorder);
         return -1;
     }
-    run->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (run->watch < 0 || inotify_add_watch(run->watch, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0) {
+    if (!watch_open(&run->watch, c)) {
         *error = strerror(errno);
         return -1;
     }
-    run->spill_watch = session->place[SESSION_SPILL] >= 0 ? inotify_add_watch(run->watch, session->spill, IN_CREATE) : -1;
     return 0;
 }
 
@@ -856,8 +465,10 @@ static bool command_new(struct run *run, uint32_t process_id, const char *argv)
     c->command->collector = c;
     c->command->fd = c->command->pidfd = -1;
     c->command->argv = argv && !c->session->file->no_argv ? strdup(argv) : NULL;
-    c->command->row = (struct recorder_process){
-        .process_id = process_id, .pid = c->state.header->command, .rank = -1, .local_rank = -1, .mode = "none"};
+    c->command->row.process_id = process_id;
+    c->command->row.pid = c->state.header->command;
+    c->command->row.rank = c->command->row.local_rank = -1;
+    c->command->row.mode = "none";
     c->traced = c->command;
     return true;
 }
@@ -891,93 +502,12 @@ static bool begin(struct run *run, const char *argv)
 
 /* ---- after a kill ---- */
 
-struct left_file {
-    uint64_t born; /* its header's born_clock */
-    bool spill;
-    char name[sizeof ((struct traced *)NULL)->name];
-};
-
-static int by_birth(const void *a, const void *b)
-{
-    uint64_t one = ((const struct left_file *)a)->born, other = ((const struct left_file *)b)->born;
-
-    return one < other ? -1 : one > other;
-}
-
-struct left_files {
-    struct left_file *file; /* owned */
-    size_t count;
-};
-
-/* The process at offset AT of FD, whose name is NAME. */
-static void left_add(struct left_files *files, int fd, uint64_t at, const char *name, bool spill, uint64_t *nested)
-{
-    struct process_file header = {0};
-    struct left_file *more = realloc(files->file, (files->count + 1) * sizeof *more);
-
-    *nested = 0;
-    if (more)
-        files->file = more;
-    if (!more || pread(fd, &header, sizeof header, (off_t)at) < 0)
-        return;
-    *nested = header.nested;
-    /* One that is being made has no birth yet; its children come later still. */
-    more[files->count] = (struct left_file){.born = header.born_clock ? header.born_clock : UINT64_MAX, .spill = spill};
-    if (at)
-        nested_name(more[files->count].name, name, at);
-    else
-        snprintf(more[files->count].name, sizeof more->name, "%s", name);
-    files->count++;
-}
-
-/* Process files oldest first, so that a fork's parent is there before it. */
-static void files_again(struct run *run)
-{
-    struct session *session = run->c.session;
-    struct left_files files = {0};
-
-    for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
-        int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *directory = again >= 0 ? fdopendir(again) : NULL;
-        struct dirent *entry;
-        while (directory && (entry = readdir(directory))) {
-            uint64_t nested, none, *offsets;
-            size_t count;
-            int fd;
-            if (ends_with(entry->d_name, ".lost") || ends_with(entry->d_name, ".unsupported"))
-                note_new(run, entry->d_name);
-            if (!ends_with(entry->d_name, ".ring") || strlen(entry->d_name) >= NESTED_AT)
-                continue;
-            fd = session_file(session, (enum session_place)place, entry->d_name, O_RDONLY);
-            if (fd < 0)
-                continue;
-            left_add(&files, fd, 0, entry->d_name, place == SESSION_SPILL, &nested);
-            count = traced_nested(fd, nested, 0, &offsets);
-            for (size_t i = 0; i < count; i++)
-                left_add(&files, fd, offsets[i], entry->d_name, place == SESSION_SPILL, &none);
-            free(offsets);
-            close(fd);
-        }
-        if (directory)
-            closedir(directory);
-        else if (again >= 0)
-            close(again);
-    }
-    if (files.count)
-        qsort(files.file, files.count, sizeof *files.file, by_birth);
-    for (size_t i = 0; i < files.count; i++)
-        if (strchr(files.file[i].name, '@'))
-            process_new(run, files.file[i].name, files.file[i].spill);
-        else
-            file_new(run, files.file[i].name, files.file[i].spill);
-    free(files.file);
-}
-
-static void total_again(void *context, uint32_t code_id, const uint64_t totals[4])
+static void total_again(void *context, const struct row_code_total *total)
 {
     struct collector *c = context;
 
-    decode_total_set(&c->decode, code_id, &(struct decode_total){totals[0], totals[1], totals[2], totals[3], false});
+    decode_total_set(&c->decode, (uint32_t)total->code_id, &(struct decode_total){(uint64_t)total->calls, (uint64_t)total->total_ns,
+                     (uint64_t)total->self_ns, (uint64_t)total->raised, false});
 }
 
 /* Carry on where the last collector was. */
@@ -990,7 +520,7 @@ static void carry_on(struct run *run)
     run->command = (pid_t)c->state.header->command;
     recorder_totals_read(c->recorder, total_again, c);
     command_new(run, 1, NULL);
-    files_again(run);
+    watch_left(&run->watch);
     for (struct traced *t = c->traced; t; t = t->next) {
         unsigned fullest = 0;
         if (t->row.ended || t == c->command)
@@ -999,12 +529,12 @@ static void carry_on(struct run *run)
             lives = true;
             continue;
         }
-        while (guarded_drain(t, &fullest) && !t->broken)
+        while (watch_drain(t, &fullest) && !t->broken)
             ;
         if (t->row.pid == (uint32_t)run->command && !run->orphan)
             continue; /* its parent tells */
-        exit_status(t);
-        process_ended(run, t, c->decode.last_ns);
+        watch_status(t);
+        watch_ended(t, c->decode.last_ns);
     }
     collector_loss(c, 0, 0, last_ns, 0,
                    lives ? LOSS_KILLED ", and another took its place"
@@ -1043,8 +573,8 @@ static int told(struct session *session, int pipe, const struct collector_result
 
 int collector_run(struct session *session, const struct collector_start *start)
 {
-    struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .watch = -1,
-                      .spill_watch = -1, .command_watch = -1, .parent = getppid(), .absent = absent_open(session->directory)};
+    struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .command_watch = -1,
+                      .watch = {.files = -1, .spilled = -1, .absent = absent_open(session->directory)}, .parent = getppid()};
     struct collector *c = &run.c;
     struct collector_result result = {0};
     const char *error = NULL;

@@ -19,7 +19,7 @@
 #include "collector/launch.h"
 #include "collector/liveness.h"
 #include "collector/process.h"
-#include "recorder_sqlite.h"
+#include "collector/trace_files.h"
 #include "collector/salvage.h"
 #include "lib/say.h"
 #include "collector/session.h"

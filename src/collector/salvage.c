@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "collector/frame_pages.h"
+#include "collector/trace_files.h"
 #include "recorder_sqlite.h"
 #include "vocabulary.h"
 
@@ -42,7 +43,6 @@ static int window_read(struct frame_window *window, int fd, const char *frames, 
 static int finish(const char *trace, const char *frames, int fd, struct frame_window *window, uint64_t *frame_count,
                   uint32_t *processes, const char **error)
 {
-    struct recorder_loss loss = {.events = RECORDER_MANY};
     struct frame_pages pages;
     struct recorder *r = NULL;
     int64_t rows = -1;
@@ -57,8 +57,8 @@ static int finish(const char *trace, const char *frames, int fd, struct frame_wi
     frame_pages_close(&pages);
     if (rows < 0 || !(r = recorder_open(trace, error)))
         return -1;
-    recorder_loss(r, &loss, LOSS_KILLED ", and the state that it left was damaged or is gone; frames that were not yet "
-                            "written, and what the programs had not handed over, are missing");
+    recorder_put(r, LOSS, .events = ROW_NONE, .cause = ROW_TEXT(LOSS_KILLED ", and the state that it left was damaged or is gone; "
+                 "frames that were not yet written, and what the programs had not handed over, are missing"));
     recorder_meta_integer(r, "frame_count", rows);
     if (!recorder_commit(r))
         *error = recorder_error(r);

@@ -12,19 +12,38 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "collector/collector.h"
-#include "lib/json.h"
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    FACT_MAX = 64 << 20,      /* bytes of one record that we believe */
     NESTED_MAX = 1 << 20,     /* processes in one file */
     CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
+
+/* ---- what processes have in common ---- */
+
+uint64_t collector_now_ns(const struct collector *c)
+{
+    return decode_ns(&c->decode, c->session->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter());
+}
+
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                        uint64_t events, const char *cause)
+{
+    recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id, .thread_id = thread_id, .at_ns = (int64_t)at_ns,
+                 .events = (int64_t)events, .cause = ROW_TEXT(cause));
+    if (!c->in_words) /* every decoder has committed what it said before */
+        c->state.rows->sure = c->state.rows->end;
+}
+
+void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+{
+    collector_loss_row(c, c->state.header->next_loss++, process_id, thread_id, at_ns, events, cause);
+}
 
 /* ---- the file ---- */
 
@@ -43,7 +62,7 @@ static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
     return at + bytes <= t->file_bytes && at % 4096 == 0;
 }
 
-static void *map_file(struct traced *t, uint64_t at, size_t bytes)
+void *traced_map(struct traced *t, uint64_t at, size_t bytes)
 {
     void *mapped = in_file(t, at, bytes) ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at)
                                          : MAP_FAILED;
@@ -59,7 +78,7 @@ void traced_abandon(struct traced *t)
         atomic_store(&t->file->abandoned, 1);
 }
 
-static void file_broken(struct traced *t, const char *why)
+void traced_broken(struct traced *t, const char *why)
 {
     char cause[200];
 
@@ -70,212 +89,13 @@ static void file_broken(struct traced *t, const char *why)
     collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0, cause);
 }
 
-/* ---- facts ---- */
-
-bool traced_room_for(uint32_t **array, uint32_t *count, uint32_t id)
-{
-    uint32_t room = *count ? *count : 64;
-    uint32_t *more;
-
-    if (id < *count)
-        return true;
-    if (id >= TRACED_IDS_MAX)
-        return false;
-    while (room <= id)
-        room *= 2;
-    more = realloc(*array, room * sizeof *more);
-    if (!more)
-        return false;
-    memset(more + *count, 0, (room - *count) * sizeof *more);
-    *array = more;
-    *count = room;
-    return true;
-}
-
-uint32_t traced_row_id(struct fact *fact, uint32_t *next, bool resumed)
-{
-    uint32_t id = fact->row_id;
-
-    if (resumed && id && id < *next)
-        return id;
-    id = (*next)++;
-    fact->row_id = id;
-    return id;
-}
-
-/* FACT is a copy of SHARED, which may change or go away at any moment; row ids are written there. */
-static void fact_take(struct traced *t, const struct fact *fact, struct fact *shared)
-{
-    struct collector *c = t->collector;
-    struct state_header *next = c->state.header;
-    uint32_t bytes = fact->text_bytes[0], more = fact->text_bytes[1], id;
-
-    switch (fact->kind) {
-    case FACT_ARGV:
-        free(t->argv);
-        t->argv = json_array(fact->text, bytes);
-        t->changed = true;
-        break;
-    case FACT_EXECUTABLE:
-        free(t->executable);
-        t->executable = strndup(fact->text, bytes);
-        t->changed = true;
-        break;
-    case FACT_PYTHON:
-        free(t->version);
-        t->version = strndup(fact->text, bytes);
-        t->changed = true;
-        break;
-    case FACT_RANK:
-        t->row.rank = (int64_t)fact->number[0] - 1;
-        t->row.local_rank = (int64_t)fact->number[1] - 1;
-        t->changed = true;
-        break;
-    case FACT_LOSS:
-        collector_loss_row(c, traced_row_id(shared, &next->next_loss, c->resumed), t->row.process_id, 0,
-                           decode_ns(&c->decode, fact->number[0]), fact->number[1],
-                           strndupa(fact->text, bytes < ROW_CAUSE_MAX ? bytes : ROW_CAUSE_MAX));
-        break;
-    case FACT_THREAD:
-        if (!traced_room_for(&t->threads, &t->thread_count, fact->id))
-            break;
-        id = t->threads[fact->id] = traced_row_id(shared, &next->next_thread, c->resumed);
-        recorder_thread(c->recorder, id, t->row.process_id, (uint32_t)fact->number[0], fact->text, bytes);
-        break;
-    case FACT_CODE:
-        if (!traced_room_for(&t->codes.id, &t->codes.count, fact->id))
-            break;
-        id = t->codes.id[fact->id] = traced_row_id(shared, &next->next_code, c->resumed);
-        recorder_code(c->recorder, &(struct recorder_code){
-            .code_id = id, .process_id = t->row.process_id, .name = fact->text, .name_bytes = bytes,
-            .file = fact->text + bytes, .file_bytes = more, .first_line = (int32_t)fact->number[0],
-            .flags = (uint32_t)fact->number[1], .fingerprint = fact->number[2]});
-        break;
-    default:
-        traced_shim_fact(t, fact, shared);
-        break;
-    }
-}
-
-/* Go on to the next chunk. False: there is none yet. */
-static bool facts_next(struct traced *t, uint64_t at)
-{
-    struct facts *chunk = map_file(t, at, 4096);
-    uint64_t bytes = chunk ? chunk->bytes : 0;
-
-    if (chunk)
-        munmap(chunk, 4096);
-    chunk = bytes && bytes < UINT32_MAX ? map_file(t, at, bytes + sizeof *chunk) : NULL;
-    if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
-        if (chunk)
-            munmap(chunk, bytes + sizeof *chunk);
-        file_broken(t, "its names lie outside the file");
-        return false;
-    }
-    if (t->facts)
-        munmap(t->facts, t->facts_bytes);
-    t->facts = chunk;
-    t->facts_off = at;
-    t->facts_bytes = bytes + sizeof *chunk;
-    t->facts_read = 0;
-    return true;
-}
-
-/* SQLite must not meet memory that can go away: texts are copied first. */
-static bool copy_room(struct collector *c, size_t bytes)
-{
-    struct fact *more;
-
-    if (bytes <= c->fact_room)
-        return true;
-    more = realloc(c->fact, bytes * 2);
-    if (!more)
-        return false;
-    c->fact = more;
-    c->fact_room = bytes * 2;
-    return true;
-}
-
-void traced_facts(struct traced *t)
-{
-    while (!t->broken && t->facts) {
-        uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
-        uint64_t end = t->facts_bytes - sizeof *t->facts;
-        while (t->facts_read < used) {
-            struct fact *fact = (struct fact *)(t->facts->data + t->facts_read), head;
-            if (used > end || end - t->facts_read < sizeof *fact) {
-                file_broken(t, "its names do not end where they say");
-                return;
-            }
-            head = *fact; /* what is checked must not change before it is used */
-            if (head.bytes < sizeof *fact || head.bytes % 8 || head.bytes > used - t->facts_read || head.bytes > FACT_MAX ||
-                (uint64_t)head.text_bytes[0] + head.text_bytes[1] > head.bytes - sizeof *fact) {
-                file_broken(t, "a name's length makes no sense");
-                return;
-            }
-            if (!copy_room(t->collector, head.bytes)) {
-                file_broken(t, "no memory for a name of it");
-                return;
-            }
-            memcpy(t->collector->fact, fact, head.bytes);
-            *t->collector->fact = head;
-            fact_take(t, t->collector->fact, fact);
-            t->facts_read += head.bytes;
-        }
-        next = t->facts->next_off;
-        if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) || !facts_next(t, next))
-            return;
-    }
-}
-
-/* ---- what a decoder asks ---- */
-
-static uint32_t host_code(void *context, uint32_t local)
-{
-    struct traced *t = context;
-    struct collector *c = t->collector;
-
-    traced_facts(t);
-    if (local < t->codes.count && t->codes.id[local])
-        return t->codes.id[local];
-    if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
-        static const char name[] = "(unknown code)";
-        t->unknown_code = c->state.header->next_code++;
-        recorder_code(c->recorder, &(struct recorder_code){
-            .code_id = t->unknown_code, .process_id = t->row.process_id, .name = name,
-            .name_bytes = sizeof name - 1, .file = "", .file_bytes = 0, .flags = 3});
-        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), 0,
-                       "names: no room for the names of some code; its frames are of \"(unknown code)\"");
-    }
-    return t->unknown_code;
-}
-
-static uint32_t host_thread(void *context, uint32_t local)
-{
-    struct traced *t = context;
-
-    traced_facts(t);
-    if (local < t->thread_count && t->threads[local])
-        return t->threads[local];
-    uint32_t id = t->collector->state.header->next_thread++;
-    recorder_thread(t->collector->recorder, id, t->row.process_id, 0, "", 0);
-    return id;
-}
-
-static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
-{
-    struct traced *t = context;
-
-    collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
-}
-
 /* ---- rings ---- */
 
 static bool ring_open(struct traced *t, uint32_t n)
 {
     struct collector *c = t->collector;
     uint64_t at = t->file->ring_off[n], words;
-    struct ring *ring = map_file(t, at, RING_HEADER);
+    struct ring *ring = traced_map(t, at, RING_HEADER);
     struct traced_ring *more;
     char *area = MAP_FAILED;
     size_t bytes = 0;
@@ -295,7 +115,7 @@ static bool ring_open(struct traced *t, uint32_t n)
             munmap(area, 2 * bytes);
         if (ring)
             munmap(ring, RING_HEADER);
-        file_broken(t, "a thread's ring lies outside the file");
+        traced_broken(t, "a thread's ring lies outside the file");
         return false;
     }
     more = realloc(t->rings, (n + 1) * sizeof *more);
@@ -303,9 +123,7 @@ static bool ring_open(struct traced *t, uint32_t n)
         return false;
     t->rings = more;
     t->rings[n] = (struct traced_ring){.ring = ring, .words = (uint64_t *)area, .count = words};
-    decode_open(&t->rings[n].decoder, &c->decode,
-                (struct decode_host){t, &t->codes, host_code, host_thread, traced_shim_decision, traced_shim_entry,
-                                     traced_shim_late_entry, host_loss}, place);
+    decode_open(&t->rings[n].decoder, &c->decode, traced_host(t), place);
     t->ring_count = n + 1;
     return true;
 }
@@ -334,7 +152,7 @@ static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *full
     if (!there)
         return 0;
     if (there > r->count) {
-        file_broken(t, "a thread's ring holds more than fits");
+        traced_broken(t, "a thread's ring holds more than fits");
         return 0;
     }
     if (there * 256 / r->count > *fullest)
@@ -346,7 +164,7 @@ static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *full
         taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), span);
         t->collector->in_words = false;
         if (!taken) {
-            file_broken(t, "a thread's ring ends within a record");
+            traced_broken(t, "a thread's ring ends within a record");
             break;
         }
         tail += taken;
@@ -368,7 +186,7 @@ size_t traced_drain(struct traced *t, unsigned *fullest)
         return 0;
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
-        file_broken(t, "it says it has more rings than a process can have");
+        traced_broken(t, "it says it has more rings than a process can have");
         return 0;
     }
     while (t->ring_count < rings && ring_open(t, t->ring_count))
@@ -383,34 +201,21 @@ size_t traced_drain(struct traced *t, unsigned *fullest)
 
 /* ---- life ---- */
 
-/* A forked child knows its parent's code objects by the parent's ids. */
-static void inherit(struct traced *t)
+/* The row for a process image: the one GIVEN it by a killed collector, the command's own if PID is its first, else a new one. */
+static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
 {
-    uint32_t count = t->file->inherited_codes, entries = t->file->inherited_entries;
-    uint32_t signatures = t->file->inherited_signatures;
-    struct traced *parent = t->collector->traced;
-    const char *name = t->file->parent_file;
+    struct traced **link = &c->traced, *command = c->command;
+    uint32_t id = c->resumed && given < c->state.header->next_process ? (uint32_t)given : 0;
 
-    while (parent && strncmp(parent->name, name, sizeof parent->name))
-        parent = parent->next;
-    if (!parent)
-        return;
-    traced_facts(parent);
-    t->row.parent_process_id = parent->row.process_id;
-    t->row.rank = parent->row.rank;
-    t->row.local_rank = parent->row.local_rank;
-    for (int i = 0; i < 3; i++)
-        t->torch[i] = parent->torch[i] ? strdup(parent->torch[i]) : NULL;
-    t->argv = parent->argv ? strdup(parent->argv) : NULL;
-    t->executable = parent->executable ? strdup(parent->executable) : NULL;
-    t->version = parent->version ? strdup(parent->version) : NULL;
-    if (count && count <= parent->codes.count && traced_room_for(&t->codes.id, &t->codes.count, count - 1))
-        memcpy(t->codes.id, parent->codes.id, count * sizeof *t->codes.id);
-    if (entries && entries <= parent->entry_count && traced_entry_room(t, entries - 1))
-        memcpy(t->entries, parent->entries, entries * sizeof *t->entries);
-    if (signatures && signatures <= parent->signature_count &&
-        traced_room_for(&t->signatures, &t->signature_count, signatures - 1))
-        memcpy(t->signatures, parent->signatures, signatures * sizeof *t->signatures);
+    if (command && (id ? id == command->row.process_id : pid == command->row.pid)) {
+        id = command->row.process_id;
+        while (*link != command)
+            link = &(*link)->next;
+        *link = command->next;
+        traced_free(command);
+        c->command = NULL;
+    }
+    return id ? id : c->state.header->next_process++;
 }
 
 size_t traced_nested(int fd, uint64_t newest, uint64_t seen, uint64_t **offsets)
@@ -454,8 +259,8 @@ struct traced *traced_open(struct collector *c, enum session_place place, const 
     t->place = place;
     snprintf(file, sizeof file, "%.*s", (int)strcspn(name, "@"), name);
     t->fd = session_file(c->session, place, file, O_RDWR);
-    t->file = t->fd >= 0 ? map_file(t, at, HEADER_BYTES) : NULL;
-    t->root = t->file && at ? map_file(t, 0, HEADER_BYTES) : t->file;
+    t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
+    t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;
     if (!t->root || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
         *retry = t->fd >= 0;
@@ -468,19 +273,23 @@ struct traced *traced_open(struct collector *c, enum session_place place, const 
         goto err;
     }
     started = t->file->start_time;
-    id = t->file->process_id = collector_process_id(c, t->file->pid, t->file->process_id);
+    id = t->file->process_id = process_id(c, t->file->pid, t->file->process_id);
     t->started = started;
-    t->row = (struct recorder_process){
-        .process_id = (uint32_t)id, .pid = t->file->pid, .rank = -1, .local_rank = -1,
-        .mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE],
-        .start_ns = decode_ns(&c->decode, t->file->born_clock)};
+    t->row.process_id = (uint32_t)id;
+    t->row.pid = t->file->pid;
+    t->row.rank = t->row.local_rank = -1;
+    t->row.mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
+    t->row.start_ns = decode_ns(&c->decode, t->file->born_clock);
     if (t->row.start_ns > collector_now_ns(c))
         t->row.start_ns = collector_now_ns(c); /* not believed */
     t->last_words_ns = clock_monotonic_ns();
-    facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
+    traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;
-    if (t->file->parent_file[0])
-        inherit(t);
+    for (struct traced *parent = c->traced; t->file->parent_file[0] && parent; parent = parent->next)
+        if (!strncmp(parent->name, t->file->parent_file, sizeof parent->name)) {
+            traced_inherit(t, parent);
+            break;
+        }
     t->changed = true;
     traced_facts(t);
     c->processes++;
@@ -494,14 +303,26 @@ void traced_say(struct traced *t)
 {
     if (!t->changed)
         return;
-    t->row.argv = t->argv;
-    t->row.executable = t->executable;
-    t->row.python_version = t->version;
-    t->row.torch_version = t->torch[0];
-    t->row.torch_mode = t->torch[1];
-    t->row.torch_note = t->torch[2];
-    recorder_process(t->collector->recorder, &t->row);
+    recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id, .pid = t->row.pid,
+                 .parent_process_id = t->row.parent_process_id, .rank = t->row.rank < 0 ? ROW_NONE : t->row.rank,
+                 .local_rank = t->row.local_rank < 0 ? ROW_NONE : t->row.local_rank, .argv = ROW_TEXT(t->argv),
+                 .executable = ROW_TEXT(t->executable), .python_version = ROW_TEXT(t->version), .torch_version = ROW_TEXT(t->torch[0]),
+                 .mode = ROW_TEXT(t->row.mode), .torch_mode = ROW_TEXT(t->torch[1]), .torch_note = ROW_TEXT(t->torch[2]),
+                 .start_ns = (int64_t)t->row.start_ns);
+    if (t->row.ended)
+        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
+                     .end_ns = (int64_t)t->row.end_ns,
+                     .exit_code = t->row.has_status && !t->row.exit_signal ? t->row.exit_code : ROW_NONE,
+                     .exit_signal = t->row.has_status && t->row.exit_signal ? t->row.exit_signal : ROW_NONE);
     t->changed = false;
+}
+
+void traced_status(struct traced *t, int status)
+{
+    t->row.has_status = status >= 0;
+    t->row.exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    t->row.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    t->changed = true;
 }
 
 /* The row of `loss` whose id is kept in the file, so that it is said once. */

@@ -2,7 +2,7 @@
  *
  * Runs in: the collector. What the file says is not trusted: every offset is
  * checked against its size, and a file that shrinks while it is read is caught
- * (traced_guard in collector/collector.c). */
+ * (collector/guard.h). */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 
@@ -11,7 +11,25 @@
 #include "recorder_sqlite.h"
 #include "ring.h"
 
-struct collector; /* collector/collector.h */
+struct traced;
+
+/* What the processes of a session have in common. */
+struct collector {
+    struct session *session;          /* borrowed */
+    struct collector_state state;
+    struct frame_pages pages;
+    struct decode_session decode;
+    struct recorder *recorder;
+    struct traced *traced;            /* every process seen, newest first */
+    struct traced *command;           /* the command itself while no interpreter claimed its row */
+    bool resumed;                     /* carrying on a killed collector's work */
+    bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
+    struct fact *fact;                /* owned; the one being taken */
+    size_t fact_room;
+    char torch_note[512];             /* why torch is only observed, of the first process where it is */
+    uint64_t waits, wait_ns;          /* of all producers */
+    uint32_t processes;               /* that recorded */
+};
 
 struct traced_ring {
     struct ring *ring;     /* shared; mapped */
@@ -49,7 +67,14 @@ struct traced {
     char *torch[3];               /* owned: version, mode, why; or NULL */
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
     /* the row */
-    struct recorder_process row;
+    struct {
+        uint32_t process_id, parent_process_id, pid; /* parent 0: none */
+        const char *mode;
+        int64_t rank, local_rank;                /* -1: none */
+        uint64_t start_ns, end_ns;
+        bool ended, has_status;
+        int exit_code, exit_signal;              /* signal 0: exited */
+    } row;
     uint32_t parent_pid;
     uint64_t started;             /* /proc start time: tells pids apart */
     int pidfd;                    /* owned; kept until it has told the exit status; -1: gone, or not known */
@@ -61,18 +86,29 @@ struct traced {
 
 enum { TRACED_IDS_MAX = 64 << 20 /* ids of one kind in one process that we believe */ };
 
-/* Between collector/traced.c and collector/traced_shim.c. Grow an array of row ids to hold one for ID. */
-bool traced_room_for(uint32_t **array, uint32_t *count, uint32_t id);
-/* The row id that the fact already has (a killed collector gave it), or a new one. */
-uint32_t traced_row_id(struct fact *fact, uint32_t *next, bool resumed);
+/* A row of `loss`: a new one, or that with an id that was given before: said twice it is one row. */
+void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                        uint64_t events, const char *cause);
+uint64_t collector_now_ns(const struct collector *c);
+
+/* ---- collector/facts.c ---- */
+
 /* Read the facts that are new. */
 void traced_facts(struct traced *t);
-bool traced_entry_room(struct traced *t, uint32_t local);
-void traced_shim_fact(struct traced *t, const struct fact *fact, struct fact *shared);
-uint32_t traced_shim_entry(void *context, uint32_t local);
-void traced_shim_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id);
-void traced_shim_decision(void *context, const struct decode_decision *decision);
+/* Go on to the chunk at offset AT. False: it lies outside the file, which is broken. */
+bool traced_facts_next(struct traced *t, uint64_t at);
+/* T was forked from PARENT: it knows its code objects, entries and signatures by the parent's ids. */
+void traced_inherit(struct traced *t, struct traced *parent);
+/* What a decoder of T's rings asks. */
+struct decode_host traced_host(struct traced *t);
 
+/* ---- collector/traced.c ---- */
+
+/* BYTES of its file from AT on; NULL: they are not there. */
+void *traced_map(struct traced *t, uint64_t at, size_t bytes);
+/* The file cannot be trusted for a reason that becomes a loss: as traced_abandon. */
+void traced_broken(struct traced *t, const char *why);
 /* Open the session's file NAME. NULL with *RETRY: not whole yet. NULL without:
  * not a process file (the reason is recorded as a loss). */
 struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry);
@@ -89,7 +125,9 @@ void traced_finish(struct traced *t);
 /* What traced_finish said is committed: a next collector need not say it again. */
 void traced_committed(struct traced *t);
 void traced_free(struct traced *t);
-/* Say its row to the recorder. */
+/* STATUS is what waitpid() would say of it; -1: nobody knows. */
+void traced_status(struct traced *t, int status);
+/* Give its row to the recorder, if it changed. */
 void traced_say(struct traced *t);
 
 #endif

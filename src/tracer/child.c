@@ -33,14 +33,12 @@ static const char *text_of(PyObject *word)
 static void note(const char *program, const char *const *words)
 {
     char option = python_is(program) ? python_ignores_us(words) : 0, cause[200];
-    int length;
 
     if (!option)
         return;
-    length = snprintf(cause, sizeof cause,
-                      "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it was recorded",
-                      python_base(program), option);
-    tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, cause, (size_t)length, "", 0);
+    snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it "
+                      "was recorded", python_base(program), option);
+    tracer_loss(cause);
 }
 
 static bool is_one_of(const char *word, const char *const *list)

@@ -165,9 +165,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (!is_wanted(file, name)) {
         mark = CODE_SEEN | CODE_SKIP;
     } else {
-        uint64_t number[3] = {(uint64_t)(int64_t)code->co_firstlineno, (uint64_t)code->co_flags, fingerprint(code)};
         uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
-        tracer_fact(FACT_CODE, id, number, name, bytes[0], file, bytes[1]);
+        tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
+                    .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]}, .filename = {file, bytes[1]});
         mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
     }
     if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&

@@ -1,4 +1,4 @@
-/* tracer/fact.c -- facts: what happens once, and what words refer to. See ring.h.
+/* tracer/fact.c -- facts: what happens once, and what words refer to. See facts.h.
  *
  * Runs in: the traced process; a slow path. */
 #include "tracer/file.h"
@@ -23,54 +23,58 @@ void facts_begin(struct facts *chunk, size_t bytes)
         facts->bytes = bytes - sizeof *facts;
 }
 
-/* Append a record. One that finds no room is dropped: the collector shows its
- * code as unknown. */
-void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
-                 const char *text, size_t bytes, const char *more, size_t more_bytes)
+/* Room for a record of SIZE bytes, *USED bytes into its chunk. NULL: there is none, and the fact is dropped: the collector
+ * shows its code as unknown. */
+static struct fact *fact_room(size_t size, uint64_t *used)
 {
-    size_t size = (sizeof(struct fact) + bytes + more_bytes + 7) & ~(size_t)7;
-    struct facts *before;
-    struct fact *fact;
-    uint64_t used, offset = 0;
+    struct facts *before = facts, *chunk;
+    uint64_t offset = 0;
 
-    tracer_lock();
-    before = facts;
     if (!P.file || !facts)
-        goto done;
-    used = atomic_load_explicit(&facts->used, memory_order_relaxed);
-    if (size > facts->bytes - used) {
+        return NULL;
+    *used = atomic_load_explicit(&facts->used, memory_order_relaxed);
+    if (size > facts->bytes - *used) {
         size_t wanted = size + sizeof *facts > MORE_FACTS ? (size + sizeof *facts + 4095) & ~(size_t)4095 : MORE_FACTS;
-        struct facts *chunk = file_extent(wanted, wanted, &offset);
-        if (!chunk)
-            goto done;
+        if (!(chunk = file_extent(wanted, wanted, &offset)))
+            return NULL;
         facts_begin(chunk, wanted);
         before->next_off = offset;
-        used = 0;
+        *used = 0;
     }
-    fact = (struct fact *)(facts->data + used);
-    *fact = (struct fact){.bytes = (uint32_t)size, .kind = (uint16_t)kind, .id = id,
-                          .text_bytes = {(uint32_t)bytes, (uint32_t)more_bytes}};
-    if (number)
-        memcpy(fact->number, number, sizeof fact->number);
-    memcpy(fact->text, text, bytes);
-    memcpy(fact->text + bytes, more, more_bytes);
-    /* The first record of a chunk also publishes next_off of the one before. */
+    return (struct fact *)(facts->data + *used);
+}
+
+/* The record at USED, of SIZE bytes, is whole. The first of a chunk also publishes next_off of the one before. */
+static void fact_made(uint64_t used, size_t size)
+{
     atomic_store_explicit(&facts->used, used + size, memory_order_release);
-done:
+}
+
+void tracer_put_fact(enum fact_kind kind, const void *fact)
+{
+    size_t size = fact_bytes(kind, fact);
+    struct fact *made;
+    uint64_t used;
+
+    tracer_lock();
+    if ((made = fact_room(size, &used))) {
+        fact_write(made, kind, fact, size);
+        fact_made(used, size);
+    }
     tracer_unlock();
 }
 
-static void text_fact(enum fact_kind kind, const char *text, size_t bytes)
+void tracer_loss(const char *cause)
 {
-    tracer_fact(kind, 0, NULL, text, bytes, "", 0);
+    tracer_fact(LOSS, .clock = (int64_t)tracer_now(P.monotonic), .events = 1, .cause = fact_string(cause));
 }
 
-/* NAME's value in the environment + 1; 0: it is none. */
-static uint64_t rank_in(const char *name)
+/* NAME's value in the environment; -1: it is no number. */
+static int64_t rank_in(const char *name)
 {
     const char *text = getenv(name);
 
-    return text && *text >= '0' && *text <= '9' ? (uint64_t)atoll(text) + 1 : 0;
+    return text && *text >= '0' && *text <= '9' ? atoll(text) : -1;
 }
 
 void facts_of_process(void)
@@ -79,22 +83,21 @@ void facts_of_process(void)
     const char *version = Py_GetVersion(), *text;
     PyObject *executable = PySys_GetObject("executable"); /* borrowed */
     int fd = P.session->no_argv ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    uint64_t rank[3] = {rank_in("RANK"), rank_in("LOCAL_RANK")};
     Py_ssize_t used = 0, got;
 
     if (fd >= 0) {
         while (used < ARGV_MAX && (got = read(fd, buffer + used, sizeof buffer - (size_t)used)) > 0)
             used += got;
         close(fd);
-        text_fact(FACT_ARGV, buffer, (size_t)used);
+        tracer_fact(ARGV, .argv = {buffer, (uint64_t)used});
     }
-    text_fact(FACT_PYTHON, version, strcspn(version, " "));
+    tracer_fact(PYTHON, .version = {version, strcspn(version, " ")});
     text = executable && PyUnicode_Check(executable) ? PyUnicode_AsUTF8AndSize(executable, &used) : NULL;
     if (text)
-        text_fact(FACT_EXECUTABLE, text, (size_t)used);
+        tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
     PyErr_Clear();
-    if (rank[0])
-        tracer_fact(FACT_RANK, 0, rank, "", 0, "", 0);
+    if (rank_in("RANK") >= 0)
+        tracer_fact(RANK, .rank = rank_in("RANK"), .local_rank = rank_in("LOCAL_RANK"));
 }
 
 /* ---- from one session to the next ---- */
@@ -131,9 +134,18 @@ void facts_keep(void)
 
 void facts_again(void)
 {
-    for (size_t at = 0; at < kept_bytes; at += ((struct fact *)(kept + at))->bytes) {
+    size_t bytes;
+
+    tracer_lock();
+    for (size_t at = 0; at < kept_bytes; at += bytes) {
         const struct fact *fact = (const struct fact *)(kept + at);
-        tracer_fact((enum fact_kind)fact->kind, fact->id, fact->number, fact->text, fact->text_bytes[0],
-                    fact->text + fact->text_bytes[0], fact->text_bytes[1]);
+        uint64_t used;
+        struct fact *made = fact_room(bytes = fact->bytes, &used);
+        if (made) {
+            memcpy(made, fact, bytes);
+            made->row_id = made->row_more = 0;
+            fact_made(used, bytes);
+        }
     }
+    tracer_unlock();
 }

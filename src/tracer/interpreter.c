@@ -108,7 +108,7 @@ void tracer_join_interpreter(void)
     if (P.session->frames == SESSION_NONE)
         return;
     if (place == PLACE_NONE) {
-        tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
+        tracer_loss(words);
     } else if (!P.decided_only || place != PLACE_SUB) {
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types();

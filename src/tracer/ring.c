@@ -226,7 +226,7 @@ bool ring_room_held(struct tracer *t, uint64_t *now)
 static bool ring_attach(struct tracer *t, compat_frame *frame)
 {
     struct ring *ring;
-    uint64_t now = tracer_now(P.monotonic), number[3] = {(uint64_t)syscall(SYS_gettid)};
+    uint64_t now = tracer_now(P.monotonic);
     char name[256];
     uint32_t id;
 
@@ -235,7 +235,7 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     ring = P.file ? ring_take() : NULL;
     id = P.threads;
     if (ring)
-        tracer_fact(FACT_THREAD, P.threads++, number, name, strlen(name), "", 0);
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid), .name = fact_string(name));
     tracer_unlock();
     if (!ring) {
         t->gone = true;

@@ -153,8 +153,11 @@ bool tracer_room_within(struct tracer *t);
 /* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording may
  * go on while it runs. */
 uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now);
-void tracer_fact(enum fact_kind kind, uint32_t id, const uint64_t number[3],
-                 const char *text, size_t bytes, const char *more, size_t more_bytes);
+/* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
+#define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
+void tracer_put_fact(enum fact_kind kind, const void *fact);
+/* Something happens now that is not recorded: CAUSE says what. */
+void tracer_loss(const char *cause);
 
 /* tracer/absent.c: say that this process cannot join the session in DIRECTORY, if a collector still listens. */
 void tracer_absent(const char *directory);

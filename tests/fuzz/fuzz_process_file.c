@@ -3,7 +3,7 @@
  * The input is laid over a file that is well-formed: a list of patches, each
  * where(2 bytes, in units of 8) and 8 bytes. So a few bytes reach every field of
  * the header, the names, the ring's header and its words. */
-#include "collector/collector.h"
+#include "collector/traced.h"
 #include "command.h"
 #include "ring.h"
 #include "../unit/frames_db.h"
@@ -25,16 +25,14 @@ static struct recorder *recorder;
 static struct session session;
 static struct session_file options = {.clock = SESSION_MONOTONIC};
 
-static uint32_t fact_add(struct facts *facts, uint32_t used, unsigned kind, uint32_t id, const char *text)
+static uint32_t fact_add(struct facts *facts, uint32_t used, enum fact_kind kind, const void *fact)
 {
-    struct fact *fact = (struct fact *)(facts->data + used);
-    size_t length = strlen(text), size = (sizeof *fact + length + 7) & ~(size_t)7;
+    size_t size = fact_bytes(kind, fact);
 
-    *fact = (struct fact){.bytes = (uint32_t)size, .kind = (uint16_t)kind, .id = id, .text_bytes = {(uint32_t)length / 2,
-                          (uint32_t)(length - length / 2)}, .number = {7, 3, 5}};
-    memcpy(fact->text, text, length);
+    fact_write((struct fact *)(facts->data + used), kind, fact, size);
     return used + (uint32_t)size;
 }
+#define FACT(facts, used, NAME, ...) fact_add((facts), (used), FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 
 static void good_make(void)
 {
@@ -52,15 +50,15 @@ static void good_make(void)
     file->rings = RINGS;
     file->ready = 1;
     facts->bytes = more->bytes = 4096 - sizeof *facts;
-    used = fact_add(facts, used, FACT_ARGV, 0, "python3\0-c\0pass");
-    used = fact_add(facts, used, FACT_PYTHON, 0, "3.11.7");
-    used = fact_add(facts, used, FACT_EXECUTABLE, 0, "/usr/bin/python3");
-    used = fact_add(facts, used, FACT_THREAD, 0, "MainThread");
-    used = fact_add(facts, used, FACT_CODE, 0, "f/x.py");
+    used = FACT(facts, used, ARGV, .argv = {"python3\0-c\0pass", 16});
+    used = FACT(facts, used, PYTHON, .version = fact_string("3.11.7"));
+    used = FACT(facts, used, EXECUTABLE, .path = fact_string("/usr/bin/python3"));
+    used = FACT(facts, used, THREAD, .thread = 0, .os_tid = 7, .name = fact_string("MainThread"));
+    used = FACT(facts, used, CODE, .code = 0, .first_line = 7, .flags = 3, .qualname = fact_string("f"), .filename = fact_string("/x.py"));
     facts->used = used;
     facts->next_off = HEADER + 4096;
-    used = fact_add(more, 0, FACT_CODE, 1, "g<locals>/y.py");
-    used = fact_add(more, used, FACT_RANK, 0, "");
+    used = FACT(more, 0, CODE, .code = 1, .first_line = 7, .flags = 3, .qualname = fact_string("g<locals>"), .filename = fact_string("/y.py"));
+    used = FACT(more, used, RANK, .rank = 6, .local_rank = 2);
     more->used = used;
     for (int i = 0; i < RINGS; i++) {
         char *at = good + HEADER + FACTS + i * RING;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "collector/frame_pages.h"
+#include "collector/trace_files.h"
 #include "recorder_sqlite.h"
 
 /* A row as SQLite gives it; -1 stands for NULL. */

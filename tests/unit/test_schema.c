@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema.h"
+#include "tables.h"
 #include "vocabulary.h"
 
 static int failures;
@@ -70,6 +71,24 @@ static void prepares(sqlite3 *db, const char *name, const char *sql)
     sqlite3_finalize(s);
 }
 
+/* The columns of a table, as tables.h lists them and as trace.sql has them. */
+static void table_columns(sqlite3 *db, const struct row_table_facts *table)
+{
+    const struct row_column *c = table->columns;
+    char *sql = sqlite3_mprintf("SELECT name, pk, type FROM pragma_table_info(%Q)", table->name);
+    sqlite3_stmt *s = NULL;
+
+    sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    sqlite3_free(sql);
+    for (; sqlite3_step(s) == SQLITE_ROW; c++)
+        check(c->name && !strcmp(c->name, (const char *)sqlite3_column_text(s, 0)) &&
+                  (c->holds == ROW_KEY) == (sqlite3_column_int(s, 1) == 1 && strcmp(table->name, "graph_node")) &&
+                  (c->holds == ROW_STRING) == !strcmp((const char *)sqlite3_column_text(s, 2), "TEXT"),
+              table->name, (const char *)sqlite3_column_text(s, 0));
+    sqlite3_finalize(s);
+    check(!c->name || (c->id == ID_ROW && !c[1].name), table->name, "no columns besides");
+}
+
 int main(void)
 {
     char text[100];
@@ -97,6 +116,10 @@ int main(void)
     OUTCOME_ROWS(X)
 #undef X
     check(number(db, "SELECT COUNT(*) FROM outcomes") == OUTCOMES, "outcomes", "no rows besides");
+
+    for (int i = 0; i < ROW_TABLES; i++)
+        table_columns(db, &row_tables[i]);
+    check(number(db, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table'") == ROW_TABLES + 2, "tables.h", "all but meta and enum");
 
     for (int i = 0; i < schema_query_count; i++)
         prepares(db, schema_queries[i].name, schema_queries[i].text);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/say.h"
-#include "recorder_sqlite.h"
+#include "collector/trace_files.h"
 
 char *trace_path(const char *given, const char *name)
 {

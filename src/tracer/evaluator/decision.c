@@ -22,7 +22,7 @@ enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000 };
 
 /* ---- small texts ---- */
 
-/* A growing text; what does not fit is cut off. NULs may be part of it. */
+/* A growing text; what does not fit is cut off. */
 struct text {
     char bytes[TEXT_MAX];
     size_t used;
@@ -41,11 +41,6 @@ static void text_string(struct text *t, const char *string)
     text_add(t, string, strlen(string));
 }
 
-static void text_end(struct text *t)
-{
-    text_add(t, "", 1);
-}
-
 /* VALUE's UTF-8, at most LIMIT bytes of it. */
 static void text_unicode(struct text *t, PyObject *value, size_t limit)
 {
@@ -61,6 +56,20 @@ static void text_unicode(struct text *t, PyObject *value, size_t limit)
     }
     Py_XDECREF(bytes);
     PyErr_Clear();
+}
+
+/* All of T, and VALUE's UTF-8 at its end, for a fact that is made while T is there. */
+static struct fact_text text_all(const struct text *t)
+{
+    return (struct fact_text){t->bytes, t->used};
+}
+
+static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
+{
+    size_t from = t->used;
+
+    text_unicode(t, value, limit);
+    return (struct fact_text){t->bytes + from, t->used - from};
 }
 
 static void text_type(struct text *t, PyObject *value)
@@ -141,20 +150,15 @@ static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyOb
 {
     struct text one = {.used = 0}, two = {.used = 0};
 
-    text_unicode(&one, kind, 64);
-    text_end(&one);
-    text_unicode(&one, source, 512);
-    text_end(&one);
-    text_unicode(&one, stack, 1200);
-    text_unicode(&two, expression, 1024);
-    tracer_fact(FACT_GUARD, entry->id, (uint64_t[3]){(uint64_t)ordinal}, one.bytes, one.used, two.bytes, two.used);
+    tracer_fact(GUARD, .entry = entry->id, .ordinal = ordinal, .kind = text_part(&one, kind, 64), .source = text_part(&one, source, 512),
+                .expression = text_part(&two, expression, 1024), .stack = text_part(&one, stack, 1200));
 }
 
 /* The order that is told: a list of ordinals, in JSON. Nothing if it is too long. */
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
     if (words->used < TEXT_MAX)
-        tracer_fact(FACT_ORDER, entry->id, (uint64_t[3]){clock}, words->bytes, words->used, "", 0);
+        tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = text_all(words));
 }
 
 void decision_entry_order_words(const struct cache_entry *entry, PyObject *words)
@@ -177,9 +181,8 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
         return;
     if (values_kept() == SESSION_VALUES_ALL)
         text_unicode(&words, reason, 1000);
-    tracer_fact(FACT_MARK, (uint32_t)(state->mark >> CODE_SHIFT),
-                (uint64_t[3]){tracer_now(P.monotonic), (uint64_t)actions.own | (uint64_t)actions.callees << 8, (uint64_t)(region + 1)},
-                words.bytes, words.used, "", 0);
+    tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic), .own = actions.own,
+                .callees = actions.callees, .region = region, .reason = text_all(&words));
 }
 
 /* OBJECT's attribute NAME, if it is a str; or NULL. */
@@ -217,8 +220,8 @@ static void take_text(PyObject *value, char *bytes, size_t room)
     struct text text = {.used = 0};
 
     text_unicode(&text, value, room - 1);
-    text_end(&text);
     memcpy(bytes, text.bytes, text.used);
+    bytes[text.used] = 0;
 }
 
 void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
@@ -260,9 +263,9 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
     if (!entry->label[0])
         snprintf(entry->label, sizeof entry->label, "%lu/%lu", state->number ? state->number - 1 : 0,
                  state->compiles ? state->compiles - 1 : 0);
-    tracer_fact(FACT_ENTRY, entry->id, (uint64_t[3]){state->mark >> CODE_SHIFT, tracer_now(P.monotonic),
-                                                  entry->guards | (uint64_t)(uint32_t)(entry->region + 1) << 32},
-                entry->label, strlen(entry->label), b->backend, strlen(b->backend));
+    tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
+                .guards = entry->guards, .region = entry->region, .label = {entry->label, strlen(entry->label)},
+                .backend = {b->backend, strlen(b->backend)});
     for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
@@ -325,7 +328,7 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
         return;
     entry->dead = true;
     if (P.recording && entry->id != ENTRY_UNRECORDED)
-        tracer_fact(FACT_DEATH, entry->id, (uint64_t[3]){tracer_now(P.monotonic)}, cause, strlen(cause), "", 0);
+        tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic), .cause = {cause, strlen(cause)});
 }
 
 /* The id + 1 of a text for what LOCALS hold; the same text, the same id. */
@@ -362,7 +365,7 @@ static uint32_t signature_of(PyObject *locals)
     } else if (key && PyDict_GET_SIZE(known) < SIGNATURES_MAX) {
         number = PyLong_FromUnsignedLong(P.signatures);
         if (number && PyDict_SetItem(known, key, number) == 0) {
-            tracer_fact(FACT_SIGNATURE, P.signatures, NULL, text.bytes, text.used, "", 0);
+            tracer_fact(SIGNATURE, .signature = P.signatures, .text = text_all(&text));
             id = ++P.signatures;
         }
         Py_XDECREF(number);
@@ -459,7 +462,7 @@ void decision_ask(struct decision *d, const struct code_state *state, PyObject *
         return;
     d->compile = ++P.compiles;
     d->compile_began = tracer_now(P.monotonic);
-    tracer_fact(FACT_ASKED, d->compile - 1, (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began}, "", 0, "", 0);
+    tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)d->compile_began);
     if (d->front->compile_begins)
         d->token = d->front->compile_begins(d->compile - 1, code);
 }
@@ -486,22 +489,13 @@ struct cause {
 
 static void cause_fact(const struct decision *d, const struct decision_check *check, const struct cause *cause)
 {
-    const uint64_t how = !cause->decided ? 1 : d->front->observed ? 2 : 0;
-    struct text one = {.used = 0}, two = {.used = 0};
+    struct text t = {.used = 0};
 
-    text_string(&one, cause->kind);
-    text_end(&one);
-    text_unicode(&one, cause->source, 512);
-    text_end(&one);
-    text_string(&one, cause->aspect ? cause->aspect : "");
-    text_end(&one);
-    text_unicode(&one, cause->expected, 512);
-    text_unicode(&two, cause->actual, 512);
-    text_end(&two);
-    text_string(&two, cause->words);
-    tracer_fact(FACT_CAUSE, d->compile - 1,
-                (uint64_t[3]){check->entry, (uint64_t)cause->ordinal, how | (uint64_t)(uint32_t)(cause->dimension + 1) << 32},
-                one.bytes, one.used, two.bytes, two.used);
+    tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry, .guard = cause->ordinal,
+                .how = !cause->decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED, .dimension = cause->dimension,
+                .kind = fact_string(cause->kind), .source = text_part(&t, cause->source, 512),
+                .aspect = fact_string(cause->aspect ? cause->aspect : ""), .expected = text_part(&t, cause->expected, 512),
+                .actual = text_part(&t, cause->actual, 512), .words = fact_string(cause->words));
 }
 
 /* ONE of the causes that explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal, kind,
@@ -563,30 +557,25 @@ static void text_exception(struct text *t, PyObject *type, PyObject *value)
 
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
 {
-    struct text one = {.used = 0}, two = {.used = 0};
+    struct text reason = {.used = 0};
     PyObject *type, *value, *traceback;
-    char label[64];
+    char label[64] = "";
 
     if (!d->on || !d->compile)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    if (entry) {
-        text_string(&one, entry->label);
-    } else if (state->number && !d->front->ids_told) {
+    if (!entry && state->number && !d->front->ids_told)
         snprintf(label, sizeof label, "%lu/%lu", state->number - 1, state->compiles);
-        text_string(&one, label);
-    }
-    text_end(&one);
-    text_string(&one, outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error");
     if (type)
-        text_exception(&two, type, value);
+        text_exception(&reason, type, value);
     else
-        text_string(&two, d->count || d->older ? "no entry fitted" : "first call");
-    tracer_fact(FACT_COMPILE, d->compile - 1,
-                (uint64_t[3]){state->mark >> CODE_SHIFT, d->compile_began, tracer_now(P.monotonic)}, one.bytes, one.used,
-                two.bytes, two.used);
+        text_string(&reason, d->count || d->older ? "no entry fitted" : "first call");
+    tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT), .began = (int64_t)d->compile_began,
+                .ended = (int64_t)tracer_now(P.monotonic), .label = fact_string(entry ? entry->label : label),
+                .outcome = fact_string(outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error"),
+                .reason = text_all(&reason));
     if (entry && entry->id != ENTRY_UNRECORDED)
-        tracer_fact(FACT_COMPILED, d->compile - 1, (uint64_t[3]){entry->id}, "", 0, "", 0);
+        tracer_fact(COMPILED, .compile = d->compile - 1, .entry = entry->id);
     for (uint32_t i = 0; i < d->count; i++)
         causes_of(d, i);
     PyErr_Clear();

@@ -13,55 +13,64 @@
 
 enum { TOTAL_MAX = 16 << 20 }; /* bytes of all texts in a process: they lie in its memory */
 
-static void write_loss(const char *words, size_t bytes)
-{
-    tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, bytes, "", 0);
-}
-
+/* note(name, numbers, texts): the fact NAME of facts.h, its members in their order, texts as bytes. */
 static PyObject *note(PyObject *module, PyObject *args)
 {
-    static const struct { const char *name; enum fact_kind kind; } kinds[] = {
-        {"torch", FACT_TORCH}, {"compile", FACT_NOTE}, {"graph", FACT_GRAPH}, {"break", FACT_BREAK}, {"listing", FACT_LISTING},
-        {"phase", FACT_PHASE}, {"origin", FACT_ORIGIN}, {"rank", FACT_RANK},
+    static const char *const names[FACT_KINDS] = {
+#define X(number, NAME, ...) [number] = #NAME,
+        FACTS(X)
+#undef X
     };
     static size_t total;
-    const char *name, *text, *more;
-    Py_ssize_t bytes, more_bytes;
-    unsigned long long number[3];
-    unsigned long id;
+    PyObject *numbers, *texts;
+    union fact_any fact;
+    struct fact_text *text;
+    const char *name;
+    size_t bytes = 0;
+    int kind = 0;
 
-    if (!PyArg_ParseTuple(args, "skKKKy#y#", &name, &id, &number[0], &number[1], &number[2], &text, &bytes, &more, &more_bytes)) {
-        torch_bridge_failed("a note");
-        Py_RETURN_NONE;
+    if (PyArg_ParseTuple(args, "sO!O!", &name, &PyTuple_Type, &numbers, &PyTuple_Type, &texts))
+        for (kind = FACT_KINDS - 1; kind && strcmp(names[kind], name) != 0;)
+            kind--;
+    if (!kind || PyTuple_GET_SIZE(numbers) != fact_shapes[kind].numbers || PyTuple_GET_SIZE(texts) != fact_shapes[kind].texts)
+        goto wrong;
+    for (int i = 0; i < fact_shapes[kind].numbers; i++)
+        fact.numbers[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
+    text = (struct fact_text *)(fact.numbers + fact_shapes[kind].numbers);
+    for (int i = 0; i < fact_shapes[kind].texts; i++) {
+        if (!PyBytes_Check(PyTuple_GET_ITEM(texts, i)))
+            goto wrong;
+        text[i] = (struct fact_text){PyBytes_AS_STRING(PyTuple_GET_ITEM(texts, i)), (uint64_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(texts, i))};
+        bytes += text[i].bytes;
     }
-    total += (size_t)(bytes + more_bytes);
-    for (size_t i = 0; total <= TOTAL_MAX && i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(name, kinds[i].name))
-            tracer_fact(kinds[i].kind, (uint32_t)id, (uint64_t[3]){number[0], number[1], number[2]}, text, (size_t)bytes, more,
-                        (size_t)more_bytes);
-    if (total > TOTAL_MAX && total - (size_t)(bytes + more_bytes) <= TOTAL_MAX) { /* once */
-        static const char words[] = "texts of compiles (listings, graphs, breaks) left out: more than 16 MB in this process";
-        write_loss(words, strlen(words));
-    }
+    if (PyErr_Occurred())
+        goto wrong;
+    total += bytes;
+    if (total <= TOTAL_MAX)
+        tracer_put_fact((enum fact_kind)kind, &fact);
+    else if (total - bytes <= TOTAL_MAX) /* once */
+        tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in this process");
+    Py_RETURN_NONE;
+wrong:
+    torch_bridge_failed("a note");
     Py_RETURN_NONE;
 }
 
 static PyObject *note_loss(PyObject *module, PyObject *words)
 {
-    Py_ssize_t bytes = 0;
-    const char *text = PyUnicode_Check(words) ? PyUnicode_AsUTF8AndSize(words, &bytes) : NULL;
+    const char *text = PyUnicode_Check(words) ? PyUnicode_AsUTF8(words) : NULL;
 
     PyErr_Clear();
-    write_loss(text ? text : "", (size_t)bytes);
+    tracer_loss(text ? text : "");
     Py_RETURN_NONE;
 }
 
-/* The trace's id of CODE + 1; 0: it is not recorded, or none. */
+/* The trace's id of CODE; -1: it is not recorded, or none. */
 static PyObject *code_id(PyObject *module, PyObject *code)
 {
     const uintptr_t mark = PyCode_Check(code) && P.session ? tracer_mark_code((PyCodeObject *)code) : CODE_SKIP;
 
-    return PyLong_FromUnsignedLongLong(mark & CODE_SKIP ? 0 : (unsigned long long)(mark >> CODE_SHIFT) + 1);
+    return PyLong_FromLongLong(mark & CODE_SKIP ? -1 : (long long)(mark >> CODE_SHIFT));
 }
 
 static PyObject *kept(PyObject *module, PyObject *none)

@@ -507,7 +507,7 @@ static __attribute__((cold, noinline)) void not_seen(void)
     static bool told;
 
     if (!told)
-        tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(P.monotonic), 1}, words, strlen(words), "", 0);
+        tracer_loss(words);
     told = true;
 }
 

@@ -57,7 +57,7 @@ void torch_bridge_failed(const char *what)
     snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what, type ? ((PyTypeObject *)type)->tp_name : "error",
              text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");
     PyErr_Clear();
-    tracer_fact(FACT_LOSS, 0, (uint64_t[3]){tracer_now(tracer_process.monotonic), 1}, words, strlen(words), "", 0);
+    tracer_loss(words);
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(value);

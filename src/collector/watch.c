@@ -1,0 +1,449 @@
+/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h.
+ *
+ * Runs in: the collector. */
+#include "collector/watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absent.h"
+#include "collector/guard.h"
+#include "collector/process.h"
+#include "lib/list.h"
+#include "vocabulary.h"
+
+enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32 };
+enum { NESTED_AT = 48 /* bytes of a file's name at most, before a nested process's "@OFFSET" */ };
+
+struct pending {
+    struct pending *next;
+    enum session_place place;
+    char name[64];
+};
+
+/* ---- one process ---- */
+
+static void abandon(void *t)
+{
+    traced_abandon(t);
+}
+
+static void cut_short(struct traced *t)
+{
+    if (t->broken)
+        return;
+    t->broken = true;
+    guarded_call(t->collector, abandon, t);
+    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
+                   "ring: the file was cut short while it was read; nothing more of this process was taken");
+}
+
+struct draining {
+    struct traced *t;
+    size_t words;
+    unsigned fullest;
+};
+
+static void drain(void *argument)
+{
+    struct draining *d = argument;
+
+    d->words = traced_drain(d->t, &d->fullest);
+}
+
+size_t watch_drain(struct traced *t, unsigned *fullest)
+{
+    static struct draining d; /* not on the stack: read after a jump */
+    struct collector *c = t->collector;
+
+    d = (struct draining){t, 0, *fullest};
+    if (!guarded_call(c, drain, &d))
+        cut_short(t);
+    *fullest = d.fullest;
+    c->state.header->last_ns = c->decode.last_ns;
+    return d.words;
+}
+
+static void finish(void *t)
+{
+    traced_finish(t);
+}
+
+void watch_finish(struct traced *t)
+{
+    unsigned fullest = 0;
+
+    watch_drain(t, &fullest);
+    if (!guarded_call(t->collector, finish, t))
+        cut_short(t);
+}
+
+void watch_ended(struct traced *t, uint64_t end_ns)
+{
+    watch_finish(t);
+    t->row.ended = true;
+    t->row.end_ns = end_ns > t->collector->decode.last_ns ? end_ns : t->collector->decode.last_ns;
+    t->changed = true;
+    traced_say(t);
+}
+
+void watch_status(struct traced *t)
+{
+    struct {
+        uint64_t mask, cgroup;
+        uint32_t pid, tgid, ppid, ids[8];
+        int32_t exit_code;
+        uint32_t coredump[2];
+    } info = {.mask = 1 << 3};
+    bool told;
+
+    if (t->pidfd < 0)
+        return;
+    told = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
+    if (told && !(info.mask & 1 << 3))
+        return;
+    if (told && !t->row.has_status)
+        traced_status(t, info.exit_code);
+    close(t->pidfd);
+    t->pidfd = -1;
+}
+
+bool watch_statuses(struct collector *c)
+{
+    bool missing = false;
+
+    for (struct traced *t = c->traced; t; t = t->next)
+        if (t->row.ended && t->pidfd >= 0) {
+            watch_status(t);
+            missing |= t->pidfd >= 0;
+        }
+    return missing;
+}
+
+/* ---- new ones ---- */
+
+static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
+{
+    for (struct traced *t = c->traced; t; t = t->next)
+        if (t->row.pid == pid && t != except && !t->row.ended)
+            return t;
+    return NULL;
+}
+
+/* The process PID, or its nearest ancestor that we know; not EXCEPT. */
+static struct traced *find_ancestor(struct collector *c, uint32_t pid, const struct traced *except)
+{
+    struct traced *found = NULL;
+    uint64_t started;
+
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && !(found = find_pid(c, pid, except)); i++)
+        if (!process_stat(pid, &pid, &started))
+            break;
+    return found;
+}
+
+/* Pythons that could not join, descendants of the command as far as can be seen. */
+static void absent_new(struct watch *w)
+{
+    struct collector *c = w->c;
+    struct absent sender;
+
+    for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX && absent_next(w->absent, &sender); i++) {
+        uint32_t parent = 0;
+        uint64_t started;
+        struct traced *ancestor = process_stat(sender.pid, &parent, &started) ? find_ancestor(c, parent, NULL) : NULL;
+        char cause[200];
+        if (ancestor) {
+            w->absent_told++;
+            snprintf(cause, sizeof cause, "process: Python process %u of user %u may not join the recording of user %u, or does not "
+                     "see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
+            collector_loss(c, ancestor->row.process_id, 0, collector_now_ns(c), 0, cause);
+        }
+        absent_answer(w->absent, &sender);
+    }
+}
+
+struct opening {
+    struct collector *c;
+    enum session_place place;
+    const char *name;
+    struct traced *t;
+    bool retry;
+};
+
+static void open_file(void *argument)
+{
+    struct opening *o = argument;
+
+    o->t = traced_open(o->c, o->place, o->name, &o->retry);
+    if (o->t && o->c->resumed && atomic_load(&o->t->file->finished)) { /* opened for the names that its children know by its ids */
+        o->t->row.ended = true;
+        traced_finish(o->t);
+        o->t->changed = false;
+    }
+}
+
+/* The process of file NAME. False: it is not whole yet. */
+static bool process_new(struct collector *c, const char *name, enum session_place place)
+{
+    static struct opening o; /* not on the stack: read after a jump */
+    struct traced *t, *before;
+    uint32_t parent;
+
+    for (t = c->traced; t; t = t->next)
+        if (!strcmp(t->name, name))
+            return true;
+    o = (struct opening){c, place, name, NULL, false};
+    if (!guarded_call(c, open_file, &o)) {
+        collector_loss(c, 0, 0, collector_now_ns(c), 0,
+                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
+        return true;
+    }
+    if (!(t = o.t))
+        return !o.retry;
+    if (!t->started && !process_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
+        t->started = 0;
+    /* The same process after an exec: the image before it has ended. */
+    before = find_pid(c, t->row.pid, t);
+    if (before && before->started == t->started) {
+        t->row.parent_process_id = before->row.process_id;
+        t->pidfd = before->pidfd;
+        before->pidfd = -1;
+        watch_ended(before, t->row.start_ns);
+    }
+    t->next = c->traced;
+    c->traced = t;
+    /* Who started it: the process that it was forked from is in its file; else the nearest ancestor that we know. */
+    if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
+        t->row.parent_process_id = before->row.process_id;
+    if (t->pidfd < 0 && !t->row.ended)
+        t->pidfd = process_watch(t->row.pid, t->started);
+    traced_say(t);
+    return true;
+}
+
+static void nested_name(char name[64], const char *file, uint64_t offset)
+{
+    snprintf(name, 64, "%.*s@%llx", (int)strcspn(file, "@"), file, (unsigned long long)offset);
+}
+
+static uint64_t newest_nested;
+
+static void read_nested(void *argument)
+{
+    const struct traced *t = argument;
+
+    newest_nested = atomic_load_explicit(&t->root->nested, memory_order_acquire);
+}
+
+void watch_nested(struct watch *w, struct traced *t)
+{
+    uint64_t *offsets = NULL;
+    size_t count;
+
+    if (t->broken || !t->root)
+        return;
+    newest_nested = 0;
+    guarded_call(w->c, read_nested, t);
+    if (newest_nested == t->nested)
+        return;
+    count = traced_nested(t->fd, newest_nested, t->nested, &offsets);
+    t->nested = newest_nested;
+    for (size_t i = 0; i < count; i++) {
+        char name[sizeof t->name];
+        nested_name(name, t->name, offsets[i]);
+        process_new(w->c, name, t->place);
+    }
+    free(offsets);
+}
+
+/* A note that an interpreter of no use to us left, or a process without room. */
+static void note_new(struct collector *c, const char *name)
+{
+    int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
+    char text[256] = "", cause[400];
+    ssize_t got;
+
+    if (fd < 0)
+        return; /* it was said by the collector before us */
+    got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = 0;
+    if (strstr(name, ".lost")) {
+        const char *error = strrchr(name, '-');
+        snprintf(cause, sizeof cause, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
+                 strerror(error ? atoi(error + 1) : 0));
+    } else {
+        snprintf(cause, sizeof cause, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded",
+                 pid, text);
+        if (!c->state.header->unsupported[0])
+            snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
+    }
+    collector_loss(c, 0, 0, collector_now_ns(c), 0, cause);
+    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static void file_new(struct watch *w, const char *name, enum session_place place)
+{
+    if (strlen(name) >= NESTED_AT)
+        return;
+    if (ends_with(name, ".ring") && !process_new(w->c, name, place)) {
+        struct pending *p = calloc(1, sizeof *p);
+        if (p) {
+            *p = (struct pending){.next = w->pending, .place = place};
+            memcpy(p->name, name, strlen(name) + 1);
+            w->pending = p;
+        }
+    } else if (ends_with(name, ".lost")) {
+        note_new(w->c, name);
+    }
+}
+
+/* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
+static void files_new(struct watch *w)
+{
+    char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
+    struct pending **link = &w->pending;
+    ssize_t got;
+
+    while (*link) {
+        struct pending *p = *link;
+        if (process_new(w->c, p->name, p->place)) {
+            *link = p->next;
+            free(p);
+        } else {
+            link = &p->next;
+        }
+    }
+    while ((got = read(w->files, buffer, sizeof buffer)) > 0)
+        for (char *at = buffer; at < buffer + got; ) {
+            struct inotify_event *event = (struct inotify_event *)at;
+            if (event->len && event->mask & IN_CREATE)
+                file_new(w, event->name, event->wd == w->spilled ? SESSION_SPILL : SESSION_MAIN);
+            else if (event->len && event->mask & IN_CLOSE_WRITE && ends_with(event->name, ".unsupported"))
+                note_new(w->c, event->name);
+            at += sizeof *event + event->len;
+        }
+}
+
+void watch_new(struct watch *w)
+{
+    files_new(w);
+    absent_new(w);
+}
+
+bool watch_open(struct watch *w, struct collector *c)
+{
+    struct session *session = c->session;
+
+    w->c = c;
+    w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->files < 0 || inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
+        return false;
+    w->spilled = session->place[SESSION_SPILL] >= 0 ? inotify_add_watch(w->files, session->spill, IN_CREATE) : -1;
+    return true;
+}
+
+void watch_close(struct watch *w)
+{
+    while (w->pending) {
+        struct pending *p = w->pending;
+        w->pending = p->next;
+        free(p);
+    }
+    if (w->absent >= 0)
+        close(w->absent);
+}
+
+/* ---- after a kill ---- */
+
+struct left_file {
+    uint64_t born; /* its header's born_clock */
+    enum session_place place;
+    char name[sizeof ((struct traced *)NULL)->name];
+};
+
+typedef LIST(struct left_file) left_files;
+
+static int by_birth(const void *a, const void *b)
+{
+    uint64_t one = ((const struct left_file *)a)->born, other = ((const struct left_file *)b)->born;
+
+    return one < other ? -1 : one > other;
+}
+
+/* The process at offset AT of FD, whose name is NAME. Returns the newest one nested in it. */
+static uint64_t left_add(left_files *files, int fd, uint64_t at, const char *name, enum session_place place)
+{
+    struct process_file header = {0};
+    struct left_file *file;
+
+    if (pread(fd, &header, sizeof header, (off_t)at) < 0 || !(file = list_add(files)))
+        return 0;
+    /* One that is being made has no birth yet; its children come later still. */
+    file->born = header.born_clock ? header.born_clock : UINT64_MAX;
+    file->place = place;
+    if (at)
+        nested_name(file->name, name, at);
+    else
+        snprintf(file->name, sizeof file->name, "%s", name);
+    return header.nested;
+}
+
+/* What file NAME holds. */
+static void left_read(struct collector *c, left_files *files, const char *name, enum session_place place)
+{
+    uint64_t *offsets;
+    size_t count;
+    int fd;
+
+    if (ends_with(name, ".lost") || ends_with(name, ".unsupported"))
+        note_new(c, name);
+    if (!ends_with(name, ".ring") || strlen(name) >= NESTED_AT || (fd = session_file(c->session, place, name, O_RDONLY)) < 0)
+        return;
+    count = traced_nested(fd, left_add(files, fd, 0, name, place), 0, &offsets);
+    for (size_t i = 0; i < count; i++)
+        left_add(files, fd, offsets[i], name, place);
+    free(offsets);
+    close(fd);
+}
+
+void watch_left(struct watch *w)
+{
+    struct session *session = w->c->session;
+    left_files files = {0};
+
+    for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
+        int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *directory = again >= 0 ? fdopendir(again) : NULL;
+        struct dirent *entry;
+        while (directory && (entry = readdir(directory)))
+            left_read(w->c, &files, entry->d_name, (enum session_place)place);
+        if (directory)
+            closedir(directory);
+        else if (again >= 0)
+            close(again);
+    }
+    if (files.count)
+        qsort(files.at, files.count, sizeof *files.at, by_birth);
+    for (size_t i = 0; i < files.count; i++)
+        if (strchr(files.at[i].name, '@'))
+            process_new(w->c, files.at[i].name, files.at[i].place);
+        else
+            file_new(w, files.at[i].name, files.at[i].place);
+    list_free(&files);
+}

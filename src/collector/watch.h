@@ -1,0 +1,42 @@
+/* collector/watch.h -- the processes of a recording: how they come, are read, and go.
+ *
+ * Runs in: the collector. What touches their files does so under collector/guard.h: one that is cut short ends that process's
+ * recording, not the collector. */
+#ifndef DYNTRACE_WATCH_H
+#define DYNTRACE_WATCH_H
+
+#include "collector/traced.h"
+
+struct watch {
+    struct collector *c;             /* borrowed */
+    int files, spilled;              /* inotify, and its watch of the session's second directory */
+    int absent;                      /* absent_open(), -1 = none */
+    uint32_t absent_told;
+    struct pending *pending;         /* owned: files whose header is not whole yet */
+};
+
+/* Look at the directories of C's session from now on. False: errno. */
+bool watch_open(struct watch *w, struct collector *c);
+void watch_close(struct watch *w);
+
+/* Processes that are new: their files, and Pythons that could not join. */
+void watch_new(struct watch *w);
+/* Those forked into the file of T. */
+void watch_nested(struct watch *w, struct traced *t);
+/* Those whose files a killed collector left, oldest first, so that a fork's parent is there before it. */
+void watch_left(struct watch *w);
+
+/* Take what T has written: how many words; *FULLEST as traced_drain. */
+size_t watch_drain(struct traced *t, unsigned *fullest);
+/* T writes no more: take the rest, and close its decoders. */
+void watch_finish(struct traced *t);
+/* The same, and it has ended at END_NS, or later if its last event was. */
+void watch_ended(struct traced *t, uint64_t end_ns);
+
+/* How T ended: the kernel tells anybody who watched (Linux 6.15), once its parent has taken notice of the death, which may be
+ * a while later. */
+void watch_status(struct traced *t);
+/* Ask again for those whose parents were slow. True: some are still missing. */
+bool watch_statuses(struct collector *c);
+
+#endif
