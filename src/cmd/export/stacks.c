@@ -177,7 +177,7 @@ static void event_put(struct track *track, const char *type, uint32_t name, int6
 /* Tracks FROM to TO, whose events are spread over their files. */
 struct spread {
     struct export *export;     /* borrowed, all of them */
-    const struct names *names;
+    const names *names;
     struct track *from, *to;
     bool failed;
 };
