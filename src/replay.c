@@ -62,7 +62,7 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
 
 struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
-    struct replay_subject s = {.code = REPLAY_NONE, .thread = REPLAY_NONE, .process = REPLAY_NONE, .entry = REPLAY_NONE};
+    struct replay_subject s = {0, 0, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE};
     uint32_t compile = kind == REPLAY_COMPILE ? index : REPLAY_NONE;
 
     if (kind == REPLAY_LOOKUP) {

@@ -92,7 +92,7 @@ struct replay_cache {              /* of a code object, in a process */
     uint32_t code, process, parent; /* parent: the cache of the process that forked, or REPLAY_NONE */
     uint32_t *lookups;              /* borrowed: indices by time */
     uint32_t count;
-    uint32_t *entries, *deaths; /* borrowed: indices by birth, by death; also the parent's that were there at the fork */
+    uint32_t *entries, *deaths;     /* borrowed: indices by birth, by death; with those that a fork handed on */
     uint32_t entry_count;
 };
 
@@ -217,10 +217,35 @@ bool replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_n
 
 /* ---- trace/replay/verify.c ------------------------------------------------------- */
 
+/* What of a lookup does not follow. */
+#define REPLAY_FAULTS(X) \
+    X(NONE, "it follows") \
+    X(OUTCOME, "its outcome is not one of the vocabulary") \
+    X(NO_ENTRY, "it names an entry that the trace does not have") \
+    X(OTHER_CODE, "it tried or ran an entry of other code, or of another process") \
+    X(UNBORN, "it tried or ran an entry that was not born yet") \
+    X(DEAD, "it tried or ran an entry that had died") \
+    X(TWICE, "it tried an entry twice") \
+    X(REGION, "it tried entries of two regions") \
+    X(ORDER, "it tried the entries in another order than they were in") \
+    X(UNTRIED, "it gave up with an entry left to try") \
+    X(PASSED, "an entry's guards passed, and it did not run that entry") \
+    X(NO_PASS, "it ran an entry whose guards did not pass") \
+    X(OTHER_PASSED, "it ran another entry than the one whose guards passed") \
+    X(AFTER_END, "it tried entries after the one that ended it") \
+    X(NO_ERROR, "it ended in a guard's error, and no guard raised") \
+    X(ERROR, "a guard raised, and it went on") \
+    X(COUNT, "it has other guard checks than entries_checked says") \
+    X(GUARD, "the guard that failed is not one of the entry's") \
+    X(POSITION, "its guard checks are not numbered 0, 1, 2 and so on") \
+    X(RESULT, "a guard check's result is not one of the vocabulary") \
+    X(NOT_NEW, "the entry that it made was not born while it compiled")
+
 enum replay_fault {
-    FAULT_NONE, FAULT_OUTCOME, FAULT_NO_ENTRY, FAULT_OTHER_CODE, FAULT_UNBORN, FAULT_DEAD, FAULT_TWICE, FAULT_REGION,
-    FAULT_ORDER, FAULT_UNTRIED, FAULT_PASSED, FAULT_NO_PASS, FAULT_OTHER_PASSED, FAULT_AFTER_END, FAULT_NO_ERROR,
-    FAULT_ERROR, FAULT_COUNT, FAULT_GUARD, FAULT_POSITION, FAULT_RESULT, FAULT_NOT_NEW, FAULT_KINDS,
+#define X(name, words) FAULT_##name,
+    REPLAY_FAULTS(X)
+#undef X
+    FAULT_KINDS,
 };
 
 struct replay_finding {

@@ -21,6 +21,7 @@
 
 #include "command.h"
 #include "schema.h"
+#include "vocabulary.h"
 #include "trace/db.h"
 #include "trace/db_schema.h"
 #include "lib/json.h"
@@ -101,7 +102,8 @@ static bool rules_begin(void)
         rule[i].what = here[i];
     for (const struct schema_query *s = schema_statements; rule && s->name; s++)
         if (!strncmp(s->name, "fsck/", 5) && (rule = list_add(&rules))) {
-            rule->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n")); /* "-- a thread's process exists" */
+            /* "-- a thread's process exists" */
+            rule->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
             rule->sql = s->text;
         }
     return rule;
@@ -205,43 +207,26 @@ struct frame {
     bool child_open;      /* a child without an end was seen; only the last may be one */
 };
 
-/* Ids of a small table in ascending order, and for threads where each stands. */
-struct ids {
-    int64_t *at; /* owned */
-    size_t count, room, last;
-};
+/* Where a thread stands. */
 struct thread_state {
     int64_t last_start_ns, last_root_end_ns;
     bool root_open;
 };
 
-static bool ids_read(struct db *db, const char *sql, struct ids *ids)
+/* The rows of SQL, ids, into MAP: each has its number. */
+static bool ids_read(struct db *db, const char *sql, struct map *map)
 {
     struct query *query = db_query(db, sql);
+    bool ok = true;
 
-    while (query_step(query)) {
-        int64_t *id = list_add(ids);
-        if (!id) {
+    while (ok && query_step(query)) {
+        int64_t *number = map_put(map, query_integer(query, 0));
+        if ((ok = number))
+            *number = (int64_t)map->count - 1;
+        else
             say_error("%s: out of memory", db_path(db));
-            query_close(query);
-            return false;
-        }
-        *id = query_integer(query, 0);
     }
-    return query_close(query);
-}
-
-/* Place of ID, or -1. Frames come in runs, so the last answer often holds. */
-static ptrdiff_t ids_find(struct ids *ids, int64_t id)
-{
-    size_t place = ids->last;
-
-    if (!ids->count || ids->at[place] != id)
-        place = sorted_count(ids->count, i, ids->at[i] < id);
-    if (place == ids->count || ids->at[place] != id)
-        return -1;
-    ids->last = place;
-    return (ptrdiff_t)place;
+    return query_close(query) && ok;
 }
 
 static struct frame frame_of(struct query *query)
@@ -289,73 +274,72 @@ static void frame_check_family(const struct frame *frame, struct frame *parent)
         parent->last_child_end_ns = frame->end_ns;
 }
 
+/* What is wrong with FRAME, SCAN's row, by itself and on its THREAD; NULL: there is no such thread. */
+static void frame_check(const struct frame *frame, struct query *scan, const struct map *codes,
+                        struct thread_state *thread)
+{
+    if (!thread)
+        frame_broken(RULE_THREAD, frame->id);
+    if (query_type(scan, 4) != QUERY_INTEGER || !map_get(codes, query_integer(scan, 4)))
+        frame_broken(RULE_CODE, frame->id);
+    if (query_type(scan, 2) != QUERY_INTEGER || (!frame->open && frame->end_ns < frame->start_ns))
+        frame_broken(RULE_SPAN, frame->id);
+    if ((uint64_t)query_integer(scan, 6) >= FRAME_KINDS || (uint64_t)query_integer(scan, 7) >= OUTCOMES ||
+        (uint64_t)query_integer(scan, 8) >= FRAME_EXITS)
+        frame_broken(RULE_ENUM, frame->id);
+    if (!thread)
+        return;
+    if (frame->start_ns < thread->last_start_ns)
+        frame_broken(RULE_ORDER, frame->id);
+    thread->last_start_ns = frame->start_ns;
+    if (query_type(scan, 5) != QUERY_NULL)
+        return;
+    if (thread->root_open || frame->start_ns < thread->last_root_end_ns)
+        frame_broken(RULE_SIBLINGS, frame->id);
+    thread->root_open = frame->open;
+    if (!frame->open)
+        thread->last_root_end_ns = frame->end_ns;
+}
+
 /* Check every frame. *FRAMES and *OPEN count them. False when that could not be done. */
 static bool frames_check(struct db *db, struct progress *progress, int64_t *frames, int64_t *open)
 {
-    struct ids threads = {0}, codes = {0};
-    struct thread_state *states = NULL;
+    struct map threads = {0}, codes = {0};
+    bool ok = ids_read(db, "SELECT thread_id FROM thread", &threads) &&
+              ids_read(db, "SELECT code_id FROM code", &codes);
+    struct thread_state *states = calloc(threads.count + 1, sizeof *states);
     struct frame *cache = calloc(CACHE, sizeof *cache);
-    struct query *scan = NULL, *fetch = NULL;
+    struct query *scan = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome,"
+                                      " exit FROM frame ORDER BY frame_id"),
+                 *fetch = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1");
     int64_t last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
-    bool ok = false;
 
-    if (!ids_read(db, "SELECT thread_id FROM thread ORDER BY thread_id", &threads) ||
-        !ids_read(db, "SELECT code_id FROM code ORDER BY code_id", &codes))
-        goto out;
-    states = calloc(threads.count + 1, sizeof *states);
-    if (!cache || !states) {
+    if (ok && (!cache || !states)) {
         say_error("%s: out of memory", db_path(db));
-        goto out;
+        ok = false;
     }
-    for (size_t i = 0; i < threads.count; i++)
+    for (size_t i = 0; ok && i < threads.count; i++)
         states[i].last_start_ns = states[i].last_root_end_ns = INT64_MIN;
-    scan = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit "
-                        "FROM frame ORDER BY frame_id");
-    fetch = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1");
-    if (!fetch)
-        goto out;
-    while (query_step(scan)) {
-        struct frame frame = frame_of(scan);
-        ptrdiff_t thread = query_type(scan, 1) == QUERY_INTEGER ? ids_find(&threads, frame.thread_id) : -1;
+    while (ok && query_step(scan)) {
+        struct frame frame = frame_of(scan), *parent;
+        int64_t *thread = query_type(scan, 1) == QUERY_INTEGER ? map_get(&threads, frame.thread_id) : NULL;
 
         if (!(++*frames % TICK_FRAMES))
             progress_tick(progress, frame.id, last_id);
         *open += frame.open;
-        if (thread < 0)
-            frame_broken(RULE_THREAD, frame.id);
-        if (query_type(scan, 4) != QUERY_INTEGER || ids_find(&codes, query_integer(scan, 4)) < 0)
-            frame_broken(RULE_CODE, frame.id);
-        if (query_type(scan, 2) != QUERY_INTEGER || (!frame.open && frame.end_ns < frame.start_ns))
-            frame_broken(RULE_SPAN, frame.id);
-        if ((uint64_t)query_integer(scan, 6) > 3 || (uint64_t)query_integer(scan, 7) > 9 ||
-            (uint64_t)query_integer(scan, 8) > 3)
-            frame_broken(RULE_ENUM, frame.id);
-        if (thread >= 0) {
-            if (frame.start_ns < states[thread].last_start_ns)
-                frame_broken(RULE_ORDER, frame.id);
-            states[thread].last_start_ns = frame.start_ns;
-        }
+        frame_check(&frame, scan, &codes, thread ? &states[*thread] : NULL);
         if (query_type(scan, 5) != QUERY_NULL) {
-            struct frame *parent = parent_find(cache, fetch, query_integer(scan, 5));
-            if (parent)
+            if ((parent = parent_find(cache, fetch, query_integer(scan, 5))))
                 frame_check_family(&frame, parent);
             else
                 frame_broken(RULE_PARENT, frame.id);
-        } else if (thread >= 0) {
-            if (states[thread].root_open || frame.start_ns < states[thread].last_root_end_ns)
-                frame_broken(RULE_SIBLINGS, frame.id);
-            states[thread].root_open = frame.open;
-            if (!frame.open)
-                states[thread].last_root_end_ns = frame.end_ns;
         }
         cache[(uint64_t)frame.id % CACHE] = frame;
     }
-    ok = true;
-out:
     ok = query_close(scan) && ok;
     ok = query_close(fetch) && ok;
-    list_free(&threads);
-    list_free(&codes);
+    map_free(&threads);
+    map_free(&codes);
     free(states);
     free(cache);
     return ok;

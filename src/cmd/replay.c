@@ -210,19 +210,9 @@ static const struct option options[] = {
     {"commands", .value = "LIST", .read = command_read,
      .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an option as well; they are done in "
              "the order given"},
-    {"goto", .value = "PLACE", .read = command_read, .help = "to 1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile"},
-    {"next", .value = "WHAT", .read = command_read, .help = "the next lookup, compile, recompile, break, death, hit, miss, event or frame"},
-    {"previous", .value = "WHAT", .read = command_read, .help = "the one before"},
-    {"filter", .value = "BY", .read = command_read, .help = "only events of: function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL"},
-    {"stop", .value = "WHEN", .read = command_read,
-     .help = "stop when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies"},
-    {"continue", .read = command_read, .help = "on to the next stop, or the end"},
-    {"back", .read = command_read, .help = "back to the stop before, or the beginning"},
-    {"here", .read = command_read, .help = "print this place"},
-    {"cache", .read = command_read, .help = "all entries of the cache, as they stood"},
-    {"guards", .value = "LABEL", .read = command_read, .help = "the guards of the entry with that label"},
-    {"stack", .read = command_read, .help = "the whole call stack"},
-    {"source", .read = command_read, .help = "source lines"},
+#define X(name_, brief, words, help_, ...) {name_, .value = words, .read = command_read, .help = help_},
+    STEP_COMMANDS(X)
+#undef X
     {"verify", .read = option_flag, .to = &asked.verify,
      .help = "decide every recorded lookup again, from its cache's entries, their order and the results of their guards, and list "
              "those that do not follow; exit status 1 if there are any"},
@@ -241,7 +231,8 @@ static const struct option options[] = {
              "  best: look for the smallest change that removes most recompiles"},
     {"function", .value = "FUNC", .read = option_text, .to = &asked.function,
      .help = "that function alone is shown, and dynamic and drop_guard hold for it alone"},
-    {"calls", .read = option_flag, .to = &asked.calls, .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
+    {"calls", .read = option_flag, .to = &asked.calls,
+     .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
     {"json", .read = option_flag, .to = &asked.json, .help = "the same for a program"},
     OPTION_END,
 };
@@ -262,8 +253,9 @@ static bool options_agree(const struct session *s)
 
 static int whatif(const struct session *s)
 {
-    struct whatif_asked asked_of = {.db = s->db, .replay = s->replay, .settings = s->settings, .count = s->setting_count,
-                                    .function = s->function, .out = stdout, .json = s->json};
+    struct whatif_asked asked_of = {.db = s->db, .replay = s->replay, .settings = s->settings,
+                                    .count = s->setting_count, .function = s->function, .out = stdout,
+                                    .json = s->json};
 
     return replay_whatif(&asked_of, s->calls);
 }
@@ -278,7 +270,8 @@ static int replay_main(int count, char **operands)
         return 2;
     if (!(s->db = find_open(operands[0])))
         return 2;
-    doubts_say(s->db, "what is replayed is what it has so far", s->setting_count ? NULL : "what came after them is uncertain");
+    doubts_say(s->db, "what is replayed is what it has so far",
+               s->setting_count ? NULL : "what came after them is uncertain");
     s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->setting_count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
     if (!s->replay)
         goto out;

@@ -155,26 +155,11 @@ static const struct step_command {
     void (*run)(struct stepper *s, char *rest, int with);
     int with;
 } commands[] = {
-    {"next", "n", "[WHAT]",
-     "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before",
-     do_step, 1},
-    {"previous", "p", "[WHAT]", "the one before", do_step, -1},
-    {"goto", "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile", do_goto, 0},
-    {"here", ".", "", "print this place again", do_here, 0},
-    {"filter", "f", "[BY WHAT]",
-     "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off",
-     do_filter, 0},
-    {"stop", "s", "[WHEN]", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off",
-     do_stop, 0},
-    {"continue", "c", "", "on to the next stop, or the end", do_run, 1},
-    {"back", "b", "", "back to the stop before, or the beginning", do_run, -1},
-    {"cache", "", "", "all entries of the cache, as they stood", do_part, PAGE_CACHE},
-    {"guards", "", "[LABEL]", "the guards of this entry, or of the one with that label", do_part,
-     PAGE_GUARDS},
-    {"stack", "", "", "the whole call stack", do_part, PAGE_STACK},
-    {"source", "", "", "source lines", do_part, PAGE_SOURCE},
-    {"help", "h", "", "this", do_help, 0},
-    {"quit", "q", "", "or Ctrl-D", NULL, 0},
+#define X(...) {__VA_ARGS__},
+    STEP_COMMANDS(X)
+#undef X
+    {"help", "h", NULL, "this", do_help, 0},
+    {"quit", "q", NULL, "or Ctrl-D", NULL, 0},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -183,7 +168,7 @@ static void do_help(struct stepper *s, char *rest, int unused)
     (void)rest, (void)unused;
     for (int i = 0; i < COMMANDS; i++) {
         char left[64];
-        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words);
+        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words ? commands[i].words : "");
         fprintf(s->out, "  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
     }
     fputs("Recorded decisions are replayed, not the program: nothing of it runs.\n", s->out);
@@ -237,8 +222,8 @@ int replay_step(struct db *db, struct replay *replay, const struct replay_script
     if (terminal) {
         fputs("Replays the decisions recorded in ", out);
         prose_text(out, db_path(db), WIDTH);
-        fprintf(out, " (%zu lookups, %zu compiles), not the program. \"help\" lists the commands.\n", replay->lookups.count,
-                replay->compiles.count);
+        fprintf(out, " (%zu lookups, %zu compiles), not the program. \"help\" lists the commands.\n",
+                replay->lookups.count, replay->compiles.count);
         prompt_begin();
     }
     for (int i = 0; i < script->count && go_on; i++) {

@@ -97,15 +97,15 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     for (size_t i = 0; table && names && i < r->lookups.count; i++) {
         const struct replay_lookup *l = &r->lookups.at[r->order[i]];
         uint32_t code = r->caches.at[l->cache].code;
-        unsigned predicted = answer->result.outcomes[r->order[i]];
+        uint8_t found = answer->result.outcomes[r->order[i]], predicted = found & WHATIF_OUTCOME;
         if (answer->codes && !answer->codes[code])
             continue;
         table_integer(table, l->id);
         table_integer(table, l->start_ns);
         table_string(table, names[code] ? names[code] : "?");
         table_string(table, outcome_word(l->outcome));
-        table_string(table, (predicted & WHATIF_OUTCOME) == WHATIF_GONE ? "gone" : outcome_word(predicted & WHATIF_OUTCOME));
-        table_integer(table, predicted & WHATIF_UNDECIDED ? 1 : 0);
+        table_string(table, predicted == WHATIF_GONE ? "gone" : outcome_word(predicted));
+        table_integer(table, found & WHATIF_UNDECIDED ? 1 : 0);
     }
     free(names);
     arena_free(&texts);

@@ -115,7 +115,8 @@ static bool read_checks(struct check_reader *c, bool sort)
     int64_t before = INT64_MIN;
     bool ok = true;
 
-    snprintf(sql, sizeof sql, "SELECT lookup_id, cache_entry_id, result, failed_guard_id, %s FROM guard_check ORDER BY %s",
+    snprintf(sql, sizeof sql,
+             "SELECT lookup_id, cache_entry_id, result, failed_guard_id, %s FROM guard_check ORDER BY %s",
              c->times ? "duration_ns" : "position, guards_run",
              sort ? "lookup_id, position, guard_check_id" : "guard_check_id");
     query = db_query(c->db, sql);

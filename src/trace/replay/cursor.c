@@ -64,7 +64,7 @@ static bool passes(const struct cursor *c, const struct replay_event *e)
            passes_one(c->lookups, e->index);
 }
 
-/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. events.count: there is none. */
+/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. events.count: none. */
 static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what, int direction)
 {
     const struct replay_event *events = c->r->events.at;

@@ -17,7 +17,7 @@ enum {
 
 /* ---- loading --------------------------------------------------------------- */
 
-/* A new item of LIST whose row id is ID, entered in MAP by its index; NULL: no memory, or more than an index can count. */
+/* A new item of LIST whose row id is ID, entered in MAP by its index; NULL: no memory, or more than an index counts. */
 #define ADD(list, map, id)                                                             \
     ({                                                                                 \
         int64_t *index_ = (list)->count < REPLAY_CHECK_NONE ? map_put(map, id) : NULL; \
@@ -112,8 +112,8 @@ static bool load_entries(struct replay *r)
 
 static bool load_compiles(struct replay *r)
 {
-    struct query *query = db_query(r->db, "SELECT compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns"
-                                          " FROM compile ORDER BY compile_id");
+    struct query *query = db_query(r->db, "SELECT compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns,"
+                                          " is_recompile FROM compiles ORDER BY compile_id");
     bool ok = true;
 
     while (ok && query_step(query)) {
@@ -126,7 +126,8 @@ static bool load_compiles(struct replay *r)
                                      .code = code,
                                      .thread = replay_index(&r->thread_ids, replay_integer(query, 3, -1)),
                                      .entry = replay_index(&r->entry_ids, replay_integer(query, 4, -1)),
-                                     .end_ns = replay_time(query, 5, 0)};
+                                     .end_ns = replay_time(query, 5, 0),
+                                     .recompile = query_integer(query, 6)};
         if (c->entry != REPLAY_NONE && c->thread != REPLAY_NONE && r->entries.at[c->entry].process == REPLAY_NONE)
             r->entries.at[c->entry].process = r->threads.at[c->thread].process;
     }
@@ -312,7 +313,7 @@ static bool fill_lookups(struct replay *r)
     return true;
 }
 
-/* Give each cache its entries, and its parent. NEXT[code + 1]: where the entries of the code after it begin in BY_CODE. */
+/* Give each cache its entries, and its parent. NEXT[code + 1]: where the next code's entries begin in BY_CODE. */
 static bool fill_entries(struct replay *r, uint32_t *by_code, uint32_t *next)
 {
     LIST(uint32_t) all = {0};
@@ -369,13 +370,9 @@ static bool fill_caches(struct replay *r)
              *next = calloc(r->codes.count + 2, sizeof *next);
     bool ok = by_code && next;
 
-    /* Caches that no lookup asked, for compiles and deaths. */
+    /* Caches that no lookup asked, for the deaths in them. */
     for (uint32_t i = 0; ok && i < r->entries.count; i++)
         ok = cache_index(r, r->entries.at[i].code, r->entries.at[i].process) != REPLAY_NONE;
-    for (uint32_t i = 0; ok && i < r->compiles.count; i++) {
-        struct replay_subject s = replay_about(r, REPLAY_COMPILE, i);
-        ok = cache_index(r, s.code, s.process) != REPLAY_NONE;
-    }
     ok = ok && sort_lookups(r) && fill_lookups(r) && fill_entries(r, by_code, next);
     free(by_code);
     free(next);
@@ -419,16 +416,6 @@ static bool make_events(struct replay *r)
     return true;
 }
 
-/* A compile in a process whose cache has held an entry for that code object, made there or inherited by fork. */
-static void find_recompiles(struct replay *r)
-{
-    for (uint32_t i = 0; i < r->compiles.count; i++) {
-        struct replay_subject s = replay_about(r, REPLAY_COMPILE, i);
-        const struct replay_cache *cache = &r->caches.at[cache_index(r, s.code, s.process)];
-        r->compiles.at[i].recompile = cache->entry_count && r->entries.at[cache->entries[0]].born_ns < s.at_ns;
-    }
-}
-
 struct replay *replay_open(struct db *db, int flags)
 {
     struct replay *r = calloc(1, sizeof *r);
@@ -449,8 +436,6 @@ struct replay *replay_open(struct db *db, int flags)
     if (ok)
         find_shared(r);
     ok = ok && fill_caches(r) && make_events(r) && (r->marks = calloc(r->caches.count + 1, sizeof *r->marks));
-    if (ok)
-        find_recompiles(r);
     if (!ok) {
         if (!db_damaged(db) && (!reader || r->whole))
             say_error("%s: out of memory", db_path(db));

@@ -118,7 +118,8 @@ static void check_print(const struct cursor *c, int64_t lookup_id, int64_t entry
 }
 
 /* SLOT's line; CHECKED: the lookup that tried it, or REPLAY_NONE. */
-static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions, uint32_t checked)
+static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions,
+                       uint32_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
     struct query *query = row_of(
@@ -165,12 +166,14 @@ static bool cache_print(const struct cursor *c, bool all)
     if (there && !state.count)
         fputs("    (empty)\n", c->out);
     /* Without this index, while the trace is written, finding a check reads them all. */
-    if (checked != REPLAY_NONE && !db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
+    if (checked != REPLAY_NONE &&
+        !db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
         checked = REPLAY_NONE;
     for (size_t i = 0; i < state.count; i++)
         regions = regions || c->r->entries.at[state.at[i].entry].region >= 0;
     if (state.count)
-        fprintf(c->out, "     # entry      backend    %s  hits born       last hit   guards\n", regions ? "region" : "");
+        fprintf(c->out, "     # entry      backend    %s  hits born       last hit   guards\n",
+                regions ? "region" : "");
     for (size_t i = 0; i < state.count && (all || i < ENTRIES_SHOWN); i++)
         slot_print(c, &state.at[i], i, regions, checked);
     if (!all && state.count > ENTRIES_SHOWN)
@@ -264,7 +267,8 @@ static bool source_print(const struct cursor *c, bool all)
     else if (e)
         query = row_of(c->db, "SELECT filename, first_line FROM code WHERE code_id = ?1",
                        c->r->codes.at[cursor_subject(c).code].id);
-    if (query && query_type(query, 0) == QUERY_TEXT && query_integer(query, 1) > 0 && query_integer(query, 1) < INT32_MAX)
+    if (query && query_type(query, 0) == QUERY_TEXT && query_integer(query, 1) > 0 &&
+        query_integer(query, 1) < INT32_MAX)
         lines_print(c, query_text(query, 0, NULL), query_integer(query, 1));
     query_close(query);
     return true;

@@ -33,27 +33,9 @@ enum {
 const char *replay_fault_words(enum replay_fault fault)
 {
     static const char *const words[FAULT_KINDS] = {
-        [FAULT_NONE] = "it follows",
-        [FAULT_OUTCOME] = "its outcome is not one of the vocabulary",
-        [FAULT_NO_ENTRY] = "it names an entry that the trace does not have",
-        [FAULT_OTHER_CODE] = "it tried or ran an entry of other code, or of another process",
-        [FAULT_UNBORN] = "it tried or ran an entry that was not born yet",
-        [FAULT_DEAD] = "it tried or ran an entry that had died",
-        [FAULT_TWICE] = "it tried an entry twice",
-        [FAULT_REGION] = "it tried entries of two regions",
-        [FAULT_ORDER] = "it tried the entries in another order than they were in",
-        [FAULT_UNTRIED] = "it gave up with an entry left to try",
-        [FAULT_PASSED] = "an entry's guards passed, and it did not run that entry",
-        [FAULT_NO_PASS] = "it ran an entry whose guards did not pass",
-        [FAULT_OTHER_PASSED] = "it ran another entry than the one whose guards passed",
-        [FAULT_AFTER_END] = "it tried entries after the one that ended it",
-        [FAULT_NO_ERROR] = "it ended in a guard's error, and no guard raised",
-        [FAULT_ERROR] = "a guard raised, and it went on",
-        [FAULT_COUNT] = "it has other guard checks than entries_checked says",
-        [FAULT_GUARD] = "the guard that failed is not one of the entry's",
-        [FAULT_POSITION] = "its guard checks are not numbered 0, 1, 2 and so on",
-        [FAULT_RESULT] = "a guard check's result is not one of the vocabulary",
-        [FAULT_NOT_NEW] = "the entry that it made was not born while it compiled",
+#define X(name, words) words,
+        REPLAY_FAULTS(X)
+#undef X
     };
 
     return fault < FAULT_KINDS ? words[fault] : "?";

@@ -1,4 +1,5 @@
-/* trace/whatif/best.c -- a what-if as it is typed: settings, or the smallest change that removes most recompiles. See trace/whatif/whatif.h.
+/* trace/whatif/best.c -- a what-if as it is typed: settings, or the smallest change that removes most recompiles. See
+ * trace/whatif/whatif.h.
  *
  * Runs in: the viewer.
  *
@@ -19,8 +20,9 @@ enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are
 /* The settings that make dynamic what decided most recompiles; *COUNT of them. */
 static bool candidates_of(struct db *db, char **made, int *count)
 {
-    struct query *query = db_query(db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.aspect IN ('size', 'value')"
-                                       " AND r.source LIKE 'L[%' GROUP BY r.source, r.aspect, r.dimension"
+    struct query *query = db_query(db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r"
+                                       " WHERE r.aspect IN ('size', 'value') AND r.source LIKE 'L[%'"
+                                       " GROUP BY r.source, r.aspect, r.dimension"
                                        " ORDER BY COUNT(*) DESC, r.source LIMIT 100");
 
     *count = 0;
@@ -117,9 +119,10 @@ static bool best_limit(struct whatif *w, struct whatif_knobs *best, int64_t *bad
     return whatif_knob(best, text);
 }
 
-/* The smallest change, tried one after the other, and what it gives. BEST is empty when nothing helps. *TRIED is how many
- * were. */
-static bool best_of(struct whatif *w, struct db *db, struct whatif_knobs *best, struct whatif_result *result, int *tried)
+/* The smallest change, tried one after the other, and what it gives. BEST is empty when nothing helps. *TRIED is how
+ * many were. */
+static bool best_of(struct whatif *w, struct db *db, struct whatif_knobs *best, struct whatif_result *result,
+                    int *tried)
 {
     char *candidates[CANDIDATES] = {NULL};
     int count = 0;

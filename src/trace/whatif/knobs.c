@@ -59,7 +59,7 @@ static const char *set_backend_shared(struct whatif_knobs *k, const char *value)
     return k->backends_apart || !strcmp(value, "yes") ? NULL : "backend_shared is yes or no";
 }
 
-/* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]", as causes say it. */
+/* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]". */
 static const char *set_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
@@ -183,8 +183,8 @@ bool whatif_knobs_known(const struct whatif_knobs *k, struct db *db)
         struct query *query;
         if (any_row(db, "SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1", source))
             continue;
-        query = db_query(db, "SELECT '; most recompiles come of ' || source FROM recompile_cause WHERE source LIKE 'L[%'"
-                             " GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1");
+        query = db_query(db, "SELECT '; most recompiles come of ' || source FROM recompile_cause"
+                             " WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1");
         say_error("what-if: dynamic=%s: no guard looks at that%s", source,
                   query_step(query) ? query_text(query, 0, NULL) : "");
         query_close(query);

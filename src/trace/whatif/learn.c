@@ -39,15 +39,16 @@ static int by_made(const void *a, const void *b)
 
 static bool load_causes(struct likeness *l)
 {
-    struct query *query = db_query(l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.aspect, r.dimension"
-                                          " FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id"
-                                          " WHERE m.cache_entry_id IS NOT NULL");
+    struct query *query = db_query(
+        l->db, "SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.aspect, r.dimension"
+               " FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id WHERE m.cache_entry_id IS NOT NULL");
 
     while (!l->failed && query_step(query)) {
         uint32_t made = replay_index(&l->r->entry_ids, query_integer(query, 0)),
                  older = replay_index(&l->r->entry_ids, query_integer(query, 1));
         const char *aspect = query_text(query, 4, NULL);
         bool size = !strcmp(aspect, "size"), shaped = size || !strcmp(aspect, "stride"), backend;
+        int dimension = size && query_type(query, 5) == QUERY_INTEGER ? (int)query_integer(query, 5) : -1;
         struct difference *c;
         if (made == REPLAY_NONE || older == REPLAY_NONE)
             continue;
@@ -59,7 +60,7 @@ static bool load_causes(struct likeness *l)
         *c = (struct difference){.made = made,
                             .older = older,
                             .shaped = shaped,
-                            .dimension = size && query_type(query, 5) == QUERY_INTEGER ? (int)query_integer(query, 5) : -1,
+                            .dimension = dimension,
                             .kind = text_copy(l, query_text(query, 2, NULL)),
                             .source = text_copy(l, query_text(query, 3, NULL))};
         backend = !strcmp(c->kind, "BACKEND_MATCH");
@@ -277,7 +278,8 @@ static int64_t mean(const int64_t *sum, int64_t otherwise)
 static bool learn_times(struct likeness *l)
 {
     const struct replay *r = l->r;
-    int64_t(*sums)[6] = calloc(r->codes.count + 1, sizeof *sums); /* compiles, failing and passing checks: time, number */
+    /* Of compiles, of failing and of passing checks: time, number. */
+    int64_t(*sums)[6] = calloc(r->codes.count + 1, sizeof *sums);
 
     if (!sums)
         return false;

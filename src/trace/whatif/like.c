@@ -540,8 +540,9 @@ static void drops_read(struct likeness *l)
             " WHERE g.guard_id = CAST(?1 AS INTEGER)");
         query_bind_text(query, 1, k->drops.at[i]);
         if (query_step(query))
-            l->drops[i] = (struct drop){replay_index(&l->r->code_ids, query_integer(query, 0)),
-                                        text_copy(l, query_text(query, 1, NULL)), text_copy(l, query_text(query, 2, NULL))};
+            l->drops[i] = (struct drop){.code = replay_index(&l->r->code_ids, query_integer(query, 0)),
+                                        .kind = text_copy(l, query_text(query, 1, NULL)),
+                                        .source = text_copy(l, query_text(query, 2, NULL))};
         l->failed = !query_close(query) || l->failed;
     }
 }

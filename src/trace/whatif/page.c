@@ -24,7 +24,8 @@ static void tally_print(FILE *out, const char *what, const struct whatif_tally *
     fprintf(out,
             "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what,
             t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
-            whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-", table_duration(compiles, t->compile_ns));
+            whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
+            table_duration(compiles, t->compile_ns));
 }
 
 static void function_print(FILE *out, const struct whatif_function *f)

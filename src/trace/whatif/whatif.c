@@ -13,9 +13,9 @@
  * It is done twice, the first time without a change: calls that do not come out as recorded then are not understood,
  * and count as undecided.
  *
- * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the callees of a call at
- * its limit, and its resume functions are not called. What becomes compiled takes its callees in. Such calls are found
- * by time: they lie in their caller's frame. */
+ * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the callees of a call
+ * at its limit, and its resume functions are not called. What becomes compiled takes its callees in. Such calls are
+ * found by time: they lie in their caller's frame. */
 #include "trace/whatif/whatif.h"
 
 #include "replay.h"
@@ -233,7 +233,8 @@ static const struct cost *cost_of(const struct whatif *w, const struct call *c, 
     return class_ < w->r->entries.count ? &w->like->costs[class_] : &w->like->codes[c->code].cost;
 }
 
-static void check_cost(const struct whatif *w, const struct call *c, uint32_t class_, bool passed, struct whatif_tally *t)
+static void check_cost(const struct whatif *w, const struct call *c, uint32_t class_, bool passed,
+                       struct whatif_tally *t)
 {
     t->checks++;
     t->check_ns += cost_of(w, c, class_)->check_ns[passed];

@@ -85,8 +85,8 @@ void whatif_answer_free(struct whatif_answer *answer);
 
 /* ---- trace/whatif/page.c --------------------------------------------------------- */
 
-/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before the line of text that
- * says what was recorded of the function with this code, -1: of all. */
+/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before the line that says
+ * what was recorded of the function with this code, -1: of all. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 
