@@ -1,26 +1,16 @@
-/* tui/source.h -- source files of the traced program, as far as they are still what they were.
+/* tui/source.h -- lines of source in a text, with marks at their left.
  *
- * Runs in: the viewer. The names come from the trace: only regular files are read, and never more than some MB. */
+ * Runs in: the viewer. */
 #ifndef DYNTRACE_TUI_SOURCE_H
 #define DYNTRACE_TUI_SOURCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/source.h"
+
 struct db;
 struct doc;
-
-struct source {
-    char *text;          /* owned: the whole file, NUL at the end; NULL: see `why` */
-    char **lines;        /* owned: beginnings of lines in it, each ended by NUL */
-    size_t count;
-    char why[160];       /* why it cannot be read */
-    int64_t changed_ns;  /* when it was changed last, wall clock */
-};
-
-struct source source_read(const char *path);
-void source_free(struct source *source);
 
 /* The last line of what is defined at FIRST: where the indentation ends. */
 int64_t source_end(const struct source *source, int64_t first);

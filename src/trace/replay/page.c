@@ -5,14 +5,12 @@
  * What is printed comes from the trace or from a source file that it names, so all of it is escaped. */
 #include "trace/replay/page.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
+#include "trace/source.h"
 #include "lib/table.h"
 
 enum {
@@ -21,7 +19,6 @@ enum {
     STACK_ALL = 200,
     ENTRIES_SHOWN = 16,
     SOURCE_AROUND = 2,
-    SOURCE_MAX = 8 << 20, /* bytes of a source file */
     GUARDS_SHOWN = 40,
 };
 
@@ -212,40 +209,24 @@ static bool stack_print(const struct cursor *c, bool all)
     return true;
 }
 
-/* The lines around LINE of FILENAME, which a trace names: only a regular file of a sane size is read. */
+/* The lines around LINE of FILENAME, where it can be read. */
 static void lines_print(const struct cursor *c, const char *filename, int64_t line)
 {
-    int file = open(filename, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    FILE *in = NULL;
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t got;
-    int64_t at = 0;
+    struct source source = source_read(filename);
+    int64_t at = line > SOURCE_AROUND ? line - SOURCE_AROUND : 1;
 
-    if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > SOURCE_MAX ||
-        !(in = fdopen(file, "r")))
-        goto out;
-    fputs("  source ", c->out);
-    prose_text(c->out, prose_path(filename), WIDTH);
-    if (st.st_mtime > db_meta_integer(c->db, "started_unix_ns", INT64_MAX) / 1000000000)
-        fputs(" (changed since the recording)", c->out);
-    putc('\n', c->out);
-    while (at++ < line + SOURCE_AROUND && (got = getline(&text, &room, in)) >= 0) {
-        if (at < line - SOURCE_AROUND)
-            continue;
-        while (got > 0 && (text[got - 1] == '\n' || text[got - 1] == '\r'))
-            text[--got] = 0;
+    if (source.text) {
+        fputs("  source ", c->out);
+        prose_text(c->out, prose_path(filename), WIDTH);
+        fputs(source.changed_ns / 1000000000 > db_meta_integer(c->db, "started_unix_ns", INT64_MAX) / 1000000000
+                  ? " (changed since the recording)\n" : "\n", c->out);
+    }
+    for (; at <= line + SOURCE_AROUND && at <= (int64_t)source.count; at++) {
         fprintf(c->out, "  %s %4" PRId64 "  ", at == line ? ">" : " ", at);
-        prose_text(c->out, text, 110);
+        prose_text(c->out, source.lines[at - 1], 110);
         putc('\n', c->out);
     }
-out:
-    free(text);
-    if (in)
-        fclose(in);
-    else if (file >= 0)
-        close(file);
+    source_free(&source);
 }
 
 static bool source_print(const struct cursor *c, bool all)
