@@ -48,8 +48,9 @@ def _start(inject, session):
         import _imp
     except ImportError:  # Python 2
         _imp = None
-    if _imp:  # an extension's suffix names the implementation and its version: no other is built for them
-        path = os.path.join(library, "_dyntrace" + _imp.extension_suffixes()[0])
+    suffixes = _imp.extension_suffixes() if _imp else []
+    if suffixes:  # the first names the implementation and its version: no extension of ours is for another
+        path = os.path.join(library, "_dyntrace" + suffixes[0])
         if os.path.exists(path):
             import _frozen_importlib
             import _frozen_importlib_external

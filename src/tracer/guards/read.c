@@ -107,12 +107,23 @@ static bool is_local(PyCodeObject *code, int i, PyObject *name)
     return PyTuple_GET_ITEM(code->co_localsplusnames, i) == name && !compat_is_hidden(code, i);
 }
 
+/* Local number I, borrowed, or NULL. Free variables are not copied into the frame yet. */
+static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i)
+{
+    const int free_at = code->co_nlocalsplus - code->co_nfreevars;
+    PyObject *closure;
+
+    if (i < free_at)
+        return compat_local(frame, i);
+    closure = compat_function(frame)->func_closure;
+    return closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
+}
+
 /* Local number *HINT, if that is NAME; else look for it. */
 static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyObject **value)
 {
     PyCodeObject *code = compat_code(frame);
-    int count = code->co_nlocalsplus, free_at = count - code->co_nfreevars, i = (int)*hint;
-    PyObject *closure;
+    int count = code->co_nlocalsplus, i = (int)*hint;
 
     if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* class body, module */
         if (!frame->f_locals)
@@ -134,44 +145,29 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyO
             return 0;
         *hint = i;
     }
-    if (i < free_at) {
-        *value = compat_local(frame, i);
-    } else { /* not copied into the frame yet */
-        closure = compat_function(frame)->func_closure;
-        *value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
-    }
-    Py_XINCREF(*value);
+    *value = Py_XNewRef(local_at(frame, code, i));
     return *value != NULL;
 }
 
 PyObject *guard_frame_locals(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
-    PyObject *locals = PyDict_New(), *closure = compat_function(frame)->func_closure;
-    int free_at = code->co_nlocalsplus - code->co_nfreevars;
+    PyObject *locals = PyDict_New();
+    int status = locals ? 0 : -1;
 
-    if (!locals)
-        return NULL;
-    if (!(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        if (frame->f_locals && PyMapping_Check(frame->f_locals) && PyDict_Update(locals, frame->f_locals))
-            goto err;
-        return locals;
+    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
+        if (frame->f_locals && PyMapping_Check(frame->f_locals))
+            status = PyDict_Update(locals, frame->f_locals);
+    } else {
+        for (int i = 0; !status && i < code->co_nlocalsplus; i++) {
+            PyObject *value = compat_is_hidden(code, i) ? NULL : local_at(frame, code, i);
+            if (value)
+                status = PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
+        }
     }
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        PyObject *value;
-        if (compat_is_hidden(code, i))
-            continue;
-        if (i < free_at)
-            value = compat_local(frame, i);
-        else
-            value = closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
-        if (value && PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value))
-            goto err;
-    }
+    if (status)
+        Py_CLEAR(locals);
     return locals;
-err:
-    Py_DECREF(locals);
-    return NULL;
 }
 
 /* ---- items ---- */
