@@ -2,7 +2,7 @@
 #
 #   make                       build/dyntrace and, for `python3`, the extension in build/lib/
 #   make PYTHONS="python3.11 python3.13"      an extension for each of these, side by side
-#   make test                  unit tests, then pytest
+#   make test                  lint, unit tests, then pytest
 #   make install PREFIX=/usr/local DESTDIR=
 #   make help                  the other targets
 #
@@ -192,7 +192,7 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 # $(VALGRIND) may stand before every unit test.
-test: all unit
+test: all lint unit
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) $(TESTS)
 
 unit: unit-build
@@ -285,9 +285,9 @@ clean:
 help:
 	@echo "make                 build/dyntrace, and build/lib/ for each of PYTHONS (now: $(PYTHONS))"
 	@echo "make program         only build/dyntrace, no Python needed"
-	@echo "make test            unit tests, then pytest; TESTS=tests/test_x.py for a part"
+	@echo "make test            lint, unit tests, then pytest; TESTS=tests/test_x.py for a part"
 	@echo "make unit            unit tests alone"
-	@echo "make lint            what the tree of src/ promises: includes run downwards, files are short"
+	@echo "make lint            what the tree promises: includes run downwards, files are short, versions are named once"
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"

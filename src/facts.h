@@ -34,7 +34,7 @@ static inline struct fact_text fact_string(const char *text)
 
 struct fact_ARGV { struct fact_text argv; /* each with its NUL, as in /proc/PID/cmdline */ };
 struct fact_EXECUTABLE { struct fact_text path; };
-struct fact_PYTHON { struct fact_text version; /* "3.11.7" */ };
+struct fact_PYTHON { struct fact_text version; /* the first word of sys.version */ };
 struct fact_CODE { int64_t code, first_line, flags, fingerprint; struct fact_text qualname, filename; };
 struct fact_THREAD { int64_t thread /* as in CONTROL_THREAD */, os_tid; struct fact_text name; };
 struct fact_LOSS { int64_t clock, events; struct fact_text cause; };
