@@ -137,12 +137,12 @@ def test_a_program_that_was_killed(logs, rows):
 
 
 @pytest.mark.parametrize("damage, lines", [
-    (lambda t: t.replace("class GraphModule", "class Graph_odule", 1), 1),  # another text than its digest says
+    (lambda t: t[:t.rindex("\n\t") + 3], 1),  # cut within a text
     (lambda t: t.replace("V", "X!", 1), None),
     (lambda t: "garbage\n\x00\x01\n" + t, 2),
     (lambda t: t + "V0101 00:00:00.000000 1 x] {not json}\n", 1),
     (lambda t: t + "V1399 00:00:00.000000 1 x:1] {}\n", 1),
-    (lambda t: t + "\tleft over\n\tmore\n", None),
+    (lambda t: "\tleft over\n\tmore\n" + t, None),
     (lambda t: t.replace("\n\tTREE_GUARD", "\nTREE_GUARD", 1), None),
     (lambda t: t + "\n\n", 0),
 ], ids=range(8))

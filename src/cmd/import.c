@@ -4,7 +4,7 @@
  *
  * With TORCH_TRACE=DIR torch writes a file for each process, of records in JSON.
  * They go into a temporary table as they are; SQL then makes rows of them
- * (cmd/import/map.c). The log tells of compiles, not of calls: frames, lookups, hits
+ * (schemas/import/map.sql). The log tells of compiles, not of calls: frames, lookups, hits
  * and what guards took are not in it, and so not in the trace. */
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 #include "lib/progress.h"
 #include "lib/say.h"
 #include "cmd/writer.h"
+#include "schema.h"
 
 enum { TICK_ROWS = 1 << 8 };
 
@@ -45,28 +46,6 @@ struct import {
 };
 
 /* ---- records into a table -------------------------------------------------- */
-
-static const char tables_sql[] =
-    "PRAGMA cache_size = -8192; PRAGMA temp.cache_size = -8192;"
-    "CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEGER, name TEXT, label TEXT, frame TEXT,"
-    "                         attempt INTEGER, data TEXT, body TEXT);"
-    "CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER);";
-
-/* What a record is about is the key that is not about where it comes from. */
-static const char record_sql[] =
-    "INSERT INTO record(process_id, at_ns, name, label, frame, attempt, data, body) "
-    "SELECT ?1, ?2, k.key,"
-    "  CASE WHEN json_extract(?3, '$.frame_id') IS NULL THEN NULL ELSE"
-    "    COALESCE('!' || json_extract(?3, '$.compiled_autograd_id') || '/', '') || json_extract(?3, '$.frame_id') || '/'"
-    "    || json_extract(?3, '$.frame_compile_id') END,"
-    "  COALESCE('!' || json_extract(?3, '$.compiled_autograd_id') || '/', '') || json_extract(?3, '$.frame_id'),"
-    "  json_extract(?3, '$.attempt'),"
-    "  CASE WHEN k.key = 'chromium_event' THEN CASE WHEN json_valid(?4) THEN ?4 END"
-    "       ELSE k.value END,"
-    "  CASE WHEN k.key = 'chromium_event' THEN NULL ELSE ?4 END "
-    "FROM json_each(?3) k WHERE k.key NOT IN ('frame_id', 'frame_compile_id', 'attempt', 'has_payload', 'stack',"
-    " 'compiled_autograd_id', 'thread', 'process', 'pathname')"
-    " AND (k.key <> 'rank' OR NOT EXISTS (SELECT 1 FROM record r WHERE r.process_id = ?1 AND r.name = 'rank'))";
 
 /* The process PID of the FILE that is read; 0: it cannot be written, which was said. */
 static int64_t process_of(struct import *import, const char *file, int64_t pid)
@@ -251,8 +230,8 @@ static int logs_import(const char *directory, const char *path, bool force)
     if (!ok)
         goto out;
     import.progress = progress_begin("importing");
-    ok = (import.writer = writer_open(out.temporary)) && writer_run(import.writer, tables_sql) &&
-         (import.record = writer_insert(import.writer, record_sql)) &&
+    ok = (import.writer = writer_open(out.temporary)) && writer_run(import.writer, schema_statement("import/log/tables")) &&
+         (import.record = writer_insert(import.writer, schema_statement("import/log/record"))) &&
          (import.valid = writer_insert(import.writer, "SELECT json_valid(?1)")) &&
          (import.process = writer_insert(import.writer, "INSERT INTO source VALUES (?1, ?2, ?3)")) &&
          (import.loss = writer_insert(import.writer, "INSERT INTO loss(process_id, at_ns, events, cause) VALUES (?1, 0, ?2, ?3)")) &&
@@ -262,7 +241,7 @@ static int logs_import(const char *directory, const char *path, bool force)
         ok = false;
     }
     import.progress.what = "making the trace";
-    ok = ok && meta_write(&import, directory) && import_map(import.writer) && import_texts(import.writer);
+    ok = ok && meta_write(&import, directory) && writer_run(import.writer, schema_statement("import/map")) && import_texts(import.writer);
     insert_close(import.record);
     insert_close(import.valid);
     insert_close(import.process);

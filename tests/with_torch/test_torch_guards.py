@@ -76,9 +76,10 @@ class Case:
         assert self.guards.order() == list(range(len(self.rows)))
         ordinal, run = self.failed
         assert 0 <= ordinal < len(self.rows) and run == ordinal + 1
-        assert self.causes[0][0] == ordinal and self.causes[0][5]
+        assert self.causes[0][0] == ordinal and self.causes[0][-1]
         for cause in self.causes:
-            assert len(cause) == 6 and all(type(text) is str for text in cause[1:])
+            assert len(cause) == 8 and all(type(text) is str for text in (*cause[1:6], cause[7])) and type(cause[6]) is int
+            assert cause[6] < 0 or cause[2].endswith(f"{cause[5]}()[{cause[6]}]")
             assert self.rows[cause[0]][0] == cause[1]
 
     @property
@@ -121,7 +122,7 @@ def test_tensor(good, bad, source, expected, actual):
     assert case.first == (kind, source, expected, actual)
     assert case.rows[case.failed[0]][1] == "L['x']"
     assert "check_tensor(L['x'], Tensor" in case.rows[case.failed[0]][2] and "#" not in case.rows[case.failed[0]][2]
-    assert "'L['x']'" in case.causes[0][5]
+    assert "'L['x']'" in case.causes[0][-1]
 
 
 def test_every_property_of_a_tensor_is_told():
@@ -179,7 +180,7 @@ def test_dynamic_shape():
 
     case = Case(f, [ones(6, 3)], [ones(3, 3)], dynamic=True)
     assert case.first == ("LAMBDA_GUARD", "L['x'].size()[0]", "5 <= L['x'].size()[0]", "L['x'].size()[0] = 3")
-    assert "5 <= L['x'].size()[0]" in case.causes[0][5]
+    assert "5 <= L['x'].size()[0]" in case.causes[0][-1]
     assert case.failed[0] == len(case.rows) - 1
     assert "5 <= L['x'].size()[0]" in case.rows[-1][2] and "#" not in case.rows[-1][2]
 

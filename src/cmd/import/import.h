@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * cmd/import/log.c    records of a file: their lines, text and digest
- * cmd/import/map.c    SQL: records become processes, code, compiles, breaks, ...
+ * cmd/import/log.c    records of a file: their lines and text
+ * schemas/import/     SQL: records become processes, code, compiles, breaks, ...
  * cmd/import/text.c   what torch has in text alone: the tree of guards, and which of them made a recompile necessary
  * cmd/import.c    the command */
 #ifndef DYNTRACE_IMPORT_H
@@ -27,16 +27,15 @@ struct log;
 /* NULL: it was said why. */
 struct log *log_open(const char *path);
 
-/* The next record that is whole; false at the end. What is none, cut short, too long, or has another text than its digest
- * says, is passed over and counted. */
+/* The next record that is whole; false at the end. What is none, cut short, too long, or without the text that it
+ * announces, is passed over and counted. */
 bool log_next(struct log *log, struct record *record);
 int64_t log_broken(const struct log *log); /* lines and records passed over */
 int64_t log_place(const struct log *log);  /* bytes read */
 bool log_failed(const struct log *log);    /* it could not be read to its end: said */
 void log_close(struct log *log);
 
-/* Records are in the temporary table `record` of WRITER: make rows of the trace from them. False: it was said why. */
-bool import_map(struct writer *writer);
+/* What schemas/import/map.sql has left as text in WRITER becomes guards, causes and breaks. False: it was said why. */
 bool import_texts(struct writer *writer);
 
 #endif

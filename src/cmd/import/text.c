@@ -17,6 +17,7 @@
 
 #include "cmd/import/import.h"
 #include "cmd/writer.h"
+#include "schema.h"
 
 enum { DEPTH = 200, MOST_TEXT = 8000, MOST_SOURCE = 2000 };
 
@@ -196,11 +197,9 @@ static int64_t guards_put(struct insert *insert, int64_t entry, char *text, cons
 
 static bool all_guards(struct writer *writer)
 {
-    struct insert *lists = writer_insert(writer, "SELECT e.cache_entry_id, l.text, c.filename FROM cache_entry e"
-        " JOIN listing l ON l.compile_id = e.compile_id AND l.kind = 'guards' LEFT JOIN code c ON c.code_id = e.code_id ORDER BY e.cache_entry_id");
-    struct insert *insert = writer_insert(writer, "INSERT INTO guard(cache_entry_id, ordinal, kind, source, expression, user_stack)"
-                                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
-    struct insert *total = writer_insert(writer, "UPDATE cache_entry SET guard_count = ?2 WHERE cache_entry_id = ?1");
+    struct insert *lists = writer_insert(writer, schema_statement("import/text/guards"));
+    struct insert *insert = writer_insert(writer, schema_statement("import/text/guard"));
+    struct insert *total = writer_insert(writer, schema_statement("import/text/guard_count"));
     bool ok = lists && insert && total;
 
     while (ok && insert_next(lists)) {
@@ -384,24 +383,10 @@ static bool guard_find(struct insert *guards, int64_t entry, struct said *said, 
 
 static bool all_causes(struct writer *writer)
 {
-    /* One reason is logged as it is, several as an array; older torch logs an array always. */
-    struct insert *reasons = writer_insert(writer,
-        "SELECT t.compile_id, j.value FROM text t JOIN record r ON r.id = t.id,"
-        "  json_each(CASE WHEN json_valid(r.body) AND json_type(r.body) = 'array' THEN r.body ELSE json_array(r.body) END) j"
-        "  WHERE t.name = 'recompile_reasons' AND typeof(j.value) = 'text' ORDER BY t.id, j.key");
-    /* The entry of that label that was there last: labels are used again after a reset. */
-    struct insert *entries = writer_insert(writer,
-        "SELECT e.cache_entry_id FROM cache_entry e JOIN attempt a ON a.compile_id = e.compile_id JOIN attempt b ON b.compile_id = ?1"
-        "  WHERE e.label = ?2 AND a.process_id = b.process_id AND e.compile_id < ?1 ORDER BY e.compile_id DESC LIMIT 1");
-    struct insert *guards = writer_insert(writer, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 ORDER BY ordinal");
-    struct insert *cause = writer_insert(writer,
-        "INSERT INTO recompile_cause SELECT ?1, ?2, (SELECT COUNT(*) FROM recompile_cause r WHERE r.compile_id = ?1 AND r.cache_entry_id IS ?2),"
-        " ?3, ?4, ?5,"
-        " CASE WHEN ?9 IS NOT NULL THEN ?9 WHEN ?4 IN ('EQUALS_MATCH', 'CONSTANT_MATCH', 'NONE_MATCH', 'NOT_NONE', 'TRUE_MATCH', 'FALSE_MATCH')"
-        " THEN 'value' WHEN ?4 = 'TYPE_MATCH' THEN 'type' WHEN ?4 = 'ID_MATCH' THEN 'identity' WHEN ?4 GLOB '*LENGTH*' THEN 'length'"
-        " WHEN ?4 GLOB '*CONTAINS' THEN 'keys' WHEN ?4 GLOB '*HASATTR' THEN 'attribute' WHEN ?4 GLOB '*ALIASING' THEN 'relation'"
-        " WHEN ?4 IN ('GLOBAL_STATE', 'DEFAULT_DEVICE', 'TORCH_FUNCTION_MODE_STACK') THEN 'state' END,"
-        " ?10, ?6, ?7, ?8, 're-checked'");
+    struct insert *reasons = writer_insert(writer, schema_statement("import/text/reasons"));
+    struct insert *entries = writer_insert(writer, schema_statement("import/text/entry"));
+    struct insert *guards = writer_insert(writer, schema_statement("import/text/entry_guards"));
+    struct insert *cause = writer_insert(writer, schema_statement("import/text/cause"));
     bool ok = reasons && entries && guards && cause;
 
     while (ok && insert_next(reasons)) {
@@ -511,15 +496,8 @@ static struct place place_read(const char *text)
 
 static bool all_breaks(struct writer *writer)
 {
-    struct insert *logged = writer_insert(writer, 
-        "SELECT t.compile_id, r.body, c.filename, c.qualname FROM text t JOIN record r ON r.id = t.id JOIN compile m ON m.compile_id = t.compile_id"
-        "  LEFT JOIN code c ON c.code_id = m.code_id WHERE t.name = 'dynamo_graph_break_reason'"
-        "  AND COALESCE(m.outcome, 'compiled') = 'compiled' ORDER BY t.id");
-    /* When torch gives the function up for a break, that is the compile's reason, and nothing goes on after it. A break that makes torch start again is met again: it is one. It is at a line of the compiled function, which may
-     * be in the middle of calling another one that torch looked into. */
-    struct insert *insert = writer_insert(writer,
-        "INSERT INTO graph_break(compile_id, code_id, line, reason, user_stack) "
-        "SELECT ?1, (SELECT code_id FROM compile WHERE compile_id = ?1), ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = ?1 AND b.line IS ?3 AND b.reason IS ?4)");
+    struct insert *logged = writer_insert(writer, schema_statement("import/text/breaks"));
+    struct insert *insert = writer_insert(writer, schema_statement("import/text/break"));
     bool ok = logged && insert;
 
     while (ok && insert_next(logged)) {
@@ -543,12 +521,7 @@ static bool all_breaks(struct writer *writer)
     }
     insert_close(logged);
     insert_close(insert);
-    /* The rest after a break is known when it was compiled, too. */
-    return ok && writer_run(writer,
-        "UPDATE graph_break SET resume_code_id = (SELECT r.code_id FROM code c JOIN code r ON r.process_id = c.process_id"
-        "    AND r.filename IS c.filename AND r.kind = 'resume' WHERE c.code_id = graph_break.code_id"
-        "    AND r.qualname = CASE WHEN c.kind = 'resume' THEN substr(c.qualname, 1, length(rtrim(c.qualname, '0123456789')))"
-        "                     ELSE 'torch_dynamo_resume_in_' || c.qualname || '_at_' END || graph_break.line)");
+    return ok && writer_run(writer, schema_statement("import/text/resume"));
 }
 
 bool import_texts(struct writer *writer)

@@ -1,0 +1,23 @@
+-- import/log.sql -- torch's log as `dyntrace import` reads it: a row for each record, as it is.
+
+-- name: tables
+PRAGMA cache_size = -8192; PRAGMA temp.cache_size = -8192;
+CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEGER, name TEXT, label TEXT, frame TEXT,
+                         attempt INTEGER, data TEXT, body TEXT);
+CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER);
+
+-- name: record
+-- What a record is about is the key that is not about where it comes from.
+INSERT INTO record(process_id, at_ns, name, label, frame, attempt, data, body)
+SELECT ?1, ?2, k.key,
+  CASE WHEN json_extract(?3, '$.frame_id') IS NULL THEN NULL ELSE
+    COALESCE('!' || json_extract(?3, '$.compiled_autograd_id') || '/', '') || json_extract(?3, '$.frame_id') || '/'
+    || json_extract(?3, '$.frame_compile_id') END,
+  COALESCE('!' || json_extract(?3, '$.compiled_autograd_id') || '/', '') || json_extract(?3, '$.frame_id'),
+  json_extract(?3, '$.attempt'),
+  CASE WHEN k.key = 'chromium_event' THEN CASE WHEN json_valid(?4) THEN ?4 END
+       ELSE k.value END,
+  CASE WHEN k.key = 'chromium_event' THEN NULL ELSE ?4 END
+FROM json_each(?3) k WHERE k.key NOT IN ('frame_id', 'frame_compile_id', 'attempt', 'has_payload', 'stack',
+ 'compiled_autograd_id', 'thread', 'process', 'pathname')
+ AND (k.key <> 'rank' OR NOT EXISTS (SELECT 1 FROM record r WHERE r.process_id = ?1 AND r.name = 'rank'));
