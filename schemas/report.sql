@@ -99,7 +99,7 @@ WHERE m.is_recompile AND k.decided
 ORDER BY k.compile_id, k.cache_entry_id;
 
 -- name: breaks
--- The first line of the reason tells breaks apart; the rest is the same for all that begin so.
+-- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
 SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack, r.qualname AS resume_function,
        COALESCE(p.line, p.first_line) AS at_line
 FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,

@@ -25,8 +25,8 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   host              name of the machine
 --   command           what was run, a JSON array; empty when it was not to be kept (--no-argv)
 --   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
---                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and the keys in a
---                     guard's source are told by their types. Traces without this row have 'all'
+--                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and a key in a
+--                     guard's source is given by its type. Traces without this row have 'all'
 --   clock             'tsc' or 'monotonic'
 --   span_ns           from the start to the last event seen
 --   frame_count       rows in `frame`; kept here because counting them is slow
@@ -179,7 +179,7 @@ CREATE INDEX lookup_code ON lookup(code_id);
 CREATE TABLE guard_check(
     guard_check_id  INTEGER PRIMARY KEY,
     lookup_id       INTEGER, -- during which
-    position        INTEGER, -- the how manieth entry that this lookup tried, from 0
+    position        INTEGER, -- index of this try in the lookup, from 0
     cache_entry_id  INTEGER, -- whose guards
     result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised

@@ -173,9 +173,9 @@ static char *complete(void *context, const char *word, bool first, int again)
         }
         return NULL;
     }
-    if (!loop->words.count)
+    if (!loop->words.words.count)
         sql_words_gather(&loop->words, loop->db);
-    return sql_match(word, (const char *const *)loop->words.words, loop->words.count, &loop->next_word, again);
+    return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
 }
 
 static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text, enum prompt_history history)

@@ -1,4 +1,4 @@
--- Where the time of compiles went, by phase, dearest first; phases lie within one another, so their times do not add up
+-- Where the time of compiles went, by phase, the longest first; phases lie within one another, so their times do not add up
 --
 -- Why: Says what a slow compile does: following bytecode, making guards, the backend.
 -- Columns: phase: the compiler's name for it, without its number; times: how often; compiles: in how many; own_work:

@@ -1,6 +1,6 @@
--- What guards cost, dearest entry first: checks, failures, time, share of the function's time (reads every check)
+-- What guards cost, the most costly entry first: checks, failures, time, share of the function's time (reads every check)
 --
--- Why: Guards run at every call, so dear ones can cost more than compiled code saves.
+-- Why: Guards run at every call, so costly ones can cost more than compiled code saves.
 -- Columns: qualname, filename, first_line: the function; entry, backend, guard_count: the cache entry; checks: times
 --   its guards were run; failures: in vain; guards_per_check: how many ran until one failed; ns_per_check: what one
 --   check took; ms: all of them; percent_of_function: of the function's time in all.

@@ -156,8 +156,44 @@ static void number_cell(struct table *table, double number)
         table_real(table, number < 1e12 ? (double)(int64_t)(number * 1e4 + 0.5) / 1e4 : number);
 }
 
-/* A row of the result, without what it is about. False when no row is wanted any more. */
-static bool row_begin(struct check *check, struct result *result, double found)
+/* What offends. Unknown process: -1, that in which the code was first seen. */
+struct offence {
+    double found;
+    int64_t process_id, code_id, calls;
+    struct query *event; /* the compile, in a row of the statements compiles and breaks; or NULL */
+    const char *why, *function; /* function: that the trace does not know */
+};
+
+/* Columns of those statements; a process after the other. */
+enum { EVENT_PROCESS, EVENT_COMPILE, EVENT_CODE, EVENT_LABEL, EVENT_AT, EVENT_WHY, EVENT_AGAIN };
+
+/* pid, function, where. */
+static void place_cells(struct check *check, const struct offence *offence)
+{
+    struct query *query = db_query(check->db, schema_statement("check/code"));
+    char *where = NULL;
+
+    query_bind_integer(query, 1, offence->code_id);
+    if (offence->process_id >= 0)
+        query_bind_integer(query, 2, offence->process_id);
+    if (query_step(query)) {
+        const char *path = query_text(query, 2, NULL);
+        result_cell(check->table, query, 0);
+        result_cell(check->table, query, 1);
+        if (asprintf(&where, "%s:%" PRId64, check->json ? path : prose_path(path), query_integer(query, 3)) < 0)
+            where = NULL;
+        table_string(check->table, where);
+    } else {
+        table_null(check->table);
+        table_string(check->table, offence->function);
+        table_null(check->table);
+    }
+    free(where);
+    query_close(query);
+}
+
+/* A row of the result. */
+static void offend(struct check *check, struct result *result, const struct offence *offence)
 {
     static const char *const names[] = {
         "check", "allowed", "found", "pid", "function", "where", "calls", "compile", "compile_id", "at_ns", "why",
@@ -166,83 +202,59 @@ static bool row_begin(struct check *check, struct result *result, double found)
     result->ok = false;
     result->rows++;
     if (check->limit >= 0 && result->rows > check->limit)
-        return false;
+        return;
     if (!check->table)
         check->table = table_open(check->out, table_format(check->out, check->json), sizeof names / sizeof *names, names);
     if (!check->table)
-        return false;
+        return;
     table_string(check->table, kind_names[result->kind]);
-    if (result->kind == REQUIRE)
+    if (result->kind == REQUIRE) {
         table_string(check->table, "compiled");
-    else
-        number_cell(check->table, result->allowed);
-    if (result->kind == REQUIRE)
         table_null(check->table);
-    else
-        number_cell(check->table, found);
-    return true;
-}
-
-/* pid, function, where. PROCESS_ID -1: that in which the code was first seen. */
-static void row_code(struct check *check, int64_t process_id, int64_t code_id)
-{
-    struct query *query = db_query(check->db, schema_statement("check/code"));
-    char *where = NULL;
-
-    query_bind_integer(query, 1, code_id);
-    if (process_id >= 0)
-        query_bind_integer(query, 2, process_id);
-    if (query_step(query)) {
-        result_cell(check->table, query, 0);
-        result_cell(check->table, query, 1);
-        if (asprintf(&where, "%s:%" PRId64, check->json ? query_text(query, 2, NULL) : prose_path(query_text(query, 2, NULL)),
-                     query_integer(query, 3)) < 0)
-            where = NULL;
-        table_string(check->table, where);
     } else {
-        for (int i = 0; i < 3; i++)
-            table_null(check->table);
+        number_cell(check->table, result->allowed);
+        number_cell(check->table, offence->found);
     }
-    free(where);
-    query_close(query);
+    place_cells(check, offence);
+    table_integer(check->table, offence->calls);
+    for (int column = 0; column < 3; column++)
+        if (offence->event)
+            result_cell(check->table, offence->event, (const int[]){EVENT_LABEL, EVENT_COMPILE, EVENT_AT}[column]);
+        else
+            table_null(check->table);
+    table_string(check->table, offence->why);
 }
 
-/* calls, compile, compile_id, at_ns, why: for limits on calls. */
-static void row_calls(struct check *check, int64_t calls, const char *why)
+/* Note what was found of a process or a function. True: it is more than is allowed. */
+static bool found_more(struct result *result, double found)
 {
-    table_integer(check->table, calls);
-    for (int i = 0; i < 3; i++)
-        table_null(check->table);
-    table_string(check->table, why);
+    if (found > result->found)
+        result->found = found;
+    return found > result->allowed;
 }
 
 /* ---- limits on compiles and breaks ----------------------------------------- */
 
-/* Columns of the statements compiles and breaks; a process after the other. */
-enum { EVENT_PROCESS, EVENT_COMPILE, EVENT_CODE, EVENT_LABEL, EVENT_AT, EVENT_WHY, EVENT_AGAIN };
+static const struct count *event_count(const struct check *check, struct query *query)
+{
+    return counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
+}
 
 static void event_row(struct check *check, struct result *result, struct query *query, int64_t found)
 {
+    const struct count *count = event_count(check, query);
     const char *why = query_text(query, EVENT_WHY, NULL);
-    const struct count *count = counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
-    char *line;
+    char *line = query_type(query, EVENT_WHY) == QUERY_NULL ? NULL : strndup(why, strcspn(why, "\n"));
 
-    if (!row_begin(check, result, (double)found))
-        return;
-    row_code(check, query_integer(query, EVENT_PROCESS), query_integer(query, EVENT_CODE));
-    table_integer(check->table, count ? count_calls(count) : 0);
-    result_cell(check->table, query, EVENT_LABEL);
-    table_integer(check->table, query_integer(query, EVENT_COMPILE));
-    table_integer(check->table, query_integer(query, EVENT_AT));
-    line = strndup(why, strcspn(why, "\n"));
-    table_string(check->table, query_type(query, EVENT_WHY) == QUERY_NULL ? NULL : line);
+    offend(check, result, &(struct offence){(double)found, query_integer(query, EVENT_PROCESS), query_integer(query, EVENT_CODE),
+                                            count ? count_calls(count) : 0, query, line, NULL});
     free(line);
 }
 
 /* True when the current row counts for KIND. */
 static bool event_counts(struct check *check, enum kind kind, struct query *query)
 {
-    const struct count *count = counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
+    const struct count *count = event_count(check, query);
 
     return means(check, query_integer(query, EVENT_CODE)) && (kind != RECOMPILES || query_integer(query, EVENT_AGAIN)) &&
            (count ? query_integer(query, EVENT_AT) >= count->warm_ns : !check->warmup);
@@ -259,8 +271,7 @@ static bool check_events(struct check *check, enum kind kind, const char *sql)
         int64_t process = query_integer(count, 0), found = 0, behind = 0;
         for (; more && query_integer(count, 0) == process; more = query_step(count), behind++)
             found += event_counts(check, kind, count);
-        if ((double)found > result->found)
-            result->found = (double)found;
+        found_more(result, (double)found);
         while (behind-- > 0 && query_step(rows))
             if ((double)found > result->allowed && event_counts(check, kind, rows))
                 event_row(check, result, rows, found);
@@ -286,13 +297,9 @@ static bool check_guards(struct check *check)
         asked = true;
         if (!time->known)
             continue;
-        if (mean > result->found)
-            result->found = mean;
-        if (!(mean > result->allowed) || !row_begin(check, result, mean))
-            continue;
-        row_code(check, count->process_id, count->code_id);
         snprintf(why, sizeof why, "%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
-        row_calls(check, calls, why);
+        if (found_more(result, mean))
+            offend(check, result, &(struct offence){mean, count->process_id, count->code_id, calls, NULL, why, NULL});
     }
     if (asked && !check->any_duration && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
@@ -317,14 +324,13 @@ static void eager_rows(struct check *check, struct result *result, int64_t proce
         const struct count *count = &check->counts.all.at[i];
         char why[400] = "";
         size_t made = 0;
-        if (count->process_id != process_id || !shared(check, count).python || !row_begin(check, result, share))
+        if (count->process_id != process_id || !shared(check, count).python)
             continue;
-        row_code(check, process_id, count->code_id);
         for (int o = 0; o < OUTCOMES; o++)
             if (outcome_facts[o].python && count->calls[o])
                 made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "", count->calls[o],
                                          outcome_word(o));
-        row_calls(check, count_calls(count), why);
+        offend(check, result, &(struct offence){share, process_id, count->code_id, count_calls(count), NULL, why, NULL});
     }
 }
 
@@ -355,9 +361,7 @@ static bool check_eager(struct check *check)
     }
     for (size_t i = 0; ok && i < shares.count; i++) {
         double share = shares.at[i].calls ? (double)shares.at[i].python / (double)shares.at[i].calls : 0;
-        if (share > result->found)
-            result->found = share;
-        if (share > result->allowed)
+        if (found_more(result, share))
             eager_rows(check, result, shares.at[i].process_id, share);
     }
     if (!ok)
@@ -381,12 +385,7 @@ static bool check_required(struct check *check, const char *name)
     case FIND_NONE: /* said: with the nearest names */
         result = result_add(check, REQUIRE);
         result->function = name;
-        if (row_begin(check, result, 0)) {
-            table_null(check->table);
-            table_string(check->table, name);
-            table_null(check->table);
-            row_calls(check, 0, "is not in the trace");
-        }
+        offend(check, result, &(struct offence){.process_id = -1, .code_id = -1, .why = "is not in the trace", .function = name});
         return true;
     default:
         return false;
@@ -402,15 +401,13 @@ static bool check_required(struct check *check, const char *name)
         }
     }
     result->found = (double)ran;
-    if (!ran && row_begin(check, result, 0)) {
-        row_code(check, count ? count->process_id : -1, strtoll(found.ids, NULL, 10));
-        if (calls)
-            snprintf(why, sizeof why, "none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls);
-        else
-            snprintf(why, sizeof why, "%s", check->warmup ? "the compiler was not asked about a call after the warm-up"
-                                                           : "the compiler was never asked about it");
-        row_calls(check, calls, why);
-    }
+    if (calls)
+        snprintf(why, sizeof why, "none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls);
+    else
+        snprintf(why, sizeof why, "%s", check->warmup ? "the compiler was not asked about a call after the warm-up"
+                                                       : "the compiler was never asked about it");
+    if (!ran)
+        offend(check, result, &(struct offence){0, count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, NULL, why, NULL});
     found_code_free(&found);
     return true;
 }
@@ -480,16 +477,11 @@ static bool checks_run(struct check *check)
     if (ok && check->given[GUARDS])
         ok = guards_read(check);
     progress_end(&check->progress);
-    if (ok && check->given[RECOMPILES])
-        ok = check_events(check, RECOMPILES, schema_statement("check/compiles"));
-    if (ok && check->given[COMPILES])
-        ok = check_events(check, COMPILES, schema_statement("check/compiles"));
-    if (ok && check->given[BREAKS])
-        ok = check_events(check, BREAKS, schema_statement("check/breaks"));
-    if (ok && check->given[GUARDS])
-        ok = check_guards(check);
-    if (ok && check->given[EAGER])
-        ok = check_eager(check);
+    for (enum kind kind = 0; ok && kind < REQUIRE; kind++)
+        if (check->given[kind])
+            ok = kind == GUARDS  ? check_guards(check)
+                 : kind == EAGER ? check_eager(check)
+                                 : check_events(check, kind, schema_statement(kind == BREAKS ? "check/breaks" : "check/compiles"));
     for (int i = 0; ok && i < check->required_count; i++)
         ok = check_required(check, check->required[i]);
     return ok;
@@ -497,7 +489,7 @@ static bool checks_run(struct check *check)
 
 static int check_trace(struct check *check)
 {
-    bool ok = true, told;
+    bool ok = true, answered;
     struct json json = {.out = check->out};
     struct doubts doubts;
 
@@ -508,12 +500,12 @@ static int check_trace(struct check *check)
         json_lines(&json);
         json_key(&json, "rows");
     }
-    told = checks_run(check);
+    answered = checks_run(check);
     progress_end(&check->progress);
     if (check->json && !check->table)
         fputs("[]", check->out);
     if (check->table && !table_close(check->table))
-        told = false;
+        answered = false;
     for (int i = 0; i < check->result_count; i++) {
         const struct result *r = &check->results[i];
         ok = ok && r->ok;
@@ -523,10 +515,10 @@ static int check_trace(struct check *check)
     }
     doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
     if (check->json)
-        json_print(check, &json, told && ok, doubts);
-    else if (told && ok)
+        json_print(check, &json, answered && ok, doubts);
+    else if (answered && ok)
         ok_print(check);
-    return !told ? 2 : ok ? 0 : 1;
+    return !answered ? 2 : ok ? 0 : 1;
 }
 
 /* ---- the command line ------------------------------------------------------ */

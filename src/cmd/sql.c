@@ -138,7 +138,7 @@ static size_t next_word;
 
 static char *word_match(const char *text, int again)
 {
-    return sql_match(text, (const char *const *)words.words, words.count, &next_word, again);
+    return sql_match(text, words.words.at, words.words.count, &next_word, again);
 }
 
 static char *dot_match(const char *text, int again)
@@ -171,8 +171,7 @@ static void lines_print(const char *text, size_t bytes)
 
 static void schema_print(struct session *session, const char *name)
 {
-    struct query *query = db_query(session->db,
-        "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND (?1 IS NULL OR tbl_name LIKE ?1 OR name LIKE ?1)");
+    struct query *query = db_query(session->db, schema_statement("sql/schema"));
     bool any = false;
     size_t bytes;
 
@@ -199,7 +198,7 @@ static bool dot_command(struct session *session, char *line)
     if (!strcmp(word, ".queries"))
         queries_print(session->format);
     else if (!strcmp(word, ".tables"))
-        sql_run(session, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY type, name");
+        sql_run(session, schema_statement("sql/tables"));
     else if (!strcmp(word, ".schema"))
         schema_print(session, argument);
     else if (!strcmp(word, ".help"))
@@ -241,7 +240,7 @@ static void prompt(struct session *session)
 
     printf("dyntrace sql on ");
     say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
-    puts(" (read only). \".help\" tells more.");
+    puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
         char *line = prompt_line(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
         if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */

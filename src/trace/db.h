@@ -43,8 +43,8 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 
 /* Prepare the first statement of SQL. NULL on an error, or when SQL holds no
  * statement. db_query_next also sets *REST to what follows (borrowed from SQL)
- * and tells an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, whom damage is
- * told each time. */
+ * and distinguishes an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, who hears
+ * of damage each time. */
 struct query *db_query(struct db *db, const char *sql);
 bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest);
 

@@ -4,9 +4,7 @@
 #include "trace/sql_words.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/db.h"
@@ -20,29 +18,17 @@ static const char *const keywords[] = {
     "VALUES", "WHEN", "WHERE", "WITH",
 };
 
-static void word_add(struct sql_words *words, const char *word)
+/* In lower case when LOWER. */
+static void word_add(struct sql_words *words, const char *word, bool lower)
 {
-    char **more;
+    char *copy = arena_text(&words->arena, word, strlen(word));
+    const char **place = copy ? list_add(&words->words) : NULL;
 
-    if (!(words->count & (words->count + 1)) && /* 0, 1, 3, 7: room doubles */
-        (more = realloc(words->words, (words->count + 1) * 2 * sizeof *more)))
-        words->words = more;
-    else if (!(words->count & (words->count + 1)))
+    if (!place)
         return;
-    if ((words->words[words->count] = strdup(word)))
-        words->count++;
-}
-
-/* Keywords are known in both cases; what was typed decides. */
-static void word_add_lower(struct sql_words *words, const char *word)
-{
-    char lower[32];
-    size_t i;
-
-    for (i = 0; word[i] && i < sizeof lower - 1; i++)
-        lower[i] = (char)tolower((unsigned char)word[i]);
-    lower[i] = 0;
-    word_add(words, lower);
+    for (char *c = copy; lower && *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    *place = copy;
 }
 
 /* A name that can be typed as it is; others, such as a hostile file may have, are left out. */
@@ -57,27 +43,22 @@ static bool is_name(const char *text)
 
 void sql_words_gather(struct sql_words *words, struct db *db)
 {
-    struct query *query = db_query(db,
-        "SELECT DISTINCT name FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-        "  UNION ALL SELECT c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c"
-        "  WHERE s.type = 'table') WHERE length(name) < 64 ORDER BY name LIMIT 5000");
+    struct query *query = db_query(db, schema_statement("sql/words"));
 
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        word_add(words, keywords[i]), word_add_lower(words, keywords[i]);
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) /* what was typed decides */
+        word_add(words, keywords[i], false), word_add(words, keywords[i], true);
     for (int i = 0; i < schema_query_count; i++)
-        word_add(words, schema_queries[i].name);
+        word_add(words, schema_queries[i].name, false);
     while (query_step(query))
         if (is_name(query_text(query, 0, NULL)))
-            word_add(words, query_text(query, 0, NULL));
+            word_add(words, query_text(query, 0, NULL), false);
     query_close(query);
 }
 
 void sql_words_free(struct sql_words *words)
 {
-    for (size_t i = 0; i < words->count; i++)
-        free(words->words[i]);
-    free(words->words);
-    *words = (struct sql_words){0};
+    list_free(&words->words);
+    arena_free(&words->arena);
 }
 
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again)

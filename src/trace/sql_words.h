@@ -4,13 +4,13 @@
 #ifndef DYNTRACE_SQL_WORDS_H
 #define DYNTRACE_SQL_WORDS_H
 
-#include <stddef.h>
+#include "lib/list.h"
 
 struct db;
 
 struct sql_words {
-    char **words; /* owned, each word too */
-    size_t count;
+    LIST(const char *) words; /* of ARENA */
+    struct arena arena;
 };
 
 void sql_words_gather(struct sql_words *words, struct db *db);

@@ -51,7 +51,7 @@ struct walked {
     bool root;
 };
 
-/* What a walk tells who walks. TRACK's stack is that of the callers of FRAME. */
+/* Called during a walk. TRACK's stack is that of the callers of FRAME. */
 struct walk {
     void *context;
     bool (*tick)(void *context, int64_t frame_id);            /* every so many rows; false: stop, which is no error */
@@ -86,7 +86,7 @@ struct tree {
     uint32_t cut;       /* frames that had no room */
 };
 
-/* What stacks_fold() tells while it walks. EACH may be NULL. */
+/* Called while stacks_fold() walks. EACH may be NULL. */
 struct fold {
     void *context;
     bool (*tick)(void *context, int64_t frame_id); /* as in struct walk */
