@@ -3,9 +3,9 @@
  * Runs in: the viewer.
  *
  * Functions are put side by side (cmd/diff/functions.c), then the reasons of their recompiles and graph breaks
- * (cmd/diff/reasons.c). Times differ from run to run: they are a difference beyond --tolerance only. --lookups goes through
- * the lookups of both in order of time (cmd/diff/lookups.c), thread by thread of the same rank and name, up to the first that
- * was decided differently: where one rank began to do what the others did not. */
+ * (cmd/diff/reasons.c). Times differ from run to run: they are a difference beyond --tolerance only. --lookups goes
+ * through the lookups of both in order of time (cmd/diff/lookups.c), thread by thread of the same rank and name, up
+ * to the first that was decided differently: where one rank began to do what the others did not. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@
 
 enum { LIMIT = 200 /* rows, unless --limit */ };
 
-static const char *const kind_names[KINDS] = {"function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"};
+static const char *const kind_names[KINDS] = {"function", "code",  "outcome", "entry", "reason",
+                                              "break",    "guard", "time",    "lookup"};
 
 /* ---- for the parts ---------------------------------------------------------- */
 
@@ -53,7 +54,8 @@ bool diff_no_memory(void)
     return false;
 }
 
-void diff_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a, const char *b)
+void diff_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a,
+              const char *b)
 {
     char *where = NULL;
 
@@ -115,7 +117,8 @@ static int traces_diff(struct diff *diff, const char *a, const char *b)
     diff->progress = progress_begin("comparing");
     ok = side_open(&diff->a, a) && side_open(&diff->b, b) && diff_read(diff, &diff->a) && diff_read(diff, &diff->b);
     if (ok && diff->glob && !diff->a.functions.count && !diff->b.functions.count) {
-        say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff->glob);
+        say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare",
+                  diff->glob);
         ok = false;
     }
     if (ok && diff->json) {
@@ -164,7 +167,8 @@ static const char *fail_read(const struct option *option, const char *list)
         size_t length = strcspn(list, ",");
         bool known = false;
         for (int k = 0; k < KINDS; k++)
-            if ((length == strlen(kind_names[k]) && !strncmp(list, kind_names[k], length)) || (length == 3 && !strncmp(list, "any", 3)))
+            if ((length == strlen(kind_names[k]) && !strncmp(list, kind_names[k], length)) ||
+                (length == 3 && !strncmp(list, "any", 3)))
                 diff.fail[k] = known = true;
         if (!known)
             return "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
@@ -186,7 +190,8 @@ static const char *rank_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"fail-on", .value = "KIND,...", .read = fail_read, .words = "function code outcome entry reason break guard time lookup any",
+    {"fail-on", .value = "KIND,...", .read = fail_read,
+     .words = "function code outcome entry reason break guard time lookup any",
      .help = "exit with 1 when there is a difference of these kinds, or of any:\n"
              "  function: compiled in one only\n"
              "  code: its bytecode changed\n"
@@ -200,16 +205,21 @@ static const struct option options[] = {
     {"function", .value = "GLOB", .read = option_text, .to = &diff.glob,
      .help = "only functions whose qualified name, or the last part of it, matches"},
     {"tolerance", .value = "P", .read = option_share, .to = &diff.tolerance,
-     .help = "times that differ by less are alike: 0.2 or 20%, the default. Own times below 5 ms and guards below a microsecond a "
+     .help = "times that differ by less are alike: 0.2 or 20%, the default. Own times below 5 ms and guards below a "
+             "microsecond a "
              "call are noise whatever the ratio"},
     {"lookups", .read = option_flag, .to = &diff.lookups,
-     .help = "for each thread the first lookup that was decided differently; threads are matched by name, and by rank when the "
+     .help = "for each thread the first lookup that was decided differently; threads are matched by name, and by rank "
+             "when the "
              "traces are of two ranks"},
     {"rank", .value = "R[,S]", .read = rank_read,
-     .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db --rank 0,1 --lookups` shows "
+     .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db --rank 0,1 "
+             "--lookups` shows "
              "where rank 1 began to do something else"},
-    {"limit", .value = "ROWS", .read = option_rows, .to = &diff.limit, .help = "rows printed; 0 is all. The default is 200"},
-    {"json", .read = option_flag, .to = &diff.json, .help = "the same for a program, with the number of differences of each kind"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &diff.limit,
+     .help = "rows printed; 0 is all. The default is 200"},
+    {"json", .read = option_flag, .to = &diff.json,
+     .help = "the same for a program, with the number of differences of each kind"},
     OPTION_END,
 };
 
@@ -234,7 +244,8 @@ const struct command command_diff = {
     .name = "diff",
     .summary = "what is different in another trace",
     .operands = "A B",
-    .about = "What is different in trace B: functions are matched by name and file, then line and fingerprint; one that moved to "
+    .about = "What is different in trace B: functions are matched by name and file, then line and fingerprint; one "
+             "that moved to "
              "another file, by name and fingerprint.",
     .options = options,
     .more = "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.",

@@ -2,9 +2,9 @@
  *
  * Runs in: the viewer.
  *
- * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the guards of its entry and the
- * user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were recorded, such
- * as the bytecode before and after. The JSON is the same rows. */
+ * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the guards of its entry
+ * and the user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were
+ * recorded, such as the bytecode before and after. The JSON is the same rows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,8 @@ static void put(struct show *show, const char *value, int width)
 }
 
 /* BEFORE, the text in a column, and AFTER, if there is one. */
-static void cell(struct show *show, struct query *query, const char *name, int width, const char *before, const char *after)
+static void cell(struct show *show, struct query *query, const char *name, int width, const char *before,
+                 const char *after)
 {
     if (!filled(query, name))
         return;
@@ -137,7 +138,8 @@ static void cause_row(struct show *show, struct query *query)
     put(show, text(query, values ? "expected" : "text"), WIDTH);
     if (values)
         fputs(", was ", show->out), put(show, text(query, "actual"), WIDTH);
-    fprintf(show->out, "  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
+    fprintf(show->out, "  [%s]\n",
+            filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
 }
 
 static void guard_row(struct show *show, struct query *query)
@@ -219,14 +221,15 @@ static void graph_row(struct show *show, struct query *query)
 {
     fputs("  graph ", show->out);
     put(show, text(query, "name"), WIDTH);
-    prose_print(show->out, ", %jd node%s\n", integer(query, "node_count"), prose_plural(integer(query, "node_count")));
+    prose_print(show->out, ", %jd node(s)\n", integer(query, "node_count"));
     nodes_print(show, integer(query, "graph_id"));
 }
 
 /* Phases within one another, those of at least a percent of the compile unless --full. */
 static void phase_row(struct show *show, struct query *query)
 {
-    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"), took = start >= 0 && end > start ? end - start : 0;
+    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
+            took = start >= 0 && end > start ? end - start : 0;
     const char *words = torch_phase_words(text(query, "name"));
 
     while (show->depth > 0 && show->ends[show->depth - 1] <= start)
@@ -247,12 +250,16 @@ static void phase_row(struct show *show, struct query *query)
 
 static void listing_row(struct show *show, struct query *query)
 {
-    const char *kind = text(query, "kind") ? text(query, "kind") : "", *listing = text(query, "text") ? text(query, "text") : "";
+    const char *kind = text(query, "kind") ? text(query, "kind") : "",
+               *listing = text(query, "text") ? text(query, "text") : "";
     bool before = !strcmp(kind, "original_bytecode");
 
     if (show->torch && !show->full && (!strcmp(kind, "guards") || !strcmp(kind, "graph")))
         return; /* torch's own texts of what is above */
-    prose_print(show->out, "  %.40s", before ? "bytecode before" : !strcmp(kind, "modified_bytecode") ? "bytecode after" : kind);
+    prose_print(show->out, "  %.40s",
+                before                               ? "bytecode before"
+                : !strcmp(kind, "modified_bytecode") ? "bytecode after"
+                                                     : kind);
     if (before && show->before && !strcmp(show->before, listing)) {
         fputs(": as of the compile above\n", show->out);
         return;
@@ -311,7 +318,7 @@ static void entry_print(struct show *show, struct query *query)
     cell(show, query, "backend", 40, " by ", "");
     if (known(query, "region_id"))
         prose_print(out, ", region %jd", integer(query, "region_id"));
-    prose_print(out, ", %jd guard%s", integer(query, "guard_count"), prose_plural(integer(query, "guard_count")));
+    prose_print(out, ", %jd guard(s)", integer(query, "guard_count"));
     if (known(query, "died_ns")) {
         prose_print(out, "; died at %+jd", integer(query, "died_ns"));
         cell(show, query, "death_cause", WIDTH, ": ", "");
@@ -365,9 +372,11 @@ static void show_print(struct show *show)
         compile_print(show, query);
     asked(show, query);
     if (!shown && !show->failed)
-        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n", show->out);
+        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n",
+              show->out);
     else if (count > shown)
-        prose_print(show->out, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown, count);
+        prose_print(show->out, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown,
+                    count);
 }
 
 /* ---- for programs ---------------------------------------------------------- */
@@ -459,10 +468,13 @@ const struct command command_show = {
     .name = "show",
     .summary = "what each compile of a function made: guards, bytecode, graphs",
     .operands = "FUNC [FILE]",
-    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, bytecode "
+    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, "
+             "bytecode "
              "before and after, as far as the recording has them.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph break in "
-             "that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here unless given.",
+             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph "
+             "break in "
+             "that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here "
+             "unless given.",
     .options = options,
     .operands_most = 2,
     .too_many = "one function and one trace at a time",

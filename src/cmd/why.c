@@ -20,7 +20,8 @@
 enum {
     /* lines of the page */
     HITS_SHOWN = 6, COMPILES_FIRST = 4, COMPILES_LAST = 2, CAUSES_SHOWN = 4, OLDER_SHOWN = 3, HISTORIES_SHOWN = 6,
-    ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3, PHASES_SHOWN = 6, MARKS_SHOWN = 4, RANKS_SHOWN = 16,
+    ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3, PHASES_SHOWN = 6, MARKS_SHOWN = 4,
+    RANKS_SHOWN = 16,
     WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
 };
 
@@ -30,6 +31,19 @@ enum {
 static const char *as_python(const struct why *why)
 {
     return why->torch.number ? "eagerly" : "as Python";
+}
+
+#define NO_CAUSE "the cause was not recorded"
+
+/* TEXT, or OTHERWISE where there is none. */
+static const char *first_of(const char *text, const char *otherwise)
+{
+    return text && *text ? text : otherwise;
+}
+
+static const char *entry_of(const struct cause *cause)
+{
+    return first_of(cause->entry, "an older entry");
 }
 
 static double percent(int64_t part, int64_t all)
@@ -52,8 +66,9 @@ static void torch_print(struct why *why, FILE *out)
     else if (prose_same(torch->mode, "shim"))
         fputs(", shim: every guard check was seen", out);
     else if (prose_same(torch->mode, "observe"))
-        fputs(", observe: not seen are the entries that were tried in vain before a hit or an eager call, and what guards "
-              "took", out);
+        fputs(", observe: entries that were tried in vain before a hit or an eager call are not seen, nor what guards "
+              "take",
+              out);
     else if (prose_same(torch->mode, "import"))
         fputs(", imported", out);
     else if (torch->mode)
@@ -77,7 +92,7 @@ static void ranks_print(struct why *why, FILE *out)
         const struct rank *r = &why->ranks.at[i];
         prose_print(out, "%s %jd", i ? "," : "", r->rank);
         if (differ)
-            prose_print(out, ": %jd compile%s", r->compiles, prose_plural(r->compiles));
+            prose_print(out, ": %jd compile(s)", r->compiles);
     }
     if (count > RANKS_SHOWN)
         fprintf(out, " and %zu more", count - RANKS_SHOWN);
@@ -88,23 +103,25 @@ static void ranks_print(struct why *why, FILE *out)
 /* "16 calls: 56.2 % ran compiled code, ..." */
 static void shares_print(struct why *why, FILE *out)
 {
-    int64_t made = why_made(why), recompiles = why_recompiles(why), compiles = (int64_t)why->compiles.count, asked = why->shared.asked;
+    int64_t made = why_made(why), recompiles = why_recompiles(why), compiles = (int64_t)why->compiles.count,
+            asked = why->shared.asked;
     int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
 
-    prose_print(out, "%'jd call%s", why->all_calls, prose_plural(why->all_calls));
+    prose_print(out, "%'jd call(s)", why->all_calls);
     if (!why->all_calls && !compiles) {
         fputs(": it is known, but was never called while this was recorded\n", out);
         return;
     }
     if (!asked && !compiles)
-        fputs(": none was looked up in the compiler's cache", out);
+        fputs(why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED) ? ": none needed a lookup"
+                                                                              : ": no compiler had to do with them", out);
     else if (asked && asked < why->all_calls)
         prose_print(out, ", %'jd looked up while a compiler was set", asked);
     if (asked)
-        prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set", percent(compiled, asked),
-                    percent(why->shared.python, asked), as_python(why));
+        prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
+                    percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
     if (compiles)
-        prose_print(out, "; %jd compile%s (%jd recompile%s)", made, prose_plural(made), recompiles, prose_plural(recompiles));
+        prose_print(out, "; %jd compile(s) (%jd recompile(s))", made, recompiles);
     if (compiles > made)
         prose_print(out, ", %jd without code", compiles - made);
     putc('\n', out);
@@ -117,7 +134,7 @@ static void head_print(struct why *why, FILE *out)
     prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
     torch_kind_print(out, code->qualname, code->kind);
     if (code->code_objects > 1)
-        prose_print(out, ", %jd code objects in %jd process%s", code->code_objects, code->processes, code->processes == 1 ? "" : "es");
+        prose_print(out, ", %jd code objects in %jd process(es)", code->code_objects, code->processes);
     putc('\n', out);
     if (why->all_calls == UNKNOWN)
         fputs("calls: not known\n", out);
@@ -139,7 +156,8 @@ static const char *words_of(const struct why *why, int64_t outcome)
 
     if (!why->torch.number || !facts->torch)
         return facts->words;
-    return outcome == OUTCOME_PLAIN && why->torch.observed ? "ran eagerly; whether torch was asked was not seen" : facts->torch;
+    return outcome == OUTCOME_PLAIN && why->torch.observed ? "ran eagerly; whether torch was asked was not seen"
+                                                           : facts->torch;
 }
 
 static void calls_print(struct why *why, FILE *out)
@@ -155,8 +173,9 @@ static void calls_print(struct why *why, FILE *out)
             folded_entries++;
             continue;
         }
-        prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls, why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0,
-                    outcome_word(class->outcome), words_of(why, class->outcome));
+        prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls,
+                    why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0, outcome_word(class->outcome),
+                    words_of(why, class->outcome));
         if (class->outcome == OUTCOME_HIT)
             prose_print(out, " of %.40s", class->entry);
         if (class->calls > 1)
@@ -165,16 +184,20 @@ static void calls_print(struct why *why, FILE *out)
             prose_print(out, "; at %+jd\n", class->first_ns);
     }
     if (folded)
-        prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded, percent(folded, why->all_calls),
-                    "hit", folded_entries);
+        prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded,
+                    percent(folded, why->all_calls), "hit", folded_entries);
     if (why->disabled_words) {
-        prose_print(out, "           called in line %jd of %.70s after a graph break: ", why->disabled_line, why->disabled_by);
+        prose_print(out, "           called in line %jd of %.70s after a graph break: ", why->disabled_line,
+                    why->disabled_by);
         torch_what_print(out, why->disabled_words, WIDTH * 2);
         putc('\n', out);
     }
     if (why->undecided)
-        prose_print(out, "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (the frames that would say are not "
-                    "stored, or too many to read here)\n", why->undecided, percent(why->undecided, why->all_calls), "?");
+        prose_print(
+            out,
+            "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (its frames are not stored, or too "
+            "many)\n",
+            why->undecided, percent(why->undecided, why->all_calls), "?");
 }
 
 /* ---- compiles --------------------------------------------------------------- */
@@ -189,7 +212,8 @@ static void wanted_print(FILE *out, const struct cause *from, const struct cause
             !prose_same(c->actual, first->actual) || c->decided != first->decided)
             continue;
         if (shown < OLDER_SHOWN)
-            prose_print(out, "%s%.40s wanted %.70s", shown++ ? ", " : "", c->entry ? c->entry : "an older entry", cause_wanted(c));
+            prose_print(out, "%s%.40s wanted %.70s", shown++ ? ", " : "", entry_of(c),
+                        cause_wanted(c));
         else
             more++;
     }
@@ -201,9 +225,10 @@ static void wanted_print(FILE *out, const struct cause *from, const struct cause
 static void backend_print(struct why *why, FILE *out, const struct compile *compile, const struct cause *cause)
 {
     const struct entry *older = list_find(&why->entries, cache_entry_id, cause->entry_id);
-    const struct entry *made = compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
+    const struct entry *made =
+        compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
 
-    prose_print(out, "%.40s was compiled by another backend", cause->entry ? cause->entry : "an older entry");
+    prose_print(out, "%.40s was compiled by another backend", entry_of(cause));
     if (!older || !older->backend)
         return;
     prose_print(out, ", %.60s", older->backend);
@@ -218,8 +243,8 @@ static bool is_alike(const struct cause *one, const struct cause *other)
 {
     bool values = prose_filled(other->expected) || prose_filled(other->actual);
 
-    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) && one->decided == other->decided &&
-           prose_same(one->actual, other->actual) &&
+    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) &&
+           one->decided == other->decided && prose_same(one->actual, other->actual) &&
            (values || (prose_same(one->text, other->text) && one->entry_id == other->entry_id));
 }
 
@@ -246,10 +271,11 @@ static void causes_print(struct why *why, FILE *out, const struct compile *compi
         } else if (why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
             backend_print(why, out, compile, c);
         } else {
-            prose_print(out, "%.40s: %.140s", c->entry ? c->entry : "an older entry",
-                        prose_filled(c->text) ? c->text : prose_filled(c->source) ? c->source : "no reason was recorded");
+            prose_print(out, "%.40s: %.140s", entry_of(c),
+                        first_of(c->text, first_of(c->source, "no reason was recorded")));
         }
-        prose_print(out, "  [%.40s%s%s]\n", c->kind ? c->kind : "", c->kind ? ", " : "", c->observed ? "observed" : "re-checked");
+        prose_print(out, "  [%.40s%s%s]\n", c->kind ? c->kind : "", c->kind ? ", " : "",
+                    c->observed ? "observed" : "re-checked");
     }
     if (more)
         prose_print(out, "         %jd other failing guards; --json has them all\n", more);
@@ -267,11 +293,11 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
             continue;
         shown++;
         prose_print(out, "         %.40s had died at %+jd: %.140s\n", e->label, e->died_ns,
-                    e->death_cause ? e->death_cause : "the cause was not recorded");
+                    first_of(e->death_cause, NO_CAUSE));
     }
     if (other)
-        prose_print(out, "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n", other->label,
-                    other->region_id);
+        prose_print(out, "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n",
+                    other->label, other->region_id);
     return shown || other;
 }
 
@@ -304,7 +330,7 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     const struct parent *parent = &compile->follows_from;
     bool made = compile_made(compile);
 
-    prose_print(out, "  %-5.20s ", prose_filled(compile->label) ? compile->label : why->torch.number ? "-" : "?");
+    prose_print(out, "  %-5.20s ", first_of(compile->label, why->torch.number ? "-" : "?"));
     if (why->ranks.count > 1 && compile->rank != UNKNOWN)
         prose_print(out, "rank %jd, ", compile->rank);
     prose_print(out, "at %+jd", compile->start_ns);
@@ -320,10 +346,10 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     if (compile->causes)
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
-        prose_print(out, "         %.140s\n", prose_filled(compile->reason) ? compile->reason : "why is not recorded");
+        prose_print(out, "         %.140s\n", first_of(compile->reason, "why is not recorded"));
     if (parent->compile_id) {
-        prose_print(out, "         follows from: %.70s%s%.20s (%.110s", parent->function, prose_filled(parent->label) ? " " : "",
-                    parent->label ? parent->label : "", parent->source);
+        prose_print(out, "         follows from: %.70s%s%.20s (%.110s", parent->function,
+                    prose_filled(parent->label) ? " " : "", first_of(parent->label, ""), parent->source);
         if (parent->expected && parent->actual)
             prose_print(out, " %.70s -> %.70s", parent->expected, parent->actual);
         fputs(")\n", out);
@@ -361,8 +387,8 @@ static void histories_print(struct why *why, FILE *out)
             continue;
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
-        prose_print(out, "  %.110s  %.140s  [decided %jd recompile%s", cause_name(why, h->cause), h->text, h->recompiles,
-                    prose_plural(h->recompiles));
+        prose_print(out, "  %.110s  %.140s  [decided %jd recompile(s)", cause_name(why, h->cause), h->text,
+                    h->recompiles);
         if (h->refused)
             prose_print(out, ", %jd that gave no code", h->refused);
         fputs(h->cause->observed ? "]\n" : ", found when checked again]\n", out);
@@ -382,21 +408,22 @@ static void entries_print(struct why *why, FILE *out)
         prose_print(out, "  %.40s%s%.40s", e->label, e->backend ? "  " : "", e->backend ? e->backend : "");
         if (e->region_id != UNKNOWN)
             prose_print(out, "  region %jd", e->region_id);
-        prose_print(out, "  %jd guard%s, ", e->guards, prose_plural(e->guards));
+        prose_print(out, "  %jd guard(s), ", e->guards);
         if (imported) {
             fputs("its use is not known\n", out);
             continue;
         }
         if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
-            prose_print(out, "tried %'jd time%s, ", e->tried, prose_plural(e->tried));
+            prose_print(out, "tried %'jd time(s), ", e->tried);
         if (e->hit)
             prose_print(out, "hit %'jd, last at %+jd", e->hit, e->last_hit_ns);
         else
             fputs("never hit", out);
         if (e->backend_mismatches)
-            prose_print(out, ", passed over %'jd time%s: another backend asked", e->backend_mismatches, prose_plural(e->backend_mismatches));
+            prose_print(out, ", passed over %'jd time(s): another backend asked", e->backend_mismatches);
         if (e->died_ns != UNKNOWN)
-            prose_print(out, "; died at %+jd: %.70s", e->died_ns, e->death_cause ? e->death_cause : "the cause was not recorded");
+            prose_print(out, "; died at %+jd: %.70s", e->died_ns,
+                        first_of(e->death_cause, NO_CAUSE));
         putc('\n', out);
     }
     if (why->entries.count > ENTRIES_SHOWN)
@@ -429,7 +456,9 @@ static void marks_print(struct why *why, FILE *out)
         if (prose_same(m->recursive_action, "skip"))
             fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
         else if (prose_same(m->recursive_action, "run_only"))
-            fputs(run_only ? ", nor for the calls that it makes" : ": for the calls that it makes nothing new is compiled", out);
+            fputs(run_only ? ", nor for the calls that it makes"
+                           : ": for the calls that it makes nothing new is compiled",
+                  out);
         if (run_only && limit_of(why)) /* torch's words for it are about how it is done */
             prose_print(out, ": %.70s", limit_of(why));
         else if (prose_filled(m->reason))
@@ -452,22 +481,23 @@ static void limit_print(struct why *why, FILE *out)
         if (class->outcome != OUTCOME_LIMIT)
             continue;
         prose_title(out, "Limit");
-        prose_print(out, "  %.70s%s at %+jd with %jd compile%s; since then %'jd call%s ran %s, the last at %+jd.\n", limit ? limit : "",
-                    !limit ? "Reached" : strstr(limit, "reached") ? "" : ": reached", class->first_ns, made, prose_plural(made),
-                    class->calls, prose_plural(class->calls), as_python(why), class->last_ns);
+        prose_print(out, "  %.70s%s at %+jd with %jd compile(s); since then %'jd call(s) ran %s, the last at %+jd.\n",
+                    limit ? limit : "Reached", !limit || strstr(limit, "reached") ? "" : ": reached", class->first_ns,
+                    made, class->calls, as_python(why), class->last_ns);
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
     for (size_t i = 0; i < why->forbidders.count && i < INPUTS_SHOWN; i++) {
         const struct forbidder *f = &why->forbidders.at[i];
-        prose_print(out, "  %'jd call%s: within %.70s, for whose calls nothing new is compiled", f->calls, prose_plural(f->calls), f->function);
+        prose_print(out, "  %'jd call(s): within %.70s, for whose calls nothing new is compiled", f->calls,
+                    f->function);
         if (prose_filled(f->reason))
             fputs(": ", out), torch_what_print(out, f->reason, WIDTH * 2);
         putc('\n', out);
     }
     for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
         const struct input *input = &why->inputs.at[i];
-        prose_print(out, "  inputs of %'jd call%s: ", input->calls, prose_plural(input->calls));
+        prose_print(out, "  inputs of %'jd call(s): ", input->calls);
         inputs_print(out, input->inputs ? input->inputs : "?");
     }
 }
@@ -478,31 +508,33 @@ static void guards_print(struct why *why, FILE *out)
         return;
     prose_title(out, why->guards_slow ? "Guards: slow" : "Guards");
     if (why->timed_checks)
-        prose_print(out, "  %'jd check%s took %+jd, %+jd each", why->timed_checks, prose_plural(why->timed_checks), why->check_ns,
+        prose_print(out, "  %'jd check(s) took %+jd, %+jd each", why->timed_checks, why->check_ns,
                     why->check_ns / why->timed_checks);
     else if (why->guards_slow)
-        prose_print(out, "  %'jd lookup%s that ended in a hit took %+jd", why->guard_calls, prose_plural(why->guard_calls), why->guard_ns);
+        prose_print(out, "  %'jd lookup(s) that ended in a hit took %+jd", why->guard_calls, why->guard_ns);
     if ((why->timed_checks || why->guards_slow) && why_guard_share(why) >= 0)
         prose_print(out, "; %+jd a call, %.2g %% of %s", why->guard_ns / why->guard_calls, why_guard_share(why),
-                    why->share_of_hits ? "a call that hits, with the lookup" : "the time in the function, compiles left aside");
+                    why->share_of_hits ? "a call that hits, with the lookup"
+                                       : "the time in the function, compiles left aside");
     if (why->timed_checks || why->guards_slow)
         putc('\n', out);
     for (size_t i = 0; i < why->costs.count && i < GUARDS_SHOWN; i++) {
         const struct guard_cost *g = &why->costs.at[i];
-        prose_print(out, "  %'jd guard%s of kind %.40s", g->guards, prose_plural(g->guards), g->kind);
+        prose_print(out, "  %'jd guard(s) of kind %.40s", g->guards, g->kind);
         if (why->check_ns > 0)
             prose_print(out, ": some %+jd, %.2g %% of that", g->estimated_ns, percent(g->estimated_ns, why->check_ns));
         putc('\n', out);
     }
     for (size_t i = 0; i < why->guards.count && i < GUARDS_SHOWN; i++) {
         const struct failed_guard *g = &why->guards.at[i];
-        bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]), error = prose_same(g->result, check_words[CHECK_ERROR]);
-        prose_print(out, "  %s %'jd time%s: %.40s ", mismatch ? "not asked" : error ? "raised" : "failed", g->times,
-                    prose_plural(g->times), g->entry);
+        bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
+             error = prose_same(g->result, check_words[CHECK_ERROR]);
+        prose_print(out, "  %s %'jd time(s): %.40s ",
+                    mismatch ? "not asked" : error ? "raised" : "failed", g->times, g->entry);
         if (mismatch)
             fputs("(another backend)\n", out);
         else if (g->kind)
-            prose_print(out, "%.40s %.70s\n", g->kind, prose_filled(g->source) ? g->source : g->expression);
+            prose_print(out, "%.40s %.70s\n", g->kind, first_of(g->source, g->expression));
         else
             fputs("(which guard is not recorded)\n", out);
     }
@@ -522,15 +554,16 @@ static void rest_print(FILE *out, const struct rest *rest)
     torch_name_print(out, rest->resume_function, WIDTH);
     prose_print(out, " (%.140s)", rest->resume_function);
     if (rest->rest_calls != UNKNOWN)
-        prose_print(out, ": %'jd call%s", rest->rest_calls, prose_plural(rest->rest_calls));
+        prose_print(out, ": %'jd call(s)", rest->rest_calls);
     if (rest->rest_eager_calls > 0)
         prose_print(out, ", %'jd of them eagerly", rest->rest_eager_calls);
     if (rest->rest_compiles > 0)
-        prose_print(out, ", %jd compile%s (%jd recompile%s) took %+jd", rest->rest_compiles, prose_plural(rest->rest_compiles),
-                    rest->rest_recompiles, prose_plural(rest->rest_recompiles), rest->rest_compile_ns);
+        prose_print(out, ", %jd compile(s) (%jd recompile(s)) took %+jd", rest->rest_compiles, rest->rest_recompiles,
+                    rest->rest_compile_ns);
     if (rest->rest_lookup_ns > 0)
         prose_print(out, ", lookups %+jd", rest->rest_lookup_ns);
-    if ((rest->rest_recompiles > 0 || rest->rest_eager_calls > 0) && torch_resume(rest->resume_function, &function, &line) && function)
+    if ((rest->rest_recompiles > 0 || rest->rest_eager_calls > 0) &&
+        torch_resume(rest->resume_function, &function, &line) && function)
         prose_print(out, "; see `dyntrace why %.70s@%jd`", function, line);
     free(function);
     putc('\n', out);
@@ -544,7 +577,7 @@ static void breaks_print(struct why *why, FILE *out)
         const struct graph_break *b = &why->breaks.at[i];
         const struct torch_reason reason = torch_reason_split(b->reason);
         const char *resume = b->rest.resume_function;
-        prose_print(out, "  line %jd, %jd time%s: ", b->line, b->times, prose_plural(b->times));
+        prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
         if (!why->torch.number) {
             prose_print(out, "%.140s%s%.70s\n", b->reason, resume ? "; goes on in " : "", resume ? resume : "");
             continue;
@@ -579,11 +612,12 @@ static void phases_print(struct why *why, FILE *out)
         const char *words = torch_phase_words(p->name);
         if (p->self_ns * 100 < all || shown++ >= PHASES_SHOWN) /* less than one percent */
             continue;
-        prose_print(out, "%+9jd %5.1f %%  %.70s%s%s%s\n", p->self_ns, percent(p->self_ns, all), p->name, words ? ": " : "",
-                    words ? words : "", p->late ? " (later)" : "");
+        prose_print(out, "%+9jd %5.1f %%  %.70s%s%s%s\n", p->self_ns, percent(p->self_ns, all), p->name,
+                    words ? ": " : "", words ? words : "", p->late ? " (later)" : "");
     }
     if (late)
-        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n", late, percent(late, all));
+        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n", late,
+                    percent(late, all));
 }
 
 /* ---- remedies ------------------------------------------------------------------ */
@@ -616,7 +650,8 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     if (!r->what_if || !(r->predicted || why->long_trace))
         return;
     /* Without that guard alone others would not hold: no figure for the remedy, which mends what they all look at. */
-    if (drops && r->predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager && !r->undecided)
+    if (drops && r->predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager &&
+        !r->undecided)
         return;
     fputs("     what-if ", out);
     if (!r->predicted) {
@@ -631,17 +666,17 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     }
     prose_print(out, "%.140s", r->what_if);
     if (drops && r->cause->kind)
-        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, r->cause->source ? r->cause->source : "");
+        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, first_of(r->cause->source, ""));
     fputs(": ", out);
     instead_print(out, "compile", r->predicted_compiles, r->compiles);
     if (r->eager || r->predicted_eager)
         fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
     if (r->gone)
-        prose_print(out, ", %jd call%s not looked up any more", r->gone, prose_plural(r->gone));
+        prose_print(out, ", %jd call(s) not looked up any more", r->gone);
     if (r->unrecorded)
-        prose_print(out, ", at least %jd call%s of which the trace has nothing", r->unrecorded, prose_plural(r->unrecorded));
+        prose_print(out, ", at least %jd call(s) of which the trace has nothing", r->unrecorded);
     if (r->undecided)
-        prose_print(out, "; %jd call%s undecided, a guess is counted", r->undecided, prose_plural(r->undecided));
+        prose_print(out, "; %jd call(s) undecided, a guess is counted", r->undecided);
     putc('\n', out);
 }
 
@@ -688,7 +723,8 @@ static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
     {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
-     .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups or a "
+     .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups "
+             "or a "
              "million guard checks would make the answer wait, so that only the command to ask for it is printed"},
     OPTION_END,
 };
@@ -726,10 +762,12 @@ const struct command command_why = {
     .name = "why",
     .summary = "why a function was compiled again, or ran as Python",
     .operands = "FUNC [FILE]",
-    .about = "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
-             "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of FUNC "
-             "after a graph break in that line. FILE is the newest *.db trace here unless given.",
+    .about =
+        "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
+        "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
+        "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of "
+        "FUNC "
+        "after a graph break in that line. FILE is the newest *.db trace here unless given.",
     .options = options,
     .operands_most = 2,
     .too_many = "one function and one trace at a time",

@@ -296,7 +296,8 @@ static void none_say(struct db *db, const char *name)
     if (db_damaged(db))
         ; /* which was said: it may be there */
     else if (taker)
-        say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name, db_path(db), taker);
+        say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name,
+                  db_path(db), taker);
     else
         say_error("%.200s: no such function in %s%s", name, db_path(db),
                   list && *list ? list : colon ? "; FILE:LINE names one by its line" : "");
@@ -399,19 +400,4 @@ struct db *find_open(const char *path)
 int find_status(struct db *db, enum find_result result, bool failed)
 {
     return failed || db_damaged(db) || result > FIND_SEVERAL ? 2 : result == FIND_SEVERAL;
-}
-
-bool find_column(struct db *db, const char *table, const char *column)
-{
-    /* A table only: a view of that name may be anything. */
-    struct query *query = db_query(db,
-        "SELECT 1 FROM sqlite_schema s, pragma_table_info(s.name) c"
-        " WHERE s.type = 'table' AND s.rootpage > 0 AND s.name = ?1 COLLATE NOCASE AND c.name = ?2 COLLATE NOCASE LIMIT 1");
-    bool found;
-
-    query_bind_text(query, 1, table);
-    query_bind_text(query, 2, column);
-    found = query_step(query);
-    query_close(query);
-    return found;
 }

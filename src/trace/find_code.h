@@ -49,18 +49,15 @@ void found_json(struct json *json, const struct found_code *found);
 /* How many compiles it had; *ENTRIES, unless NULL, becomes how many cache entries. */
 int64_t find_compiles(struct db *db, const struct found_code *found, int64_t *entries);
 
-/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after saying
- * that FUNC is missing, as COMMAND. */
+/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after
+ * saying that FUNC is missing, as COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path);
 
-/* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree while the
- * recording goes on. NULL: it was said why not. */
+/* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree
+ * while the recording goes on. NULL: it was said why not. */
 struct db *find_open(const char *path);
 
-/* The exit status of an answer that was printed on stdout: 0, 1 when several functions were listed, 2 when it failed. */
+/* The exit status of an answer: 0, 1 when several functions were listed, 2 when it failed. */
 int find_status(struct db *db, enum find_result result, bool failed);
-
-/* True when TABLE has COLUMN. Traces of older recorders lack some; those that lack a table lack its columns. */
-bool find_column(struct db *db, const char *table, const char *column);
 
 #endif

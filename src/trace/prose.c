@@ -97,10 +97,11 @@ static void put_wide(FILE *out, const char *text, int width)
 void prose_print(FILE *out, const char *format, ...)
 {
     va_list values;
+    int64_t last = 0;
 
     va_start(values, format);
     while (*format) {
-        size_t plain = strcspn(format, "%"), length;
+        size_t plain = strcspn(format, "%("), length;
         const char *flags = format + plain;
         char human[TABLE_HUMAN], *end = NULL;
         bool left = flags[0] && flags[1] == '-';
@@ -108,6 +109,16 @@ void prose_print(FILE *out, const char *format, ...)
         fwrite(format, 1, plain, out);
         if (!*flags)
             break;
+        if (*flags == '(') {
+            bool plural = !strncmp(flags, "(s)", 3) || !strncmp(flags, "(es)", 4);
+            length = plural ? strcspn(flags, ")") + 1 : 1;
+            if (!plural)
+                putc('(', out);
+            else if (last != 1)
+                fwrite(flags + 1, 1, length - 2, out);
+            format = flags + length;
+            continue;
+        }
         length = 1 + strspn(flags + 1, "-+'");
         width = (int)strtol(flags + length, &end, 10) * (left ? -1 : 1);
         if (end[0] == '.' && end[1] == '*')
@@ -126,7 +137,7 @@ void prose_print(FILE *out, const char *format, ...)
                 free(made);
             }
         } else if (*end == 'j') {
-            int64_t value = va_arg(values, int64_t);
+            int64_t value = last = va_arg(values, int64_t);
             if (memchr(flags, '\'', length))
                 table_count(human, value);
             else if (memchr(flags, '+', length))

@@ -22,7 +22,8 @@ void prose_text(FILE *out, const char *text, size_t width);
 
 /* printf for sentences about a trace. What is its own:
  *     %s     text from the trace: escaped, cut to the precision as prose_text does; NULL is "?"
- *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms" */
+ *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms"
+ *     (s)    or (es): the s only if the integer before it is not 1: "%jd call(s)" */
 void prose_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* "s" unless COUNT is 1. */
@@ -37,7 +38,8 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 /* How many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 
-/* The innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for other texts. */
+/* The innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for other
+ * texts. */
 void prose_place(FILE *out, const char *before, const char *stack);
 
 /* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */

@@ -85,7 +85,8 @@ static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
 /* Sizes of 0 and 1 only, of "1, 0". */
 static bool all_small(const char *values)
 {
-    return prose_filled(values) && strspn(values, "01, ") == strlen(values) && !strstr(values, "10") && !strstr(values, "11");
+    return prose_filled(values) && strspn(values, "01, ") == strlen(values) && !strstr(values, "10") &&
+           !strstr(values, "11");
 }
 
 static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *facts)
@@ -129,17 +130,18 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
     const char *said = rule->said;
 
     return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
-           facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) && is_aspect(rule->aspect, facts) &&
-           is_like(rule->kind, facts->kind) && is_like(rule->source, facts->source) && is_like(rule->reason, facts->text) &&
-           (!rule->code || prose_same(rule->code, facts->code)) &&
-           (!said || has_words(facts->expected, said) || has_words(facts->actual, said) || has_words(facts->text, said)) &&
+           facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
+           is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->kind) && is_like(rule->source, facts->source) &&
+           is_like(rule->reason, facts->text) && (!rule->code || prose_same(rule->code, facts->code)) &&
+           (!said || has_words(facts->expected, said) || has_words(facts->actual, said) ||
+            has_words(facts->text, said)) &&
            break_says(facts->text, rule->words) && is_when(rule, facts);
 }
 
 /* ---- sentences ------------------------------------------------------------- */
 
-/* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away, the sentence has its own.
- * LENGTH: only so many bytes of it, or -1. */
+/* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away, the sentence has
+ * its own. LENGTH: only so many bytes of it, or -1. */
 static void put_word(FILE *out, const char *text, int length)
 {
     size_t bytes = length < 0 ? strnlen(text, WORD_BYTES + 1) : (size_t)length;
@@ -159,7 +161,9 @@ static void put_word(FILE *out, const char *text, int length)
 static void put_name(FILE *out, const char *source)
 {
     int length = cause_base(source);
-    const char *quote = strlen(source) > 4 && strchr("LG", source[0]) && !strncmp(source + 1, "['", 2) ? strstr(source + 3, "']") : NULL;
+    const char *quote = strlen(source) > 4 && strchr("LG", source[0]) && !strncmp(source + 1, "['", 2)
+                            ? strstr(source + 3, "']")
+                            : NULL;
 
     if (quote && quote + 2 <= source + length) {
         put_word(out, source + 3, (int)(quote - source - 3));
@@ -219,10 +223,15 @@ static void put_function(FILE *out, const struct remedy_facts *facts)
 static void put_fact(FILE *out, const char *name, const struct remedy_facts *facts)
 {
     const char *expected = facts->expected ? facts->expected : facts->text, *source = prose_filled(facts->source);
-    const struct { const char *name, *value, *otherwise; } words[] = {
-        {"source", source, "the input"}, {"kind", facts->kind, "that failed"}, {"expected", expected, "its guards pass"},
-        {"actual", facts->actual, "something else"}, {"values", prose_filled(facts->values), "not always the same"},
-        {"text", prose_filled(facts->text), "no reason was recorded"}, {"limit", limit_name(facts), ""},
+    const struct { const char *name, *value, *otherwise;
+    } words[] = {
+        {"source", source, "the input"},
+        {"kind", facts->kind, "that failed"},
+        {"expected", expected, "its guards pass"},
+        {"actual", facts->actual, "something else"},
+        {"values", prose_filled(facts->values), "not always the same"},
+        {"text", prose_filled(facts->text), "no reason was recorded"},
+        {"limit", limit_name(facts), ""},
     };
     const struct { const char *name, *format; int64_t value; } numbers[] = {
         {"count", "%lld", facts->count}, {"needed", "%lld", facts->needed},

@@ -40,11 +40,13 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
     name = start + strlen(RESUME);
     while (digits > name && isdigit((unsigned char)digits[-1]))
         digits--;
-    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(AT) || strncmp(digits - strlen(AT), AT, strlen(AT)))
+    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(AT) ||
+        strncmp(digits - strlen(AT), AT, strlen(AT)))
         return false;
     if (line)
         *line = strtoll(digits, NULL, 10);
-    if (function && asprintf(function, "%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name) < 0)
+    if (function &&
+        asprintf(function, "%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name) < 0)
         *function = NULL;
     return true;
 }
@@ -56,7 +58,8 @@ char *torch_resume_name(const char *function, size_t bytes, const char *line)
 
     while (last > function && last[-1] != '.')
         last--;
-    if (asprintf(&made, "%.*s" RESUME "%.*s" AT "%s", (int)(last - function), function, (int)(end - last), last, line) < 0)
+    if (asprintf(&made, "%.*s" RESUME "%.*s" AT "%s", (int)(last - function), function, (int)(end - last), last, line) <
+        0)
         return NULL;
     return made;
 }
@@ -120,9 +123,13 @@ static bool begins(struct span span, const char *words)
 /* Hints that torch adds by the dozen and that say nothing about this place. */
 static bool hint_useful(struct span hint)
 {
-    static const char *const others[] = {"Please report", "It may be possible to write Dynamo", "This is likely to be a Dynamo",
-                                         "This graph break is fundamental", "This graph break may have been caused",
-                                         "This graph break may be difficult", "Your code may result in an error"};
+    static const char *const others[] = {"Please report",
+                                         "It may be possible to write Dynamo",
+                                         "This is likely to be a Dynamo",
+                                         "This graph break is fundamental",
+                                         "This graph break may have been caused",
+                                         "This graph break may be difficult",
+                                         "Your code may result in an error"};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (begins(hint, others[i]))
@@ -234,7 +241,8 @@ const char *torch_phase_words(const char *name)
     };
 
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-        if (strlen(phases[i].name) == torch_phase_length(name) && !strncmp(phases[i].name, name, strlen(phases[i].name)))
+        if (strlen(phases[i].name) == torch_phase_length(name) &&
+            !strncmp(phases[i].name, name, strlen(phases[i].name)))
             return phases[i].words;
     return NULL;
 }

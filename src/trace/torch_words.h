@@ -15,8 +15,8 @@
 /* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
 int torch_version(const char *text);
 
-/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the caller
- * frees (NULL: no memory), and *LINE 12. Both may be NULL. */
+/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the
+ * caller frees (NULL: no memory), and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
 
 /* The name that the resume function of FUNCTION after LINE has, which the caller frees. NULL: no memory. */

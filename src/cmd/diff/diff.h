@@ -63,7 +63,8 @@ const char *diff_text(struct side *side, struct query *query, int column);
 bool diff_no_memory(void);
 
 /* A row: F is where; A and B what it is in each, NULL for "not there". */
-void diff_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a, const char *b);
+void diff_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, const char *a,
+              const char *b);
 
 /* Both sides' functions, by key. Differences of these kinds as rows. False: it was said why not. */
 bool diff_read(struct diff *diff, struct side *side);

@@ -3,8 +3,9 @@
  * Runs in: the viewer.
  *
  * A function of A and one of B are the same when file, qualified name and kind agree. Directories may differ (another
- * checkout, another machine), so what is compared of the file is its last part, and where that leaves several, first line and
- * fingerprint decide. What is left over on both sides is the same when name and fingerprint agree: it moved to another file.
+ * checkout, another machine), so what is compared of the file is its last part, and where that leaves several, first
+ * line and fingerprint decide. What is left over on both sides is the same when name and fingerprint agree: it moved
+ * to another file.
  *
  *     what            A                    B
  *     same key        C.f  m.py  #1 fp 7   C.f  m.py  #1 fp 7     same fingerprint: nothing to say
@@ -12,8 +13,8 @@
  *     moved           C.h  m.py  fp 5      C.h  n.py  fp 5        nothing to say
  *     only in one     C.i  m.py            -                      'function': gone, if it was compiled
  *
- * Each trace is read into a list of functions sorted by that key, with totals added up in one pass over lookups and guard
- * checks; then the two lists are walked together. */
+ * Each trace is read into a list of functions sorted by that key, with totals added up in one pass over lookups and
+ * guard checks; then the two lists are walked together. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -67,9 +68,14 @@ static bool codes_read(struct diff *diff, struct side *side)
         const char *path = diff_text(side, query, 2), *slash = path ? strrchr(path, '/') : NULL;
         if (f)
             *f = (struct function){
-                .code_id = query_integer(query, 0), .name = diff_text(side, query, 1), .file = slash ? slash + 1 : path,
-                .kind = diff_text(side, query, 3), .line = query_integer(query, 4), .fingerprint = query_integer(query, 5),
-                .calls = query_integer(query, 6), .self_ns = query_integer(query, 7),
+                .code_id = query_integer(query, 0),
+                .name = diff_text(side, query, 1),
+                .file = slash ? slash + 1 : path,
+                .kind = diff_text(side, query, 3),
+                .line = query_integer(query, 4),
+                .fingerprint = query_integer(query, 5),
+                .calls = query_integer(query, 6),
+                .self_ns = query_integer(query, 7),
             };
         if (!f || !f->name || !f->file || !f->kind) {
             query_close(query);
@@ -135,8 +141,8 @@ static bool entries_read(struct diff *diff, struct side *side, struct map *codes
     return query_close(query);
 }
 
-/* Code objects of one function, such as those of several processes, become one. Two functions of one name in one file stay
- * two: they differ in their line. */
+/* Code objects of one function, such as those of several processes, become one. Two functions of one name in one file
+ * stay two: they differ in their line. */
 static void functions_join(struct side *side)
 {
     size_t kept = 0;
@@ -178,7 +184,8 @@ bool diff_read(struct diff *diff, struct side *side)
 
 /* ---- differences ----------------------------------------------------------- */
 
-static void number_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, int64_t a, int64_t b)
+static void number_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, int64_t a,
+                       int64_t b)
 {
     char x[32], y[32];
 
@@ -190,7 +197,8 @@ static void number_row(struct diff *diff, enum kind kind, const struct function 
 }
 
 /* Times in nanoseconds that differ beyond what differs anyway. */
-static void time_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, double a, double b, double least)
+static void time_row(struct diff *diff, enum kind kind, const struct function *f, const char *what, double a, double b,
+                     double least)
 {
     char x[TABLE_HUMAN], y[TABLE_HUMAN];
     double less = a < b ? a : b, more = a < b ? b : a;
@@ -208,7 +216,8 @@ static bool function_matters(const struct function *f)
 
 static void functions_compare(struct diff *diff, const struct function *a, const struct function *b)
 {
-    if (a->fingerprint && b->fingerprint && a->fingerprint != b->fingerprint && (function_matters(a) || function_matters(b)))
+    if (a->fingerprint && b->fingerprint && a->fingerprint != b->fingerprint &&
+        (function_matters(a) || function_matters(b)))
         diff_row(diff, CODE, b, "bytecode", "as it was", "changed");
     for (int o = 0; o < OUTCOMES; o++)
         number_row(diff, OUTCOME, b, outcome_word(o), a->outcomes[o], b->outcomes[o]);
@@ -222,7 +231,8 @@ static void functions_compare(struct diff *diff, const struct function *a, const
 static int pair_order(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
-    double dx = fabs((double)x->a->self_ns - (double)x->b->self_ns), dy = fabs((double)y->a->self_ns - (double)y->b->self_ns);
+    double dx = fabs((double)x->a->self_ns - (double)x->b->self_ns),
+           dy = fabs((double)y->a->self_ns - (double)y->b->self_ns);
 
     return (dx < dy) - (dx > dy);
 }
@@ -254,7 +264,8 @@ static bool place_next(struct side *a, struct side *b, struct place *at)
 
     if (!f && !g)
         return false;
-    if (!order && f->line != g->line) { /* of several with this key, those of one line belong together; else they are taken in turn */
+    /* Of several with this key, those of one line belong together; else they are taken in turn. */
+    if (!order && f->line != g->line) {
         bool more_a = left > 1 && !function_order(f, f + 1), more_b = right > 1 && !function_order(g, g + 1);
         if (more_a != more_b && f->fingerprint != g->fingerprint)
             order = more_a ? -1 : 1;

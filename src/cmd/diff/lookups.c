@@ -74,7 +74,8 @@ static char *lookup_words(struct query *q, bool more)
 /* WHO's lookups differ: those with the ids X and Y, 0 where there are no more. */
 static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64_t x, int64_t y)
 {
-    struct query *a = db_query(diff->a.db, schema_statement("diff/lookup")), *b = db_query(diff->b.db, schema_statement("diff/lookup"));
+    struct query *a = db_query(diff->a.db, schema_statement("diff/lookup")),
+                 *b = db_query(diff->b.db, schema_statement("diff/lookup"));
     struct function f = {.name = "?", .file = "?"};
     char *in_a, *in_b, *what = NULL;
     bool more_a, more_b;
@@ -87,7 +88,8 @@ static void diverge_put(struct diff *diff, const char *who, int64_t alike, int64
     in_b = lookup_words(b, more_b);
     if (more_a || more_b) {
         struct query *at = more_b ? b : a;
-        f = (struct function){.name = query_text(at, 0, NULL), .file = query_text(at, 1, NULL), .line = query_integer(at, 2)};
+        f = (struct function){
+            .name = query_text(at, 0, NULL), .file = query_text(at, 1, NULL), .line = query_integer(at, 2)};
     }
     if (asprintf(&what, "%.100s: after %" PRId64 " alike", who, alike) < 0)
         what = NULL;
@@ -136,7 +138,8 @@ static bool stream_close(struct stream *stream)
 }
 
 /* The first lookup of the threads that both are at that differs in function, outcome or entry. */
-static void threads_compare(struct diff *diff, struct stream *a, struct stream *b, struct sameness *codes, struct sameness *entries)
+static void threads_compare(struct diff *diff, struct stream *a, struct stream *b, struct sameness *codes,
+                            struct sameness *entries)
 {
     int64_t alike = 0;
 
@@ -175,10 +178,12 @@ bool diff_lookups(struct diff *diff)
     stream_open(&a, diff, &diff->a);
     stream_open(&b, diff, &diff->b);
     while (ok && (a.thread || b.thread)) {
-        int order = !a.thread ? 1 : !b.thread ? -1 : strcmp(query_text(a.threads, 1, NULL), query_text(b.threads, 1, NULL));
+        int order = !a.thread   ? 1
+                    : !b.thread ? -1
+                                : strcmp(query_text(a.threads, 1, NULL), query_text(b.threads, 1, NULL));
         if (order)
-            diff_row(diff, LOOKUP, NULL, query_text(order < 0 ? a.threads : b.threads, 1, NULL), order < 0 ? "a thread with lookups" : NULL,
-                    order > 0 ? "a thread with lookups" : NULL);
+            diff_row(diff, LOOKUP, NULL, query_text(order < 0 ? a.threads : b.threads, 1, NULL),
+                     order < 0 ? "a thread with lookups" : NULL, order > 0 ? "a thread with lookups" : NULL);
         else
             threads_compare(diff, &a, &b, &both[0], &both[1]);
         if (order <= 0)

@@ -1,8 +1,10 @@
-/* cmd/diff/reasons.c -- `dyntrace diff`: why functions were compiled again and where graphs broke, in one trace and the other.
+/* cmd/diff/reasons.c -- `dyntrace diff`: why functions were compiled again and where graphs broke, in one trace and
+ * the other.
  *
  * Runs in: the viewer. See cmd/diff/diff.h.
  *
- * Recompiles are counted by function and source, breaks by function and reason, and both counts put beside each other. */
+ * Recompiles are counted by function and source, breaks by function and reason, and both counts put beside each
+ * other. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +38,11 @@ static bool reasons_read(struct diff *diff, struct side *side, const char *state
     while (query_step(query)) {
         struct reason *r = list_add(reasons);
         if (r)
-            *r = (struct reason){.f = {.name = diff_text(side, query, 0), .file = diff_text(side, query, 1), .line = query_integer(query, 2)},
-                                 .what = diff_text(side, query, 3), .count = query_integer(query, 4)};
+            *r = (struct reason){.f = {.name = diff_text(side, query, 0),
+                                       .file = diff_text(side, query, 1),
+                                       .line = query_integer(query, 2)},
+                                 .what = diff_text(side, query, 3),
+                                 .count = query_integer(query, 4)};
         if (!r || !r->f.name || !r->f.file || !r->what) {
             query_close(query);
             return diff_no_memory();

@@ -24,9 +24,13 @@ const struct field compile_fields[] = {
     FIELD(compile, TEXT, outcome), FIELD(compile, ID, cache_entry_id), FIELD(compile, TEXT, reason),
     FIELD(compile, MAYBE, sticky), FIELD(compile, TEXT, inputs), FIELD(compile, PARENT, follows_from),
     HIDDEN(compile, TRUTH, recompile), HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), {0}};
-const struct field parent_fields[] = {
-    FIELD(parent, ID, compile_id), FIELD(parent, TEXT, function), FIELD(parent, TEXT, label), FIELD(parent, TEXT, source),
-    FIELD(parent, TEXT, expected), FIELD(parent, TEXT, actual), {0}};
+const struct field parent_fields[] = {FIELD(parent, ID, compile_id),
+                                      FIELD(parent, TEXT, function),
+                                      FIELD(parent, TEXT, label),
+                                      FIELD(parent, TEXT, source),
+                                      FIELD(parent, TEXT, expected),
+                                      FIELD(parent, TEXT, actual),
+                                      {0}};
 const struct field cause_fields[] = {
     FIELD(cause, INTEGER, compile_id), {"cache_entry_id", ID, offsetof(struct cause, entry_id), false},
     {"older_entry", TEXT, offsetof(struct cause, entry), false}, FIELD(cause, TEXT, kind), FIELD(cause, TEXT, source),
@@ -186,12 +190,21 @@ static const struct {
     size_t offset, size;
     const struct field *fields;
 } lists[] = {
-    LISTED("calls", calls, call_fields), LISTED("compiles", compiles, compile_fields), LISTED("causes", causes, cause_fields),
-    LISTED("histories", histories, history_fields), LISTED("entries", entries, entry_fields),
-    LISTED("failed_guards", guards, guard_fields), LISTED("eager_inputs", inputs, input_fields),
-    LISTED("graph_breaks", breaks, break_fields), LISTED("phases", phases, phase_fields), LISTED("marks", marks, mark_fields),
-    LISTED("ranks", ranks, rank_fields), LISTED("remedies", remedies, remedy_fields), LISTED("sql", asked, ask_fields),
-    LISTED("guard_costs", costs, cost_fields), LISTED("forbidden_by", forbidders, forbidder_fields),
+    LISTED("calls", calls, call_fields),
+    LISTED("compiles", compiles, compile_fields),
+    LISTED("causes", causes, cause_fields),
+    LISTED("histories", histories, history_fields),
+    LISTED("entries", entries, entry_fields),
+    LISTED("failed_guards", guards, guard_fields),
+    LISTED("eager_inputs", inputs, input_fields),
+    LISTED("graph_breaks", breaks, break_fields),
+    LISTED("phases", phases, phase_fields),
+    LISTED("marks", marks, mark_fields),
+    LISTED("ranks", ranks, rank_fields),
+    LISTED("remedies", remedies, remedy_fields),
+    LISTED("sql", asked, ask_fields),
+    LISTED("guard_costs", costs, cost_fields),
+    LISTED("forbidden_by", forbidders, forbidder_fields),
 };
 
 void why_json(struct why *why, FILE *out)

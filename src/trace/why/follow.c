@@ -13,7 +13,8 @@
 static bool wanted_expression(const struct cause *cause)
 {
     return cause->kind && (!strncmp(cause->kind, "LAMBDA_GUARD", 12) || strstr(cause->kind, "SHAPE")) &&
-           cause->expected && (!cause->source || strstr(cause->expected, cause->source) || strchr(cause->expected, '['));
+           cause->expected &&
+           (!cause->source || strstr(cause->expected, cause->source) || strchr(cause->expected, '['));
 }
 
 const char *cause_name(struct why *why, const struct cause *cause)
@@ -95,8 +96,8 @@ static int history_more(const void *a, const void *b)
     return (x->cause > y->cause) - (x->cause < y->cause);
 }
 
-/* One for each source that decided a recompile. A recompile counts for a source once, however many older entries it failed
- * in. */
+/* One for each source that decided a recompile. A recompile counts for a source once, however many older entries it
+ * failed in. */
 static void histories_make(struct why *why)
 {
     size_t compile_from = 0; /* the first cause of the compile that is looked at */
@@ -136,7 +137,8 @@ static void histories_make(struct why *why)
 
 bool compile_made(const struct compile *compile)
 {
-    return !compile->outcome || compile->cache_entry_id || !strcmp(compile->outcome, "ok") || !strcmp(compile->outcome, "compiled");
+    return !compile->outcome || compile->cache_entry_id || !strcmp(compile->outcome, "ok") ||
+           !strcmp(compile->outcome, "compiled");
 }
 
 int64_t why_made(const struct why *why)
@@ -176,7 +178,8 @@ bool why_turned_away(const struct why *why)
 
 const struct entry *why_other_region(const struct why *why, const struct compile *compile)
 {
-    const struct entry *made = compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
+    const struct entry *made =
+        compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
 
     for (size_t i = why->entries.count; made && i-- > 0;) {
         const struct entry *e = &why->entries.at[i];
@@ -266,7 +269,8 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
         return;
     if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP || outcome == OUTCOME_DECLINED))
         add_for_unsupported(why, &facts);
-    if ((outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) && why->different_inputs > (int64_t)why->entries.count)
+    if ((outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) &&
+        why->different_inputs > (int64_t)why->entries.count)
         facts.needed = why->different_inputs;
     remedy = remedy_add(why, ON_OUTCOME, &facts);
     if (remedy && outcome == OUTCOME_LIMIT)
@@ -321,9 +325,11 @@ static void add_for_deaths(struct why *why, const struct remedy_facts *base)
         if (e->died_ns == UNKNOWN || !e->death_cause)
             continue;
         for (size_t j = 0; j < why->entries.count; j++)
-            facts.count += why->entries.at[j].died_ns != UNKNOWN && prose_same(why->entries.at[j].death_cause, e->death_cause);
+            facts.count +=
+                why->entries.at[j].died_ns != UNKNOWN && prose_same(why->entries.at[j].death_cause, e->death_cause);
         for (size_t j = 0; j < why->compiles.count; j++)
-            missed = missed || (why->compiles.at[j].code_id == e->code_id && why->compiles.at[j].start_ns >= e->died_ns);
+            missed =
+                missed || (why->compiles.at[j].code_id == e->code_id && why->compiles.at[j].start_ns >= e->died_ns);
         if (missed)
             remedy_add(why, ON_DEATH, &facts);
     }

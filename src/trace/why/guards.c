@@ -3,9 +3,10 @@
  * Runs in: the viewer.
  *
  * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
- * time, shared out among its guards alike. The first calls of compiled code are not like others, so the share of a call
- * that guards take is measured on the last ones that hit, where frames are stored; else on all, compiles left aside. Where
- * guards were not timed, as in torch's own evaluator, lookups that ended in a hit stand for them: they are nothing else. */
+ * time, shared out among its guards alike. The first calls of compiled code are not like others, so the share of a
+ * call that guards take is measured on the last ones that hit, where frames are stored; else on all, compiles left
+ * aside. Where guards were not timed, as in torch's own evaluator, lookups that ended in a hit stand for them: they
+ * are nothing else. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,8 @@ static void gather_kinds(struct why *why)
             continue;
         cost->guards += count;
         if (entry->guards >= count && entry->check_ns > 0)
-            cost->estimated_ns = times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
+            cost->estimated_ns =
+                times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
     }
     why_asked(why, query);
     if (why->costs.count)

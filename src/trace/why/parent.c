@@ -1,15 +1,16 @@
-/* trace/why/parent.c -- what a recompile follows from: the same change in a caller, or before the graph break. See trace/why/why.h.
+/* trace/why/parent.c -- what a recompile follows from: the same change in a caller, or before the graph break. See
+ * trace/why/why.h.
  *
  * Runs in: the viewer.
  *
- * When the size of an input changes, a function is compiled again, and so is what it calls on the other side of a graph
- * break: the resume function, and functions that are compiled on their own. These follow from the first. The calls
- * around a compile are found by its frame's parents; of those, the outermost compile that was needed for the same source
- * or the same change of a value is named. Without stored frames only the function that a resume function belongs to is
- * known: its last compile, if it was not called again since.
+ * When the size of an input changes, a function is compiled again, and so is what it calls on the other side of a
+ * graph break: the resume function, and functions that are compiled on their own. These follow from the first. The
+ * calls around a compile are found by its frame's parents; of those, the outermost compile that was needed for the
+ * same source or the same change of a value is named. Without stored frames only the function that a resume function
+ * belongs to is known: its last compile, if it was not called again since.
  *
- * Callers count in another way as well: one that has reached its limit lets nothing new be compiled for its callees, and
- * torch.compiler.disable on a function is seen from the graph break at its call. */
+ * Callers count in another way as well: one that has reached its limit lets nothing new be compiled for its callees,
+ * and torch.compiler.disable on a function is seen from the graph break at its call. */
 #include <string.h>
 
 #include "trace/db.h"
@@ -22,7 +23,8 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
     for (size_t i = compile->first_cause; i < compile->first_cause + compile->causes && i < why->causes.count; i++) {
         const struct cause *mine = &why->causes.at[i];
         const char *wanted = cause_wanted(mine), *seen = cause_seen(mine);
-        if (prose_filled(mine->source) && prose_same(mine->source, other->source) && prose_same(mine->kind, other->kind))
+        if (prose_filled(mine->source) && prose_same(mine->source, other->source) &&
+            prose_same(mine->kind, other->kind))
             return true;
         if (wanted && seen && prose_same(wanted, cause_wanted(other)) && prose_same(seen, cause_seen(other)))
             return true;
@@ -57,7 +59,8 @@ static void gather_recompiles(struct why *why)
 {
     /* While a trace is recorded it has neither frames nor that index. */
     bool frames = db_meta_integer(why->db, "frame_count", 0) > 0;
-    bool settled = frames || !db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')");
+    bool settled =
+        frames || !db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')");
 
     if (!why->causes.count)
         return;

@@ -3,8 +3,9 @@
  *
  * Runs in: the viewer. See trace/why/why.h.
  *
- * Resume functions, which run what comes after a graph break, are functions of their own, with calls, compiles and guards. A
- * code object is made for each break of each compile, so their figures are sums over those that agree in name, file and line. */
+ * Resume functions, which run what comes after a graph break, are functions of their own, with calls, compiles and
+ * guards. A code object is made for each break of each compile, so their figures are sums over those that agree in
+ * name, file and line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +55,13 @@ static void gather_processes(struct why *why)
 
 /* ---- graph breaks ---------------------------------------------------------- */
 
-static const struct rest no_rest = {.rest_calls = UNKNOWN, .rest_eager_calls = UNKNOWN, .rest_compiles = UNKNOWN, .rest_entries = UNKNOWN,
-                                    .rest_recompiles = UNKNOWN, .rest_compile_ns = UNKNOWN, .rest_lookup_ns = UNKNOWN};
+static const struct rest no_rest = {.rest_calls = UNKNOWN,
+                                    .rest_eager_calls = UNKNOWN,
+                                    .rest_compiles = UNKNOWN,
+                                    .rest_entries = UNKNOWN,
+                                    .rest_recompiles = UNKNOWN,
+                                    .rest_compile_ns = UNKNOWN,
+                                    .rest_lookup_ns = UNKNOWN};
 
 static int break_more(const void *a, const void *b)
 {

@@ -1,4 +1,5 @@
-/* trace/why/whatif.c -- what would come of a remedy: the recorded calls decided again as `replay --what-if` does. See trace/why/why.h.
+/* trace/why/whatif.c -- what would come of a remedy: the recorded calls decided again as `replay --what-if` does. See
+ * trace/why/why.h.
  *
  * Runs in: the viewer.
  *
@@ -25,7 +26,9 @@ const char *why_settings_limit(struct why *why, const struct remedy_facts *facts
     limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
     if (limit > LIMIT_MOST)
         limit = LIMIT_MOST;
-    return limit < 1 ? NULL : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
+    return limit < 1
+               ? NULL
+               : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
 }
 
 static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
@@ -39,8 +42,8 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
             if (!codes[f->code])
                 continue;
             if (!remedy->predicted)
-                remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager = remedy->undecided =
-                    remedy->unrecorded = remedy->gone = 0;
+                remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager =
+                    remedy->undecided = remedy->unrecorded = remedy->gone = 0;
             remedy->predicted = true;
             remedy->compiles += f->recorded.compiles;
             remedy->predicted_compiles += f->predicted.compiles;
@@ -67,8 +70,9 @@ void why_whatif(struct why *why)
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0; /* at least as many as there are */
     if (!lookups)
         return;
-    why->long_trace = !why->force_whatif &&
-                      (lookups > LOOKUPS_READ || db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
+    why->long_trace =
+        !why->force_whatif &&
+        (lookups > LOOKUPS_READ || db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
     if (why->long_trace)
         return;
     replay = replay_open(why->db, REPLAY_CHECKS | REPLAY_TIMES);

@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check` and `frame`
- * are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
+ * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check`
+ * and `frame` are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
 #include "trace/why/why.h"
 
 #include <inttypes.h>
@@ -263,7 +263,8 @@ static void failed_guard_add(struct why *why, struct query *query, const struct 
 
     if (!guard)
         return;
-    *guard = (struct failed_guard){.times = tally->times, .result = check_words[tally->result], .entry = entry ? entry->label : NULL};
+    *guard = (struct failed_guard){
+        .times = tally->times, .result = check_words[tally->result], .entry = entry ? entry->label : NULL};
     query_bind_integer(query, 1, tally->guard_id);
     if (query_step(query))
         why_row(why, query, guard_fields, guard);
@@ -281,7 +282,8 @@ static void gather_checks(struct why *why)
         return;
     query = ask_rows(why, "why/checks", "why/checks-rows");
     while (!why->failed && query_step(query)) {
-        struct tally key = {query_integer(query, 2), query_integer(query, 0), 0, check_result_of(query_text(query, 1, NULL))};
+        struct tally key = {query_integer(query, 2), query_integer(query, 0), 0,
+                            check_result_of(query_text(query, 1, NULL))};
         int64_t spent = query_integer(query, 3), *place;
         bool ran = key.result != CHECK_BACKEND_MISMATCH;
         if (!entry || entry->cache_entry_id != key.entry_id)
@@ -296,7 +298,8 @@ static void gather_checks(struct why *why)
         if (key.result == CHECK_PASS)
             continue;
         /* A guard is one entry's, so that is part of the key only where no guard failed. */
-        place = map_put(&places, (int64_t)((uint64_t)(key.guard_id ? key.guard_id : ~key.entry_id) * CHECK_RESULTS + key.result));
+        place = map_put(
+            &places, (int64_t)((uint64_t)(key.guard_id ? key.guard_id : ~key.entry_id) * CHECK_RESULTS + key.result));
         if (place && !*place) {
             struct tally *tally = why_added(why, list_add(&tallies));
             if (tally)
@@ -309,7 +312,8 @@ static void gather_checks(struct why *why)
     why_asked(why, query);
     if (tallies.count)
         qsort(tallies.at, tallies.count, sizeof *tallies.at, tally_more);
-    query = db_query(why->db, "SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1");
+    query = db_query(why->db,
+                     "SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1");
     for (size_t i = 0; i < tallies.count && i < GUARDS_READ && !why->failed; i++)
         failed_guard_add(why, query, &tallies.at[i]);
     why_asked(why, query);
@@ -326,7 +330,8 @@ static void gather_inputs(struct why *why)
         return;
     READ(why, inputs, "why/inputs", input_fields);
     query = why_ask(why, "why/different");
-    if (query_step(query) && !query_integer(query, 1) && !doubts_values(why->db)) /* else there may be more than were recorded */
+    if (query_step(query) && !query_integer(query, 1) &&
+        !doubts_values(why->db)) /* else there may be more than were recorded */
         why->different_inputs = query_integer(query, 0);
     why_asked(why, query);
 }

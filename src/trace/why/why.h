@@ -10,7 +10,8 @@
  *     why_free(&why);
  *
  * why.c, torch.c, parent.c and guards.c gather, follow.c and whatif.c conclude; cmd/why.c prints it for people, and
- * fields.c for programs. A member is called as the column that it is read from (schemas/why.sql) and as its key in JSON. */
+ * fields.c for programs. A member is called as the column that it is read from (schemas/why.sql) and as its key in
+ * JSON. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
@@ -42,8 +43,8 @@ struct call_class { /* calls that were decided alike */
 };
 
 struct entry {
-    int64_t cache_entry_id, code_id, compile_id, guards, born_ns, tried, backend_mismatches, check_ns, hit, first_hit_ns,
-        last_hit_ns, lookup_ns;
+    int64_t cache_entry_id, code_id, compile_id, guards, born_ns, tried, backend_mismatches, check_ns, hit,
+        first_hit_ns, last_hit_ns, lookup_ns;
     int64_t died_ns;   /* UNKNOWN: alive */
     int64_t region_id; /* UNKNOWN: every region sees it */
     const char *label, *backend, *death_cause;
@@ -79,7 +80,8 @@ struct failed_guard {
 
 struct rest { /* a resume function: what runs after a graph break. Figures are UNKNOWN where the trace has none */
     const char *resume_function, *filename;
-    int64_t first_line, rest_calls, rest_eager_calls, rest_compiles, rest_entries, rest_recompiles, rest_compile_ns, rest_lookup_ns;
+    int64_t first_line, rest_calls, rest_eager_calls, rest_compiles, rest_entries, rest_recompiles, rest_compile_ns,
+        rest_lookup_ns;
 };
 
 struct graph_break { /* those alike are one */
@@ -171,7 +173,8 @@ struct why {
     bool force_whatif;             /* also on a long trace */
     bool long_trace;               /* what-ifs would take long: not answered */
     int64_t guard_ns, guard_calls; /* time in guards over that many calls */
-    int64_t share_ns, share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
+    int64_t share_ns,
+        share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
     bool share_of_hits;
     bool guards_slow;
     int64_t all_calls;        /* of the function, looked up or not; or UNKNOWN */
@@ -207,10 +210,12 @@ bool compile_made(const struct compile *compile);
 /* Why it gave no code, or NULL: some reasons only say why it was asked. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
-/* The compiler looked at the function and gave none: a mark without a reason is its, not one that somebody asked for. */
+/* The compiler looked at the function and gave none: a mark without a reason is its, not one that somebody asked for.
+ * */
 bool why_turned_away(const struct why *why);
 
-/* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE made. */
+/* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE
+ * made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
 /* ---- between the parts that gather ----------------------------------------- */
@@ -237,8 +242,9 @@ struct field {
     size_t offset;
     bool hidden; /* not in JSON */
 };
-extern const struct field entry_fields[], compile_fields[], parent_fields[], cause_fields[], input_fields[], mark_fields[],
-    rank_fields[], forbidder_fields[], guard_fields[], break_fields[], rest_fields[], torch_fields[], why_fields[];
+extern const struct field entry_fields[], compile_fields[], parent_fields[], cause_fields[], input_fields[],
+    mark_fields[], rank_fields[], forbidder_fields[], guard_fields[], break_fields[], rest_fields[], torch_fields[],
+    why_fields[];
 
 /* Ask the statement NAME, such as "why/entries". NULL: it was said why not. why_asked() ends it. */
 struct query *why_ask(struct why *why, const char *name);
