@@ -155,17 +155,17 @@ def test_a_hung_test_is_that_tests_outcome(world, capfd):
 
 
 SCHEMA = """
-    CREATE TABLE frame(frame_id INTEGER PRIMARY KEY, parent_id, start_ns, end_ns);
+    CREATE TABLE frame(frame_id INTEGER PRIMARY KEY, parent_id, start_ns, end_ns, thread_id);
     CREATE TABLE enum(kind, name, value); INSERT INTO enum VALUES ('outcome', 'hit', 2), ('frame.kind', 'hit', 3);
     CREATE TABLE lookup(lookup_id INTEGER PRIMARY KEY, outcome, cache_entry_id); CREATE TABLE guard_check(lookup_id);
     CREATE TABLE compile(compile_id INTEGER PRIMARY KEY); CREATE TABLE cache_entry(compile_id);
     CREATE TABLE process(torch_mode, torch_note); CREATE TABLE loss(cause, events);
-    INSERT INTO process VALUES ('shim', NULL); INSERT INTO frame VALUES (1, NULL, 10, 20);
+    INSERT INTO process VALUES ('shim', NULL); INSERT INTO frame VALUES (1, NULL, 10, 20, 1);
 """
 
 
 @pytest.mark.parametrize("row, fault", [
-    ("frame VALUES (2, 1, 12, 13)", None), ("frame VALUES (2, 7, 12, 13)", "parent missing"), ("frame VALUES (2, 1, 12, 99)", "outside its parent"),
+    ("frame VALUES (2, 1, 12, 13, 1)", None), ("frame VALUES (2, 7, 12, 13, 1)", "parent missing"), ("frame VALUES (2, 1, 12, 99, 1)", "outside its parent"),
     ("lookup VALUES (1, 2, NULL)", "hits without an entry"), ("lookup VALUES (1, 2, 5)", None), ("guard_check VALUES (3)", "guard checks of no lookup"),
     ("cache_entry VALUES (3)", "entries of no compile"), ("cache_entry VALUES (NULL)", None),
 ])
