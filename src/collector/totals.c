@@ -3,7 +3,7 @@
  * Runs in: the collector, when one before it was killed.
  *
  * collector/decode.c keeps the totals as frames begin and end, in memory that dies with
- * it. The rows tell the same: a thread's frames stand in the order in which they
+ * it. They follow from the rows, too: a thread's frames stand in the order in which they
  * began, so its stack at each is known from their parents.
  *
  *     for each frame, by id:
@@ -17,111 +17,47 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "lib/list.h"
+#include "vocabulary.h"
 
 struct total {
-    uint64_t calls, total_ns, self_ns, raised;
+    int64_t calls, total_ns, self_ns, raised;
     bool seen;
 };
 
 struct frame {
-    uint64_t frame_id, duration_ns, child_ns;
+    int64_t frame_id, duration_ns, child_ns;
     uint32_t code_id;
     bool ended;
 };
 
-struct thread {
-    struct frame *stack; /* owned */
-    uint32_t depth, room;
-};
-
-/* Activations that are open, of a code object on a thread. */
-struct active {
-    uint64_t key;        /* thread << 32 | code; 0: free */
-    uint32_t count;
-};
+typedef LIST(struct frame) stack;
 
 struct totals {
-    struct total *total; /* by code_id; owned */
-    uint32_t total_count;
-    struct thread *thread; /* by thread_id; owned */
-    uint32_t thread_count;
-    struct active *active; /* open addressing; owned */
-    uint32_t active_room, active_used; /* room: a power of two */
+    LIST(struct total) codes;  /* by code_id */
+    LIST(stack) threads;       /* by thread_id */
+    struct map active;         /* thread << 32 | code: its activations that are open */
 };
-
-/* Room in *ARRAY for element INDEX; new ones are zero. */
-static bool room_for(void **array, uint32_t *count, uint32_t index, size_t size)
-{
-    uint32_t room = *count ? *count : 256;
-    char *more;
-
-    if (index < *count)
-        return true;
-    while (room <= index)
-        room = room > UINT32_MAX / 2 ? UINT32_MAX : room * 2;
-    more = realloc(*array, room * size);
-    if (!more)
-        return false;
-    memset(more + *count * size, 0, (room - *count) * size);
-    *array = more;
-    *count = room;
-    return true;
-}
-
-static struct active *active_find(struct active *active, uint32_t room, uint64_t key)
-{
-    uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (room - 1);
-
-    while (active[at].key && active[at].key != key)
-        at = (at + 1) & (room - 1);
-    return &active[at];
-}
-
-static struct active *active_of(struct totals *t, uint32_t thread_id, uint32_t code_id)
-{
-    uint64_t key = (uint64_t)thread_id << 32 | code_id;
-    struct active *found;
-
-    if (t->active_used * 2 >= t->active_room) {
-        uint32_t room = t->active_room ? t->active_room * 2 : 1024;
-        struct active *more = calloc(room, sizeof *more);
-        if (!more)
-            return NULL;
-        for (uint32_t i = 0; i < t->active_room; i++)
-            if (t->active[i].key)
-                *active_find(more, room, t->active[i].key) = t->active[i];
-        free(t->active);
-        t->active = more;
-        t->active_room = room;
-    }
-    found = active_find(t->active, t->active_room, key);
-    if (!found->key) {
-        found->key = key;
-        t->active_used++;
-    }
-    return found;
-}
 
 /* The innermost frame of THREAD is done with. */
 static bool leave(struct totals *t, uint32_t thread_id)
 {
-    struct thread *thread = &t->thread[thread_id];
-    struct frame *frame = &thread->stack[--thread->depth];
-    struct active *active = active_of(t, thread_id, frame->code_id);
-    struct total *total = &t->total[frame->code_id];
+    stack *thread = &t->threads.at[thread_id];
+    struct frame *frame = &thread->at[--thread->count];
+    struct total *total = &t->codes.at[frame->code_id];
+    int64_t *active = map_put(&t->active, (int64_t)thread_id << 32 | frame->code_id);
 
     if (!active)
         return false;
-    active->count--;
+    --*active;
     if (!frame->ended) /* still open when the program died: it has no time */
         return true;
     total->self_ns += frame->duration_ns > frame->child_ns ? frame->duration_ns - frame->child_ns : 0;
-    if (!active->count)
+    if (!*active)
         total->total_ns += frame->duration_ns;
-    if (thread->depth)
-        thread->stack[thread->depth - 1].child_ns += frame->duration_ns;
+    if (thread->count)
+        thread->at[thread->count - 1].child_ns += frame->duration_ns;
     return true;
 }
 
@@ -129,30 +65,26 @@ static bool leave(struct totals *t, uint32_t thread_id)
 static bool take(struct totals *t, sqlite3_stmt *row)
 {
     enum { FRAME, THREAD, PARENT, CODE, KIND, START, END, EXIT };
-    uint64_t parent = (uint64_t)sqlite3_column_int64(row, PARENT);
     uint32_t thread_id = (uint32_t)sqlite3_column_int64(row, THREAD), code_id = (uint32_t)sqlite3_column_int64(row, CODE);
-    int64_t duration = sqlite3_column_int64(row, END) - sqlite3_column_int64(row, START);
+    int64_t duration = sqlite3_column_int64(row, END) - sqlite3_column_int64(row, START), *active;
     bool ended = sqlite3_column_type(row, END) == SQLITE_INTEGER;
-    struct thread *thread;
-    struct active *active;
+    stack *thread = list_reach(&t->threads, thread_id);
+    struct total *total = list_reach(&t->codes, code_id);
+    struct frame *frame;
 
-    if (!room_for((void **)&t->thread, &t->thread_count, thread_id, sizeof *t->thread) ||
-        !room_for((void **)&t->total, &t->total_count, code_id, sizeof *t->total))
+    if (!thread || !total)
         return false;
-    thread = &t->thread[thread_id];
-    while (thread->depth && thread->stack[thread->depth - 1].frame_id != parent)
+    while (thread->count && thread->at[thread->count - 1].frame_id != sqlite3_column_int64(row, PARENT))
         if (!leave(t, thread_id))
             return false;
-    active = active_of(t, thread_id, code_id);
-    if (!active || !room_for((void **)&thread->stack, &thread->room, thread->depth, sizeof *thread->stack))
+    if (!(active = map_put(&t->active, (int64_t)thread_id << 32 | code_id)) || !(frame = list_add(thread)))
         return false;
-    active->count++;
-    thread->stack[thread->depth++] = (struct frame){
-        .frame_id = (uint64_t)sqlite3_column_int64(row, FRAME), .duration_ns = ended && duration > 0 ? (uint64_t)duration : 0,
-        .code_id = code_id, .ended = ended};
-    t->total[code_id].seen = true;
-    t->total[code_id].calls += sqlite3_column_int64(row, KIND) == 0;
-    t->total[code_id].raised += ended && sqlite3_column_int64(row, EXIT) == 2;
+    ++*active;
+    *frame = (struct frame){.frame_id = sqlite3_column_int64(row, FRAME), .duration_ns = ended && duration > 0 ? duration : 0,
+                            .code_id = code_id, .ended = ended};
+    total->seen = true;
+    total->calls += sqlite3_column_int64(row, KIND) == FRAME_CALL;
+    total->raised += ended && sqlite3_column_int64(row, EXIT) == EXIT_RAISE;
     return true;
 }
 
@@ -162,15 +94,15 @@ static bool say(const struct totals *t, sqlite3 *db)
     bool done = sqlite3_prepare_v2(db, "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised)"
                                        " VALUES (?, ?, ?, ?, ?)", -1, &s, NULL) == SQLITE_OK;
 
-    for (uint32_t id = 0; done && id < t->total_count; id++) {
-        const struct total *total = &t->total[id];
+    for (size_t id = 0; done && id < t->codes.count; id++) {
+        const struct total *total = &t->codes.at[id];
         if (!total->seen)
             continue;
-        sqlite3_bind_int64(s, 1, id);
-        sqlite3_bind_int64(s, 2, (sqlite3_int64)total->calls);
-        sqlite3_bind_int64(s, 3, (sqlite3_int64)total->total_ns);
-        sqlite3_bind_int64(s, 4, (sqlite3_int64)total->self_ns);
-        sqlite3_bind_int64(s, 5, (sqlite3_int64)total->raised);
+        sqlite3_bind_int64(s, 1, (sqlite3_int64)id);
+        sqlite3_bind_int64(s, 2, total->calls);
+        sqlite3_bind_int64(s, 3, total->total_ns);
+        sqlite3_bind_int64(s, 4, total->self_ns);
+        sqlite3_bind_int64(s, 5, total->raised);
         done = sqlite3_step(s) == SQLITE_DONE;
         sqlite3_reset(s);
     }
@@ -189,14 +121,14 @@ int totals_from_frames(sqlite3 *db)
     while (done && (step = sqlite3_step(rows)) == SQLITE_ROW)
         done = take(&t, rows);
     sqlite3_finalize(rows);
-    for (uint32_t id = 0; done && id < t.thread_count; id++)
-        while (done && t.thread[id].depth)
+    for (uint32_t id = 0; done && id < t.threads.count; id++)
+        while (done && t.threads.at[id].count)
             done = leave(&t, id);
     done = done && step == SQLITE_DONE && say(&t, db);
-    for (uint32_t id = 0; id < t.thread_count; id++)
-        free(t.thread[id].stack);
-    free(t.thread);
-    free(t.total);
-    free(t.active);
+    for (size_t id = 0; id < t.threads.count; id++)
+        list_free(&t.threads.at[id]);
+    list_free(&t.threads);
+    list_free(&t.codes);
+    map_free(&t.active);
     return done ? 0 : -1;
 }
