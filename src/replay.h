@@ -84,7 +84,7 @@ struct replay_process {
     int64_t first_fork_ns, last_fork_ns; /* of its children; REPLAY_NEVER and 0: none */
     uint32_t parent;
     bool torch;
-    bool floats_later; /* up to torch 2.12: even with dynamic=True a float is a constant in the first compile */
+    bool floats_later; /* torch_floats_later() */
     bool insertion;    /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
 };
 

@@ -16,16 +16,6 @@ from . import _torch_notes as notes, _torch_private as private, _torch_versions 
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
-# Attributes that hold no state of the evaluator: torch's are kept.
-STATELESS = {
-    "NULL_STACK_VALUE", "NullStackValue", "VectorUInt8", "_FrameAction", "_FrameExecStrategy",
-    "_get_frame_value_stack_with_depth", "code_framelocals_names", "get_method_ml_flags", "py_opcode_caches",
-    "raise_sigtrap", "unsupported",
-}
-# torch 2.6: what its callback answers instead of a strategy. Compared by identity, so torch's are kept, too.
-ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
-
-
 _attached = None  # (version, mode, why), for the sessions after the first
 
 
@@ -68,7 +58,7 @@ def _why_not(version, module, asked):
     """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never tested."""
     ours = _dyntrace._torch_attributes()
     unknown = [name for name in dir(module)
-               if not name.startswith("__") and name not in ours and name not in STATELESS and name not in ANSWERS
+               if not name.startswith("__") and name not in ours and name not in versions.STATELESS and name not in versions.ANSWERS
                and name != "skip_code"]
     if unknown:
         return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(unknown[:5])
@@ -117,7 +107,7 @@ def _first(facts):
 
 def _bridge(torch, module):
     """Give the extension what it asks about guards and compiles. Without a part it records less."""
-    parts = {part: getattr(module, name) for name, part in ANSWERS.items() if hasattr(module, name)}
+    parts = {part: getattr(module, name) for name, part in versions.ANSWERS.items() if hasattr(module, name)}
     parts.update(tensor=getattr(torch, "Tensor", None),
                  range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None))
     try:

@@ -11,6 +11,19 @@ TESTED = {
 # The one of them that `pip` has, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}
 
+# ---- torch._C._dynamo.eval_frame ----
+
+# Attributes that hold no state of the evaluator: torch's are kept. The others are in src/tracer/torch/torch.c.
+STATELESS = {
+    "NULL_STACK_VALUE", "NullStackValue", "VectorUInt8", "_FrameAction", "_FrameExecStrategy",
+    "_get_frame_value_stack_with_depth", "code_framelocals_names", "get_method_ml_flags", "py_opcode_caches",
+    "raise_sigtrap", "unsupported",
+}
+# torch 2.6: what its callback answers instead of a strategy. Compared by identity, so torch's are kept, too.
+ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
+
+# ---- CPython's frames ----
+
 # 3.11 may count a frame more on the stack of one that was replaced (_torch's canary).
 REPLACED_MAY_BE_DEEPER = sys.version_info < (3, 12)
 

@@ -174,16 +174,6 @@ static void put_name(FILE *out, const char *source)
     }
 }
 
-/* The name of torch's option for the limit that TEXT speaks of. */
-static const char *limit_name(const struct remedy_facts *facts)
-{
-    bool all = facts->text && strcasestr(facts->text, "accumulated");
-
-    if (facts->torch < 207) /* later versions know these names as well, but do not say them */
-        return all ? "accumulated_cache_size_limit" : "cache_size_limit";
-    return all ? "accumulated_recompile_limit" : "recompile_limit";
-}
-
 /* Is 0 or 1 among "1, 5, 7"? */
 static bool small_among(const char *values)
 {
@@ -223,6 +213,7 @@ static void put_function(FILE *out, const struct remedy_facts *facts)
 static void put_fact(FILE *out, const char *name, const struct remedy_facts *facts)
 {
     const char *expected = facts->expected ? facts->expected : facts->text, *source = prose_filled(facts->source);
+    const char *limit = torch_limit_name(facts->torch, facts->text && strcasestr(facts->text, "accumulated"));
     const struct { const char *name, *value, *otherwise;
     } words[] = {
         {"source", source, "the input"},
@@ -231,7 +222,7 @@ static void put_fact(FILE *out, const char *name, const struct remedy_facts *fac
         {"actual", facts->actual, "something else"},
         {"values", prose_filled(facts->values), "not always the same"},
         {"text", prose_filled(facts->text), "no reason was recorded"},
-        {"limit", limit_name(facts), ""},
+        {"limit", limit, ""},
     };
     const struct { const char *name, *format; int64_t value; } numbers[] = {
         {"count", "%lld", facts->count}, {"needed", "%lld", facts->needed},

@@ -23,6 +23,18 @@ int torch_version(const char *text)
     return minor < 0 || minor > 99 ? 0 : (int)(major * 100 + minor);
 }
 
+bool torch_floats_later(int version)
+{
+    return version && version <= 212;
+}
+
+const char *torch_limit_name(int version, bool ever)
+{
+    if (version < 207) /* later versions know these names as well, but do not say them */
+        return ever ? "accumulated_cache_size_limit" : "cache_size_limit";
+    return ever ? "accumulated_recompile_limit" : "recompile_limit";
+}
+
 /* ---- names ----------------------------------------------------------------- */
 
 #define RESUME "torch_dynamo_resume_in_"

@@ -15,6 +15,11 @@
 /* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
 int torch_version(const char *text);
 
+/* What torch's versions do differently, besides what helps against what (trace/remedies.txt). VERSION is torch_version()'s. */
+bool torch_floats_later(int version); /* even with dynamic=True a float is a constant in the first compile */
+/* The option for the limit on what one code object has, or on what it EVER had. */
+const char *torch_limit_name(int version, bool ever);
+
 /* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the
  * caller frees (NULL: no memory), and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);

@@ -7,6 +7,7 @@
 #include "replay.h"
 #include "trace/db.h"
 #include "trace/replay/checks.h"
+#include "trace/torch_words.h"
 #include "lib/progress.h"
 #include "lib/say.h"
 
@@ -29,8 +30,7 @@ enum {
 static bool load_processes(struct replay *r)
 {
     struct query *query =
-        db_query(r->db, "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL,"
-                        " torch_version GLOB '2.[0-9].*' OR torch_version GLOB '2.1[0-2].*' FROM process"
+        db_query(r->db, "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL, torch_version FROM process"
                         " ORDER BY process_id");
     bool ok = true;
 
@@ -44,7 +44,7 @@ static bool load_processes(struct replay *r)
                                          .first_fork_ns = REPLAY_NEVER,
                                          .parent = parent,
                                          .torch = query_integer(query, 3),
-                                         .floats_later = query_integer(query, 4)};
+                                         .floats_later = torch_floats_later(torch_version(query_text(query, 4, NULL)))};
     }
     if (!query_close(query) || !ok)
         return false;
