@@ -30,7 +30,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     uintptr_t mark;
     bool resumed;
 
-    /* A hook of somebody else that lies above ours goes on calling the one that it found. */
+    /* A foreign hook above ours goes on calling the one that it found. */
     if (unlikely(shim_settings.active_threads))
         return decide_frame(ts, frame, throwflag);
     mark = record_mark(frame);
@@ -64,7 +64,7 @@ static PyObject *record_by_monotonic_to_depth(PyThreadState *ts, compat_frame *f
     return record_frame(ts, frame, throwflag, true, true);
 }
 
-/* Only decided frames are wanted, and nobody decides any yet: torch's import is waited for. */
+/* --frames decided, and no compiler yet: wait for torch's import. */
 static PyObject *await_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
@@ -94,7 +94,7 @@ static _PyFrameEvalFunction wanted_hook(void)
     return to_depth ? record_by_counter_to_depth : record_by_counter;
 }
 
-/* In sub-interpreters: no callback decides here, and nobody came before us. The evaluator that the main interpreter had
+/* In sub-interpreters: no callback decides here, and no hook came before ours. The evaluator that the main interpreter had
  * is its own, and static code (COMPAT_SHARES_CODE) has data that only the main one's GIL guards. */
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {

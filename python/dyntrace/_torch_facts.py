@@ -51,7 +51,7 @@ _BOUND = 2000           # characters of one node's arguments, one instruction's 
 _REASON_BOUND = 16384   # characters of one reason
 _LOSSES_MAX = 20        # per process: a fault of ours that is met at every compile is said often enough
 _GUARDS_MAX = 20000     # lines of one tree
-_EVENTS_MAX = 1000      # open phases on a thread; more means that ends are not told
+_EVENTS_MAX = 1000      # open phases on a thread; more means that torch does not report ends
 
 # Filled by prepare(). Late, because this module is imported while torch still is.
 _torch = _dynamo_utils = _resume_cache = _node_class = None
@@ -65,7 +65,7 @@ class _Thread(threading.local):
     def __init__(self):
         self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
         self.events = []    # (name, start_ns) of phases that have begun
-        self.names = None   # node -> what it is called in a graph that is told without values
+        self.names = None   # node -> what it is called in a graph that is shown without values
 
 
 _thread = _Thread()
@@ -83,7 +83,7 @@ class _Compile:
         self.breaks = None      # list of _Break
         self.places = None      # set of (code, offset) of those
         self.globals = None     # of the frame: there torch puts the resume functions
-        self.counted = None     # reason of the break that add_to_stats has just told of
+        self.counted = None     # reason of the break that add_to_stats has just counted
         self.unsupported = ""   # the last thing that torch said it cannot do
         self.graphs = 0
 
@@ -102,6 +102,14 @@ def _lost(where, error):
             pass
 
 
+def _try(where, function, *values):
+    """FUNCTION(*VALUES); None, and a loss row, when it raises."""
+    try:
+        return function(*values)
+    except Exception as error:
+        _lost(where, error)
+
+
 # ---- the front: what the evaluator calls
 
 def prepare():
@@ -115,20 +123,8 @@ def prepare():
     except (KeyError, AttributeError) as error:
         _lost("prepare", error)
         return
-    for hook in (_hook_events, _hook_unsupported, _hook_break):
-        try:
-            hook()
-        except Exception as error:
-            _lost(hook.__name__, error)
-    try:
-        _skip_ourselves()
-    except Exception as error:
-        _lost("prepare", error)
-    try:
-        if "RANK" in os.environ:
-            notes.rank(int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", -1)))
-    except Exception as error:
-        _lost("rank", error)
+    for hook in (_hook_events, _hook_unsupported, _hook_break, _skip_ourselves, _note_rank_given):
+        _try(hook.__name__, hook)
 
 
 def begin(compile, code):
@@ -147,41 +143,32 @@ def end(token, result, error):
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth:]
-    try:
-        outcome, reason, sticky = _outcome(token, result, error)
-        notes.compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
-    except Exception as failure:
-        _lost("outcome", failure)
-        outcome = ""
+    outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
     # A frame that was turned away unread costs as good as nothing: there may be thousands.
     if token.label and outcome != "limit":
-        _note_listings(token, result, made)
+        _try("listing", _note_listings, token, result, made)
     if made is not None:
-        try:
-            notes.origin(made, token.code, "compiled")
-        except Exception as failure:
-            _lost("origin", failure)
+        _try("origin", notes.origin, made, token.code, "compiled")
     if token.breaks:
-        try:
-            _note_breaks(token, made)
-        except Exception as failure:
-            _lost("graph breaks", failure)
+        _try("graph breaks", _note_breaks, token, made)
     if not _rank_known and token.label:
-        _note_rank()
+        _try("rank", _note_rank)
+
+
+def _note_rank_given():
+    if "RANK" in os.environ:
+        notes.rank(int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", -1)))
 
 
 def _note_rank():
     """The rank is known from when the program joins its group."""
     global _rank_known
-    try:
-        distributed = _torch.distributed
-        if distributed.is_available() and distributed.is_initialized():
-            notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
-            _rank_known = True
-    except Exception as error:
-        _rank_known = True # once is enough
-        _lost("rank", error)
+    distributed = _torch.distributed
+    _rank_known = True # if this raises, once is enough
+    _rank_known = distributed.is_available() and distributed.is_initialized()
+    if _rank_known:
+        notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
 
 
 def _skip_ourselves():
@@ -205,8 +192,14 @@ def _made_code(result):
     return code if isinstance(code, types.CodeType) else None
 
 
+def _note_outcome(token, result, error):
+    outcome, reason, sticky = _outcome(token, result, error)
+    notes.compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
+    return outcome
+
+
 def _outcome(token, result, error):
-    """(outcome, reason, sticky): see _note_compile. Sticky: the answer holds for the calls to come as well."""
+    """(outcome, reason, sticky): see _torch_notes.compile(). Sticky: the answer holds for the calls to come as well."""
     if error is not None:
         return "error", private.reason(_exception_text(error)), None
     if _made_code(result) is not None:
@@ -284,13 +277,7 @@ def _exception_text(error):
 def _hook_events():
     filled = _dynamo_utils.record_chromium_event_internal # here, or whatever it was filled with before us
 
-    def after(token, event):
-        try:
-            _event(event)
-        except Exception as error:
-            _lost("phase", error)
-
-    _dynamo_utils.record_chromium_event_internal = native._around(None, filled, after)
+    _dynamo_utils.record_chromium_event_internal = native._around(None, filled, lambda token, event: _try("phase", _event, event))
 
 
 def _event(event):
@@ -303,10 +290,7 @@ def _event(event):
             token.label = _label(event)
         start = int(event["ts"] * 1000)
         if name == "backend_compile" and token is not None:
-            try:
-                _graph(token)
-            except Exception as error:
-                _lost("graph", error)
+            _try("graph", _graph, token)
             start = time.time_ns() # our rendering is not the backend's work
         if len(state.events) >= _EVENTS_MAX:
             state.events.clear()
@@ -334,7 +318,7 @@ def _label(event):
 def _graph(token):
     """Note the graph that the backend is about to get."""
     frame, module, name = sys._getframe(2), None, ""
-    for _ in range(16):
+    for _ in range(20):
         frame = frame.f_back
         if frame is None:
             break
@@ -525,14 +509,10 @@ def _hook_unsupported():
     unsupported = sys.modules["torch._dynamo.exc"].Unsupported
 
     def after(token, self, category="unimplemented"):
-        try:
-            if _thread.compiles:
-                if category == "graph_break":
-                    _counted_break(self, sys._getframe(1))
-                else:
-                    _thread.compiles[-1].unsupported = self.msg
-        except Exception as error:
-            _lost("graph break", error)
+        if _thread.compiles and category == "graph_break":
+            _try("graph break", _counted_break, self, sys._getframe(1))
+        elif _thread.compiles:
+            _thread.compiles[-1].unsupported = getattr(self, "msg", "")
 
     unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, after)
 
@@ -541,11 +521,8 @@ def _hook_break():
     reason_class = sys.modules["torch._dynamo.output_graph"].GraphCompileReason
 
     def after(token, self):
-        try:
-            if self.graph_break and _thread.compiles:
-                _reasoned_break(self, sys._getframe(2)) # 1 is the __init__ that dataclass wrote
-        except Exception as error:
-            _lost("graph break", error)
+        if _thread.compiles and getattr(self, "graph_break", False):
+            _try("graph break", _reasoned_break, self, sys._getframe(2)) # 1 is the __init__ that dataclass wrote
 
     reason_class.__post_init__ = native._around(None, reason_class.__post_init__, after)
 
@@ -667,22 +644,19 @@ _listings = collections.OrderedDict() # id(code) -> (weak code, text, whether wi
 
 
 def _note_listings(token, result, made):
-    try:
-        known, whole = _listings.get(id(token.code)), private.whole()
-        if known is None or known[0]() is not token.code or known[2] != whole:
-            known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code, whole), whole)
-            if len(_listings) > 64:
-                _listings.popitem(last=False)
-        notes.listing(token.id, "original_bytecode", known[1])
-        if made is None:
-            return
-        notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
-        guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
-        root = getattr(guards, "root", None)
-        if root is not None and whole: # else the rows of `guard` have all that may be told
-            notes.listing(token.id, "guards", _guards(root))
-    except Exception as failure:
-        _lost("listing", failure)
+    known, whole = _listings.get(id(token.code)), private.whole()
+    if known is None or known[0]() is not token.code or known[2] != whole:
+        known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code, whole), whole)
+        if len(_listings) > 64:
+            _listings.popitem(last=False)
+    notes.listing(token.id, "original_bytecode", known[1])
+    if made is None:
+        return
+    notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
+    guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
+    root = getattr(guards, "root", None)
+    if root is not None and whole: # else the rows of `guard` have all that may be shown
+        notes.listing(token.id, "guards", _guards(root))
 
 
 def _guards(root):
@@ -714,7 +688,7 @@ def _guards_below(manager, indent, role, lines):
 
 
 class _Hidden:
-    """Stands for a constant that may not be told: its type."""
+    """Stands for a constant that may not be shown: its type."""
 
     def __init__(self, constant):
         self.type = type(constant).__name__
@@ -725,7 +699,7 @@ class _Hidden:
 
 def _bytecode(code, whole=True):
     """A disassembly: line, `>>` at jump targets, offset, operation, argument. Constants may be values that torch put
-    there: without WHOLE their types are told."""
+    there: without WHOLE only their types are shown."""
     listing = dis.Bytecode(code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts))))
     lines, line = [], None
     for one in listing:

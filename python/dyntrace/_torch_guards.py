@@ -299,7 +299,7 @@ class _Look:
         """Fills `causes`, up to MOST of them and as far as time allows."""
         ordinals = self.guards._places()
         end = time.monotonic() + MAX_SECONDS
-        values = {}                 # serial -> ("is", value), ("missing", [its source, until told]), ("skip", None)
+        values = {}                 # serial -> ("is", value), ("missing", [its source, until reported]), ("skip", None)
         steps = _walk(self.root)
         self._step(next(steps), values, ordinals)
         with quiet():               # as torch does, from the root's children on
@@ -387,7 +387,7 @@ class _Look:
         return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
     def _relation(self, guard, value, ordinal):
-        """A guard that stands at several values and remembers those that it has seen. torch lets nobody ask it alone;
+        """A guard that stands at several values and remembers those that it has seen. torch does not let it be checked alone;
         its expression can be asked. The last place is the one where torch notices."""
         kind, parts = guard[0], tuple(guard[2])
         if parts in self.relations:
@@ -460,7 +460,7 @@ class _Places:
 class Guards:
     """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
 
-    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_told_order", "__weakref__")
+    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_last_order", "__weakref__")
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
@@ -472,7 +472,7 @@ class Guards:
                 marks.append(_mark(guard))
                 rows.append(private.row(*self._row(step, guard)))
         self.rows, self._marks = rows, marks
-        self._told_order = list(range(len(rows)))
+        self._last_order = list(range(len(rows)))
 
     @staticmethod
     def _row(step, guard):
@@ -533,10 +533,10 @@ class Guards:
         order = None
         if len(self._known) + len(self._known_tensors) != known:
             order = self.order()
-            if order == self._told_order:
+            if order == self._last_order:
                 order = None
             else:
-                self._told_order = order
+                self._last_order = order
         return found[0], found[1], order
 
     @staticmethod
@@ -674,17 +674,17 @@ class Guards:
         if not decided:
             kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")
             decided = [(first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)]
-        told = []
+        rows = []
         for number, cause in enumerate(decided):
             if len(parts) > 1:      # a shape guard: the part that this row is about
                 text = next((p for p in parts if _split(p)[0] == cause[3]), parts[min(number, len(parts) - 1)])
-                told.append((*cause, _sentence([text])))
+                rows.append((*cause, _sentence([text])))
             else:
-                told.append((*cause, _sentence(parts) if number == 0 else ""))
+                rows.append((*cause, _sentence(parts) if number == 0 else ""))
         seen = {first}
         for cause in causes:
             if cause[0] != first:
                 text = "" if cause[0] in seen or cause[0] < 0 else clip(self.rows[cause[0]][2], MAX_SENTENCE)
                 seen.add(cause[0])
-                told.append((*cause, text))
-        return [private.cause(*cause) for cause in told[:MAX_CAUSES]]
+                rows.append((*cause, text))
+        return [private.cause(*cause) for cause in rows[:MAX_CAUSES]]

@@ -1,11 +1,11 @@
-"""What of a program's values torch's bridge may tell the trace: the option --values.
+"""What of a program's values torch's bridge may put into the trace: the option --values.
 
 Runs in: the traced process. The same as src/tracer/values.h, for texts of torch's making: those hold values in many
-places, so what is not known to hold none is not told.
+places, so what is not known to hold none is left out.
 
-    whole()                     everything may be told
+    whole()                     everything may be shown
     source("L['d']['key']")     "L['d'][<str>]": keys are data
-    row(...), cause(...)        of _torch_guards, as far as they may be told
+    row(...), cause(...)        of _torch_guards, as far as they may be shown
     reason(text)                why a graph broke or a compile failed: torch's own fixed words
 """
 import re
@@ -51,33 +51,33 @@ def hidden():
 def source(text):
     """A source without the keys and indices in it, but for those of sizes and strides. From the first thing on that is
     not understood, nothing."""
-    told, at = "", 0
+    shown, at = "", 0
     while at < len(text):
-        if text[at] == "[" and (told[-1:].isidentifier() or told[-1:] in "])"):
+        if text[at] == "[" and (shown[-1:].isidentifier() or shown[-1:] in "])"):
             found = _STRING.match(text, at + 1) or _NUMBER.match(text, at + 1)
             end = found.end() if found else -1
             if not found or text[end:end + 1] != "]":
-                return told + "[<key>]"
+                return shown + "[<key>]"
             key = found[0]
             name = key[1:-1] if key[0] in "'\"" else ""
-            if name.isidentifier() and told[-1:] in "LG" and not told[-2:-1].isidentifier() and told[-2:-1] not in (".", "]", ")"):
-                told += "['%s']" % name
-            elif not name and key[0] not in "bB'\"" and len(key) < 3 and _OF_SHAPE.search(told):
-                told += "[%s]" % key
+            if name.isidentifier() and shown[-1:] in "LG" and not shown[-2:-1].isidentifier() and shown[-2:-1] not in (".", "]", ")"):
+                shown += "['%s']" % name
+            elif not name and key[0] not in "bB'\"" and len(key) < 3 and _OF_SHAPE.search(shown):
+                shown += "[%s]" % key
             else:
-                told += "[<%s>]" % ("str" if key[0] in "'\"" else "bytes" if key[0] in "bB" else "float" if "." in key else "int")
+                shown += "[<%s>]" % ("str" if key[0] in "'\"" else "bytes" if key[0] in "bB" else "float" if "." in key else "int")
             at = end + 1
             continue
         found = _STRING.match(text, at) or _NUMBER.match(text, at)
         if found:
-            told += "<value>"
+            shown += "<value>"
         else:
             found = _WORDS.match(text, at)
             if not found:
-                return told + "<...>"
-            told += found[0]
+                return shown + "<...>"
+            shown += found[0]
         at = found.end()
-    return told
+    return shown
 
 
 def _shape(text):
@@ -86,8 +86,8 @@ def _shape(text):
     rest = _CHAIN.sub(lambda found: chains.append(source(found[0])) or "", text)
     if not chains or not _ARITHMETIC.fullmatch(rest):
         return ""
-    told = iter(chains)
-    return _CHAIN.sub(lambda found: next(told), text)
+    shown = iter(chains)
+    return _CHAIN.sub(lambda found: next(shown), text)
 
 
 def row(kind, where, expression, place):
@@ -119,7 +119,7 @@ def _expression(kind, where, expression):
 
 
 def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
-    """Why a guard did not hold. Torch's own sentence has values of the call in it: what is told is told by the rest."""
+    """Why a guard did not hold. Torch's own sentence has values of the call in it: the other columns say what may be shown."""
     if whole():
         return ordinal, kind, where, expected, actual, aspect, dimension, text
     return ordinal, kind, source(where), _wanted(kind, expected), _said(kind, actual), aspect, dimension, ""
@@ -134,10 +134,10 @@ def _said(kind, text):
         return text
     if text.startswith("the same tensor as "):
         return "the same tensor as " + source(text[len("the same tensor as "):])
-    told = ""
+    shown = ""
     if kept() == "types":
-        told = text if kind in _TYPES and _PLAIN.fullmatch(text) else _shape(text) if kind in _SHAPES else ""
-    return told or hidden()
+        shown = text if kind in _TYPES and _PLAIN.fullmatch(text) else _shape(text) if kind in _SHAPES else ""
+    return shown or hidden()
 
 
 def error(error):
@@ -173,5 +173,5 @@ def reason(text):
     words = text[kind.end():].lstrip(": ") if kind else text
     first = words.partition("\n")[0].strip()
     fixed = _fixed_words()
-    told = next((words for words in (first, first.partition(" ")[0]) if words in fixed), "")
-    return ": ".join(part for part in (kind and kind[0] or "", told or hidden()) if part)
+    shown = next((words for words in (first, first.partition(" ")[0]) if words in fixed), "")
+    return ": ".join(part for part in (kind and kind[0] or "", shown or hidden()) if part)

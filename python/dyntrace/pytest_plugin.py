@@ -202,7 +202,7 @@ def pytest_runtest_call(item):
         wrong = error
     if wrong is None:
         return
-    if outcome.excinfo is not None:  # its own failure is told first
+    if outcome.excinfo is not None:  # its own failure comes first
         item.add_report_section("call", "dyntrace", str(wrong))
     else:
         _fail(outcome, wrong)

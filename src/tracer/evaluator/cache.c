@@ -194,7 +194,7 @@ Py_ssize_t code_state_valid(const struct code_state *state)
 
 struct code_actions code_state_actions(const struct code_state *state, int64_t region)
 {
-    struct code_actions inherited = {.told = true};
+    struct code_actions inherited = {.written = true};
 
     if (region < 0)
         return state->actions;
@@ -499,16 +499,6 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
     return region >= 0 ? cache_entry_first(state, -1) : NULL;
 }
 
-struct cache_entry *cache_entry_after(const struct cache_entry *entry)
-{
-    const struct code_state *state = entry->state;
-
-    for (Py_ssize_t i = position(entry) + 1; i > 0 && i < state->entries.count; i++)
-        if (state->entries.at[i]->region == entry->region)
-            return state->entries.at[i];
-    return NULL;
-}
-
 /* ENTRY, if it is in its list, from its place there TO another. */
 static void move_to(struct cache_entry *entry, Py_ssize_t to)
 {
@@ -573,11 +563,15 @@ static PyObject *entry_guard(PyObject *self, void *context)
     return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
 }
 
+/* The entry tried after this one in its region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    struct cache_entry *after = cache_entry_after((struct cache_entry *)self);
+    const struct code_state *state = ((struct cache_entry *)self)->state;
 
-    return Py_NewRef(after ? (PyObject *)after : Py_None);
+    for (Py_ssize_t i = position((struct cache_entry *)self) + 1; i > 0 && i < state->entries.count; i++)
+        if (state->entries.at[i]->region == ((struct cache_entry *)self)->region)
+            return Py_NewRef((PyObject *)state->entries.at[i]);
+    Py_RETURN_NONE;
 }
 
 static PyObject *entry_invalidate(PyObject *self, PyObject *args)

@@ -55,7 +55,7 @@ struct cache_parts;
 struct code_actions {
     enum frame_action own, callees;
     bool limited;               /* ACTION_RUN_ONLY since a limit was reached */
-    bool told;                  /* the trace has them */
+    bool written;               /* the trace has them */
 };
 struct region_actions {
     int64_t region;
@@ -86,7 +86,7 @@ struct front {
     bool observed;              /* another evaluator decides: which guard failed is not seen */
     bool limits;                /* the limits are ours; else the callback has some, and says so by ACTION_RUN_ONLY */
     bool regions;               /* a thread is in one, and sees its entries */
-    bool ids_told;              /* compile ids hold no values of the program's, and the bridge notes them */
+    bool ids_public;              /* compile ids hold no values of the program's, and the bridge notes them */
     bool fail_hook;             /* guard_fail_hook is called; and hooks get the function's code, not the compiled */
     int not_started;            /* f_lasti of the frame that a callback sees */
     const char *unexplained;    /* why a guard of unknown parts failed */
@@ -125,7 +125,7 @@ struct front {
 };
 extern const struct front front_own;
 
-/* What an entry checks and runs: whole for as long as somebody has it pinned, as the entry has while it is valid. */
+/* What an entry checks and runs: whole for as long as it is pinned, which a valid entry does itself. */
 struct cache_parts {
     unsigned pins;
     PyObject *guard;            /* owned: check(f_locals) -> bool */
@@ -143,7 +143,7 @@ struct cache_entry {
     struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
     bool valid;                 /* may match; once false, false for good */
     bool tree;                  /* its guard is a GuardTree: checked without a call */
-    bool dead;                  /* its death is told */
+    bool dead;                  /* the trace has its death */
     PyObject *instead;          /* owned: what an invalid one shows as its guard, or NULL */
     PyObject *flat;             /* owned: the code with every argument positional; NULL: not made yet */
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
@@ -157,7 +157,7 @@ struct cache_entry {
     unsigned long hits;
     uint32_t id;                /* in the trace; ENTRY_UNRECORDED: it is not there */
     uint32_t guards;            /* leaves of the tree; 1 for any other callable */
-    uint32_t moves;             /* changes of its guards' order that are told */
+    uint32_t moves;             /* changes of its guards' order that the trace has */
     int64_t region;             /* torch: entries of different regions do not see each other; -1: the common one */
 };
 #define ENTRY_UNRECORDED UINT32_MAX
@@ -219,7 +219,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front);
 /* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
-/* The guarded object died, or somebody asked: the entry never matches again. INSTEAD is what it then shows as its guard.
+/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is what it then shows as its guard.
  * Only what follows once it is invalid runs anything; the caller holds the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
@@ -248,9 +248,8 @@ Py_ssize_t code_state_valid(const struct code_state *state);
 /* The actions that hold in REGION (-1: in the common one), and setting them. False: no memory. */
 struct code_actions code_state_actions(const struct code_state *state, int64_t region);
 bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
-/* The entry tried first in REGION, or after ENTRY. Borrowed, or NULL. */
+/* The entry tried first in REGION. Borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region);
-struct cache_entry *cache_entry_after(const struct cache_entry *entry);
 
 /* tracer/evaluator/decision.c: what is recorded of a lookup. Filled while it goes on; does
  * nothing while ON is false. */
@@ -296,7 +295,7 @@ void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *en
 void decision_end(struct decision *d);
 /* ENTRY's guards are tried in the order that WORDS are from now on: ordinals, a JSON array. */
 void decision_entry_order_words(const struct cache_entry *entry, PyObject *words);
-/* Tell the trace, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
+/* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
 /* What the trace will say of an entry, as far as the program's code may run while it is found out. */
 struct decision_birth {
@@ -307,7 +306,7 @@ struct decision_birth {
 /* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
  * made from; fills its parts' view. */
 void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
-/* ENTRY is there now, in STATE's list: tell it. Runs nothing. decision_birth_end lets go of B. */
+/* ENTRY is in STATE's list now: write it. Runs nothing. decision_birth_end lets go of B. */
 void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state);
 void decision_birth_end(struct decision_birth *b);
 /* The guards of ENTRY, those of TREE, are tried in another order from now on. Runs nothing, nor does the next. */

@@ -60,7 +60,7 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* The frame's variables, made when somebody first wants them. Borrowed. */
+/* The frame's variables, made when they are first needed. Borrowed. */
 static PyObject *locals_of(compat_frame *frame, PyObject **locals)
 {
     if (!*locals)
@@ -298,11 +298,11 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* What happens when no entry fits and nobody may be asked; OUTCOME_COMPILED: somebody may. */
+/* What happens when no entry fits and the callback may not be called; OUTCOME_COMPILED: it may. */
 static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback,
                             const struct front *front)
 {
-    if (actions->own == ACTION_SKIP) /* a guard has said so */
+    if (actions->own == ACTION_SKIP) /* set by a guard */
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
@@ -336,7 +336,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (actions.own == ACTION_SKIP) {
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
-        if (!actions.told)
+        if (!actions.written)
             decision_actions(state, region, NULL);
         result = run_original(t, ts, frame, callback, under);
         code_state_release(state);
@@ -402,7 +402,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_actions(state, region, answer.reason);
     }
 run:
-    t->front = front; /* somebody may have set a callback of the other kind and put ours back */
+    t->front = front; /* a callback of the other kind may have been set and ours put back */
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);
     Py_CLEAR(locals); /* what the frame drops must die when it does */
@@ -430,7 +430,7 @@ done:
     return result;
 }
 
-/* Is there compiled code for CODE, which somebody who has switched the compiler off does not use? */
+/* Is there compiled code for CODE, which does not run because the compiler is off? */
 static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);

@@ -133,7 +133,7 @@ static void text_value(struct text *t, PyObject *value)
 
 /* ---- facts ---- */
 
-/* Does the recording know whether it wants the code with this MARK? And it does? */
+/* Has the recording decided whether it takes the code with this MARK? And does it? */
 static bool is_seen(uintptr_t mark)
 {
     return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
@@ -154,7 +154,7 @@ static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyOb
                 .expression = text_part(&two, expression, 1024), .stack = text_part(&one, stack, 1200));
 }
 
-/* The order that is told: a list of ordinals, in JSON. Nothing if it is too long. */
+/* The order: a list of ordinals, in JSON. Nothing if it is too long. */
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
     if (words->used < TEXT_MAX)
@@ -174,9 +174,9 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     struct code_actions actions = code_state_actions(state, region);
     struct text words = {.used = 0};
 
-    if (!is_seen(state->mark) || actions.told || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
+    if (!is_seen(state->mark) || actions.written || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
-    actions.told = true;
+    actions.written = true;
     if (!code_state_act(state, region, actions) || !recorded(state->mark))
         return;
     if (values_kept() == SESSION_VALUES_ALL)
@@ -243,7 +243,7 @@ void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, u
     else if ((text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name)))
         b->leaves = Py_BuildValue("((ssN))", "LAMBDA", "", text);
     /* Torch's ids are its own; a callback's is a value of the program's like others. */
-    if (entry->compile_id && (entry->front->ids_told || values_kept() == SESSION_VALUES_ALL) &&
+    if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL) &&
         (text = PyObject_Str(entry->compile_id))) {
         take_text(text, entry->label, sizeof entry->label);
         Py_DECREF(text);
@@ -521,7 +521,7 @@ static void causes_of(const struct decision *d, uint32_t i)
     const struct decision_check *check = &d->check[i];
     PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
     struct cause c = {.decided = true, .ordinal = -1, .kind = "", .dimension = -1};
-    bool told = false;
+    bool decided = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH) {
         c.kind = "BACKEND_MATCH";
@@ -532,15 +532,15 @@ static void causes_of(const struct decision *d, uint32_t i)
     if (check->result != CHECK_FAIL)
         return;
     for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++)
-        told |= one_cause(d, check, PyList_GET_ITEM(found, k), k == 0);
-    if (told)
+        decided |= one_cause(d, check, PyList_GET_ITEM(found, k), k == 0);
+    if (decided)
         return;
     c.ordinal = check->failed == UINT32_MAX ? -1 : (long long)check->failed;
     c.words = check->object->tree ? "it did not hold when it was checked" : d->front->unexplained;
     cause_fact(d, check, &c);
 }
 
-/* The exception that a callback left: its type, and its words if they are simple and may be told. */
+/* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
     PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
@@ -564,7 +564,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     if (!d->on || !d->compile)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    if (!entry && state->number && !d->front->ids_told)
+    if (!entry && state->number && !d->front->ids_public)
         snprintf(label, sizeof label, "%lu/%lu", state->number - 1, state->compiles);
     if (type)
         text_exception(&reason, type, value);

@@ -9,7 +9,7 @@
  * is put there just before it installs itself, and `upper` just after; around
  * each of its set_eval_frame() calls the slot looks as torch left it.
  *
- * A frame that torch decides is `pending` from upper on. What then arrives at lower tells:
+ * A frame that torch decides is `pending` from upper on. What then arrives at lower shows what torch did:
  *
  *     the frame itself             it runs as it is
  *     compiled code we know        a hit, or what was just compiled
@@ -53,7 +53,7 @@ static PyObject *torch_set_self;               /* borrowed; its first argument *
 static const struct front observed = {
     .modes = &(const struct front_modes){0},
     .observed = true,
-    .ids_told = true,
+    .ids_public = true,
     .unexplained = "which guard did not hold was not seen",
     .leaves = torch_leaves,
     .explain = torch_explain,
@@ -178,14 +178,14 @@ static struct code_actions actions_of(PyCodeObject *code)
     return state ? code_state_actions(state, region) : (struct code_actions){0};
 }
 
-/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? True as well when nobody knows. */
+/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? Unknown: true. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
     PyObject *own = tracer_attribute(item, "backend");
     bool same;
 
     PyErr_Clear();
-    if (!own && entry->born_for) /* torch 2.6 does not tell, but keeps it alive */
+    if (!own && entry->born_for) /* torch 2.6 does not say, but keeps it alive */
         own = PyObject_CallNoArgs(entry->born_for);
     same = !own || shim_same_backend(own, backend);
     PyErr_Clear();
@@ -193,7 +193,7 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
     return same;
 }
 
-/* The entries that did not fit, and why, as far as asking again tells. */
+/* The entries that did not fit, and why, as far as checking again shows. */
 static void missed(struct pending *p, PyObject *backend)
 {
     PyObject *list, *locals;
@@ -303,7 +303,7 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
 }
 
 /* The program asked that FRAME's code be skipped, before the trace knew the code. */
-static __attribute__((noinline)) void tell_skip(compat_frame *frame)
+static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     struct code_state *state;
 
@@ -378,7 +378,7 @@ static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, c
  * own code that belong to a hit: they go through without a struct pending. */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
-    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.told &&
+    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.written &&
            !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
@@ -426,8 +426,8 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
 /* P, with RESULT, was more than a hit. */
 static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
 {
-    /* torch puts no callback back after an error of it. Where it may or may not, as it was is the safe side: calls that
-     * nobody decides are seen to be that; those of a callback that we took to be gone would be missed. */
+    /* torch puts no callback back after an error of it. If unsure, assume the callback is still set: calls that torch then
+     * does not decide show as such; assuming it gone would miss calls. */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
@@ -479,8 +479,8 @@ static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThr
 {
     const struct code_actions actions = actions_of(compat_code(frame));
 
-    if (actions.own == ACTION_SKIP && !actions.told)
-        tell_skip(frame);
+    if (actions.own == ACTION_SKIP && !actions.written)
+        write_skip(frame);
     if (P.decided_only && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
         return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees) : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
@@ -504,11 +504,11 @@ bool observe_is(_PyFrameEvalFunction evaluate)
 static __attribute__((cold, noinline)) void not_seen(void)
 {
     static const char words[] = "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
-    static bool told;
+    static bool written;
 
-    if (!told)
+    if (!written)
         tracer_loss(words);
-    told = true;
+    written = true;
 }
 
 /* ---- torch's functions, as its Python code finds them ---- */
@@ -524,7 +524,7 @@ static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, 
 {
     PyInterpreterState *interpreter = P.interpreter;
     _PyFrameEvalFunction after;
-    /* What torch goes on top of: ours, or, while we have none, whose ever. */
+    /* Does torch go on top of ours, or, while we have none, of any that is there? */
     const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
     PyObject *old;
 

@@ -5,8 +5,8 @@
  * torch/_dynamo calls these functions under the names that torch's own module
  * has for them (python/dyntrace/_torch.py sets the attributes). What they mean
  * was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
- * and `make conformance`. Versions differ by what they call: nothing here asks
- * which torch it is. */
+ * and `make conformance`. Versions differ by what they call: nothing here depends
+ * on which torch it is. */
 #include "tracer/torch/torch.h"
 #include "tracer/values.h"
 
@@ -138,16 +138,22 @@ static PyObject *range_begin(PyObject *name)
     return range;
 }
 
-static void range_end(PyObject *range)
+/* OBJECT.NAME(A, B, C), with the pending exception kept; one of the call's own is dropped. */
+static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
-    PyObject *type, *value, *traceback, *left;
+    PyObject *type, *value, *traceback, *done;
 
     PyErr_Fetch(&type, &value, &traceback);
-    left = tracer_call(range, "__exit__", Py_None, Py_None, Py_None);
-    Py_XDECREF(left);
-    Py_DECREF(range);
+    done = tracer_call(object, name, a, b, c);
+    Py_XDECREF(done);
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
+}
+
+static void range_end(PyObject *range)
+{
+    call_aside(range, "__exit__", Py_None, Py_None, Py_None);
+    Py_DECREF(range);
 }
 
 /* ---- steps of decide() ---- */
@@ -174,16 +180,6 @@ static int agreed(const struct code_state *state, bool *hit)
         return -1;
     *hit = *hit && truth;
     return 0;
-}
-
-/* random.NAME(ARGUMENT), or without an argument. New reference. */
-static PyObject *random_call(const char *name, PyObject *argument)
-{
-    static PyObject *module; /* torch.package changes imports later */
-
-    if (!module && !(module = PyImport_ImportModule("random")))
-        return NULL;
-    return tracer_call(module, name, argument, NULL, NULL);
 }
 
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
@@ -222,6 +218,8 @@ void torch_compile_ends(PyObject *token, PyObject *result)
     Py_DECREF(token);
 }
 
+static PyObject *random_module; /* torch.package changes imports later */
+
 static int ask_begins(struct front_asking *a, PyThreadState *ts)
 {
     *a = (struct front_asking){.c_remaining = compat_c_remaining(ts)};
@@ -233,23 +231,18 @@ static int ask_begins(struct front_asking *a, PyThreadState *ts)
             return -1;
         compat_set_c_remaining(ts, (int)S.c_recursion_limit);
     }
-    a->random = random_call("getstate", NULL);
+    if (!random_module && !(random_module = PyImport_ImportModule("random")))
+        return -1;
+    a->random = tracer_call(random_module, "getstate", NULL, NULL, NULL);
     return a->random ? 0 : -1;
 }
 
 static void ask_ends(struct front_asking *a, PyThreadState *ts)
 {
-    PyObject *type, *value, *traceback, *done;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    if (a->random) {
-        done = random_call("setstate", a->random);
-        Py_XDECREF(done);
-        PyErr_Clear();
-    }
+    if (a->random)
+        call_aside(random_module, "setstate", a->random, NULL, NULL);
     compat_set_c_remaining(ts, a->c_remaining);
     Py_CLEAR(a->random);
-    PyErr_Restore(type, value, traceback);
 }
 
 /* What callees of fullgraph code run under: they may not be compiled. New reference. */
@@ -316,27 +309,20 @@ static int run_begins(struct front_run *run, const struct cache_entry *entry, Py
 
 static void run_ends(struct front_run *run)
 {
-    PyObject *type, *value, *traceback, *done;
-
     if (run->range)
         range_end(run->range);
-    if (run->debugging) {
-        PyErr_Fetch(&type, &value, &traceback);
-        done = tracer_call(run->debugging, "__exit__", Py_None, Py_None, Py_None);
-        Py_XDECREF(done);
-        PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
-    }
+    if (run->debugging)
+        call_aside(run->debugging, "__exit__", Py_None, Py_None, Py_None);
     Py_XDECREF(run->debugging);
     Py_XDECREF(run->under);
 }
 
 static struct front_modes modes;
 
-const struct front torch_front = {
+static const struct front torch_front = {
     .modes = &modes,
     .regions = true,
-    .ids_told = true,
+    .ids_public = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
     .check_of = torch_check_of,
@@ -661,7 +647,7 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
     return dict;
 }
 
-PyMethodDef torch_methods[] = {
+static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
      "_torch_attributes() -> dict\n\nFunctions and types under the names of torch._C._dynamo.eval_frame."},
     {"_traced", traced, METH_O, "_traced(function) -> its result\n\nFor the canary: the shim decides its calls."},

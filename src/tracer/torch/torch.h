@@ -9,10 +9,8 @@
 
 #include "tracer/evaluator/cache.h"
 
-extern const struct front torch_front;
-
 extern struct torch_settings {
-    long fullgraph_frames;           /* compiled frames run since somebody began to count; -1: nobody does */
+    long fullgraph_frames;           /* compiled frames run since torch began to count; -1: it does not */
     bool fullgraph_fails;            /* compiling below a fullgraph frame is an error rather than not done */
     long c_recursion_limit;          /* while the callback runs; -1: as it is (COMPAT_COUNTS_C_RECURSION) */
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
@@ -50,7 +48,7 @@ void torch_bridge_failed(const char *what);
 /* tracer/torch/observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
 bool observe_is(_PyFrameEvalFunction evaluate);
 
-extern PyMethodDef torch_methods[], note_methods[], observe_methods[];
+extern PyMethodDef note_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
 
 #endif
