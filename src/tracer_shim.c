@@ -36,11 +36,8 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     mark = record_mark(frame);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
-    if (unlikely(mark & CODE_SKIP))
-        return record_evaluate(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    if (!record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
-                      throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic, limit_depth))
+    if (!record_call(t, &open, mark, throwflag, resumed, monotonic, limit_depth))
         return record_evaluate(t, ts, frame, throwflag);
     result = record_evaluate(t, ts, frame, throwflag);
     record_exit(t, &open, ts, frame, result, resumed, monotonic);
@@ -109,9 +106,7 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
     if (unlikely(!tracer_process.recording))
         return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
     mark = unlikely(compat_is_shared(compat_code(frame))) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
-    if (mark & CODE_SKIP ||
-        !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
-                      monotonic, tracer_process.session->max_depth != 0))
+    if (!record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0))
         return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
     result = record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
     record_exit(t, &open, ts, frame, result, resumed, monotonic);

@@ -78,6 +78,17 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     return now;
 }
 
+/* The same for a frame whose code has MARK: 0 as well when that is not recorded. */
+static inline __attribute__((always_inline)) uint64_t
+record_call(struct tracer *t, struct open_frame *open, uintptr_t mark, int throwflag, bool resumed, const bool monotonic,
+            const bool limit_depth)
+{
+    if (unlikely(mark & CODE_SKIP))
+        return 0;
+    return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
+                        monotonic, limit_depth);
+}
+
 /* Write the EXIT of a frame that gave RESULT. */
 static inline __attribute__((always_inline)) void
 record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, PyObject *result,

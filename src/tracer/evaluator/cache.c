@@ -333,44 +333,6 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
-{
-    struct cache_entry *entry = NULL;
-    struct decision_birth birth = {0};
-    struct code_state *state;
-    PyObject *check;
-    int status = -1;
-
-    if (!PyCode_Check(code)) {
-        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
-        return -1;
-    }
-    check = check_of(guard, front);
-    if (!check && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
-    if (!check || !(entry = cache_entry_new(front, region))) {
-        Py_XDECREF(check);
-        return -1;
-    }
-    entry->parts->code = Py_NewRef(code);
-    entry->parts->guard = Py_NewRef(guard);
-    entry->parts->check = check;
-    entry->backend = Py_NewRef(Py_None);
-    entry->compile_id = PyUnicode_FromString("precompiled");
-    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), guard, Py_None);
-    state = code_state_of(original, true); /* nothing of the program's runs until the entry is in */
-    if (!state)
-        PyErr_NoMemory();
-    else if (make_room(&state->precompiled)) {
-        put_in(&state->precompiled, state->precompiled.count, entry);
-        decision_entry_born(&birth, entry, state);
-        status = 0;
-    }
-    decision_birth_end(&birth);
-    Py_DECREF(entry);
-    return status;
-}
-
 /* What GUARDED says, as an entry that is in no list. New reference; NULL with an exception. */
 static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front)
 {
@@ -413,28 +375,62 @@ err:
     return NULL;
 }
 
-/* ENTRY joins ORIGINAL's list, and nothing runs from when that is found until it has. -1: no memory, with an exception. */
-static int join(struct cache_entry *entry, PyCodeObject *original, struct decision_birth *birth)
+/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when that is found until it has.
+ * -1: no memory, with an exception. */
+static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, struct decision_birth *birth)
 {
     struct code_state *state = code_state_of(original, true);
+    struct entry_list *list = state && precompiled ? &state->precompiled : state ? &state->entries : NULL;
 
-    if (!state) {
+    if (!list) {
         PyErr_NoMemory();
         return -1;
     }
-    if (!make_room(&state->entries))
+    if (!make_room(list))
         return -1;
-    if (!entry->compile_id && !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1
-                                                                         : states_compiled, state->compiles)))
-        return -1;
-    if (!state->number)
-        state->number = ++states_compiled;
-    state->compiles++;
-    entry->state = state;
-    entry->region = front_region(entry->front);
-    put_in(&state->entries, entry->front->modes->insertion_order ? state->entries.count : 0, entry);
+    if (!precompiled) {
+        if (!entry->compile_id && !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1
+                                                                             : states_compiled, state->compiles)))
+            return -1;
+        if (!state->number)
+            state->number = ++states_compiled;
+        state->compiles++;
+        entry->state = state;
+        entry->region = front_region(entry->front);
+    }
+    put_in(list, precompiled || entry->front->modes->insertion_order ? list->count : 0, entry);
     decision_entry_born(birth, entry, state);
     return 0;
+}
+
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
+{
+    struct decision_birth birth = {0};
+    struct cache_entry *entry;
+    PyObject *check;
+    int status;
+
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
+        return -1;
+    }
+    check = check_of(guard, front);
+    if (!check && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
+    if (!check || !(entry = cache_entry_new(front, region))) {
+        Py_XDECREF(check);
+        return -1;
+    }
+    entry->parts->code = Py_NewRef(code);
+    entry->parts->guard = Py_NewRef(guard);
+    entry->parts->check = check;
+    entry->backend = Py_NewRef(Py_None);
+    entry->compile_id = PyUnicode_FromString("precompiled");
+    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), guard, Py_None);
+    status = join(entry, original, true, &birth);
+    decision_birth_end(&birth);
+    Py_DECREF(entry);
+    return status;
 }
 
 static bool entry_is_valid(PyObject *entry)
@@ -467,7 +463,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     if (!entry)
         return NULL;
     decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), entry->parts->guard, backend);
-    status = join(entry, original, &birth);
+    status = join(entry, original, false, &birth);
     parts = cache_entry_pin(entry); /* what follows may invalidate it */
     if (!status && parts && bind_guard(entry, parts)) {
         cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);

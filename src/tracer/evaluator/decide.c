@@ -455,8 +455,7 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     struct open_frame open;
     PyObject *result;
 
-    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
-                                          throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, false, false))
+    if (!record_call(t, &open, mark, throwflag, resumed, false, false))
         return record_evaluate(t, ts, frame, throwflag);
     if (unlikely(has_entries(compat_code(frame))))
         decision_outcome(t, OUTCOME_DISABLED);
@@ -486,10 +485,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     asks = t->callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
     if (tracer_process.recording) {
         mark = record_mark(frame);
-        if (!(mark & CODE_SKIP) && (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame)))))
-            entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT),
-                                   throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL, monotonic,
-                                   tracer_process.session->max_depth != 0);
+        if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
+            entered = record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {

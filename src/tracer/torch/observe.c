@@ -390,7 +390,7 @@ static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThread
     struct open_frame open;
     PyObject *result;
 
-    if (mark & CODE_SKIP || !record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic, P.session->max_depth != 0))
+    if (!record_call(t, &open, mark, 0, false, monotonic, P.session->max_depth != 0))
         return record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
@@ -447,12 +447,9 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     const bool monotonic = P.monotonic;
     struct open_frame open;
     struct pending p;
-    uintptr_t mark;
     PyObject *result;
 
-    mark = record_mark(frame);
-    if (unlikely(mark & CODE_SKIP) || !(p.entered = record_enter(t, &open, (uint32_t)(mark >> CODE_SHIFT), RING_CALL, monotonic,
-                                                                 P.session->max_depth != 0)))
+    if (!(p.entered = record_call(t, &open, record_mark(frame), 0, false, monotonic, P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
