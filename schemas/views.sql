@@ -42,7 +42,8 @@ FROM code;
 -- as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
 CREATE VIEW turned_away AS
 SELECT DISTINCT code_id FROM lookup
-WHERE code_id NOT IN (SELECT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL)
+WHERE code_id IS NOT NULL
+  AND code_id NOT IN (SELECT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL)
   AND code_id NOT IN (SELECT l.code_id FROM lookup l JOIN outcomes o ON o.outcome = l.outcome
                       WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL);
 

@@ -577,7 +577,7 @@ static const char *glob_read(const struct option *option, const char *value)
 
 static const struct option options[] = {
     {"max-recompiles", .value = "N", .read = limit_read, .to = &asked.allowed[RECOMPILES],
-     .help = "compiles of code that was compiled already, in each process"},
+     .help = "recompiles, in each process: compiles of code for which its cache has held an entry, made there or inherited by fork"},
     {"max-compiles", .value = "N", .read = limit_read, .to = &asked.allowed[COMPILES],
      .help = "compiles that made code, in each process"},
     {"max-graph-breaks", .value = "N", .read = limit_read, .to = &asked.allowed[BREAKS],
