@@ -1,5 +1,6 @@
--- report.sql -- what `dyntrace report` asks: a statement for each part of the page, which its three forms share. Rows come in
--- the order in which they matter; how many are shown is up to the form. Calls it counts itself (src/trace/counts.h).
+-- report.sql -- what `dyntrace report` asks: a statement for each part of the page, which its three forms share. Rows
+-- come in the order in which they matter; how many are shown is up to the form. Calls it counts itself
+-- (src/trace/counts.h).
 
 -- name: losses
 -- Many losses have one cause: a row per cause, the worst first.
@@ -25,7 +26,8 @@ SELECT CASE WHEN json_valid(?1) THEN (SELECT group_concat(value, ' ') FROM json_
 -- name: processes
 SELECT t.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv, p.executable,
-       p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns, p.exit_code, p.exit_signal,
+       p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns, p.exit_code,
+       p.exit_signal,
        (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.end_ns - p.start_ns AS ran_ns, p.argv AS given
 FROM process_tree t
@@ -45,17 +47,19 @@ ORDER BY t.process_id, t.thread_id;
 -- name: compile_sums
 -- All compiles in a row.
 SELECT COUNT(cache_entry_id) AS made, COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END) AS code_objects,
-       SUM(compile_ns) AS compile_ns, SUM(is_recompile) AS recompiles, (SELECT COUNT(*) FROM graph_break) AS graph_breaks,
+       SUM(compile_ns) AS compile_ns, SUM(is_recompile) AS recompiles,
+       (SELECT COUNT(*) FROM graph_break) AS graph_breaks,
        COUNT(DISTINCT CASE WHEN outcome = 'limit' THEN code_id END) AS limits, SUM(outcome IS 'error') AS errors,
        SUM(cache_entry_id IS NULL AND outcome IS NOT 'error') AS without_code, COUNT(*) AS tries
 FROM compiles;
 
 -- name: compiles
--- What was compiled, a row per function. What torch only turned away (its own functions, those without tensors) is in the
--- query `skips`.
+-- What was compiled, a row per function. What torch only turned away (its own functions, those without tensors) is in
+-- the query `skips`.
 WITH broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id)
 SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles,
-       COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(m.cache_entry_id IS NULL) AS without_code, SUM(m.compile_ns) AS compile_ns,
+       COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(m.cache_entry_id IS NULL) AS without_code,
+       SUM(m.compile_ns) AS compile_ns,
        SUM(m.outcome IS 'limit') AS limits, SUM(m.outcome IS 'error') AS errors,
        iif(SUM(m.outcome IS 'limit') > 0, 'at the limit', '') || iif(SUM(m.outcome IS 'limit') > 0 AND SUM(m.outcome IS 'error') > 0, ', ', '')
        || CASE SUM(m.outcome IS 'error') WHEN 0 THEN '' WHEN 1 THEN 'failed 1 time' ELSE 'failed ' || SUM(m.outcome IS 'error') || ' times' END
@@ -67,10 +71,11 @@ HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'e
 ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 
 -- name: causes
--- The guards that decided recompiles, by function and by what they looked at. What they saw is a list in order, of the first
--- hundred.
+-- The guards that decided recompiles, by function and by what they looked at. What they saw is a list in order, of the
+-- first hundred.
 WITH decided AS MATERIALIZED (
-    SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, MIN(k.expected) AS expected, k.actual,
+    SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source,
+           MIN(k.expected) AS expected, k.actual,
            COALESCE(k.text, '') AS text, k.how
     FROM compiles m JOIN recompile_causes k ON k.compile_id = m.compile_id
     WHERE m.is_recompile AND k.decided
@@ -91,7 +96,8 @@ ORDER BY recompiles DESC, first_ns, kind, source;
 
 -- name: recompiles
 -- Each recompile, with what decided it in each of the older entries.
-SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind, k.source,
+SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
+       k.source,
        k.expected, k.actual, substr(k.text, 1, 2000) AS text, k.how
 FROM compiles m
 JOIN recompile_causes k ON k.compile_id = m.compile_id
@@ -100,7 +106,8 @@ ORDER BY k.compile_id, k.cache_entry_id;
 
 -- name: breaks
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
-SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack, r.qualname AS resume_function,
+SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack,
+       r.qualname AS resume_function,
        COALESCE(p.line, p.first_line) AS at_line
 FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,
              substr(b.reason, 1, instr(substr(b.reason, 1, 500) || char(10), char(10)) - 1) AS what,

@@ -1,8 +1,8 @@
 -- views.sql -- the named questions about a trace, and the definitions of the words that answers use (docs/answers.md).
 --
--- The tables are explained in trace.sql. Every command that counts takes its definitions from here, so that SQL on these
--- views gives the numbers that the commands print. Views that read `frame` or `lookup` from end to end say so: on a long
--- recording those take minutes.
+-- The tables are explained in trace.sql. Every command that counts takes its definitions from here, so that SQL on
+-- these views gives the numbers that the commands print. Views that read `frame` or `lookup` from end to end say so: on
+-- a long recording those take minutes.
 
 
 -- outcomes: what an outcome means; the numbers and words are those of src/vocabulary.h.
@@ -10,7 +10,8 @@
 --   missed         compiled code was looked for, and none fitted
 --   ran_as_python  though a compiler was set
 CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES
-    (0, 'plain', 0, 0, 0), (1, 'hit', 1, 0, 0), (2, 'compiled', 1, 1, 0), (3, 'run_only', 1, 1, 1), (4, 'skip', 1, 0, 1),
+    (0, 'plain', 0, 0, 0), (1, 'hit', 1, 0, 0), (2, 'compiled', 1, 1, 0), (3, 'run_only', 1, 1, 1),
+    (4, 'skip', 1, 0, 1),
     (5, 'limit', 1, 1, 1), (6, 'declined', 1, 1, 1), (7, 'disabled', 1, 0, 1), (8, 'guard_error', 1, 1, 0),
     (9, 'callback_error', 1, 1, 0);
 
@@ -29,17 +30,18 @@ SELECT process_id, ancestor_id, until_ns FROM up;
 
 
 -- functions: a row per code object with the function that it is: those with one file, name and first line are one
--- function, in several processes or defined again, and function_id is the smallest code_id among them. A resume function
--- is the rest of one after a graph break.
+-- function, in several processes or defined again, and function_id is the smallest code_id among them. A resume
+-- function is the rest of one after a graph break.
 CREATE VIEW functions AS
-SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename, qualname,
+SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename,
+       qualname,
        first_line, kind, origin_code_id,
        kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*') AS is_resume
 FROM code;
 
 
--- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as far
--- as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
+-- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as
+-- far as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
 CREATE VIEW turned_away AS
 SELECT DISTINCT code_id FROM lookup
 WHERE code_id IS NOT NULL
@@ -48,11 +50,12 @@ WHERE code_id IS NOT NULL
                       WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL);
 
 
--- calls: a row per call of code that the compiler watches, in the process that made it (a forked process shares the code
--- ids of its parent). `counted` is 1 for the calls that shares are taken of: hit share is SUM(is_hit) by SUM(counted),
--- eager share SUM(counted AND ran_as_python) by SUM(counted). Reads `lookup`.
+-- calls: a row per call of code that the compiler watches, in the process that made it (a forked process shares the
+-- code ids of its parent). `counted` is 1 for the calls that shares are taken of: hit share is SUM(is_hit) by
+-- SUM(counted), eager share SUM(counted AND ran_as_python) by SUM(counted). Reads `lookup`.
 CREATE VIEW calls AS
-SELECT l.lookup_id, l.frame_id, COALESCE(t.process_id, c.process_id) AS process_id, p.pid, l.thread_id, l.code_id, c.qualname,
+SELECT l.lookup_id, l.frame_id, COALESCE(t.process_id, c.process_id) AS process_id, p.pid, l.thread_id, l.code_id,
+       c.qualname,
        c.filename, c.first_line, o.name AS outcome, o.asked AND a.code_id IS NULL AS counted, o.name = 'hit' AS is_hit,
        o.missed, o.ran_as_python, l.cache_entry_id, l.entries_checked, l.start_ns, l.duration_ns
 FROM lookup l
@@ -63,21 +66,24 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
 LEFT JOIN turned_away a ON a.code_id = l.code_id;
 
 
--- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads `lookup`.
+-- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads
+-- `lookup`.
 CREATE VIEW shares AS
 SELECT process_id, pid, SUM(counted) AS calls, SUM(counted AND is_hit) AS hits, SUM(counted AND missed) AS misses,
-       SUM(counted AND ran_as_python) AS ran_as_python, 1.0 * SUM(counted AND is_hit) / NULLIF(SUM(counted), 0) AS hit_share,
+       SUM(counted AND ran_as_python) AS ran_as_python,
+       1.0 * SUM(counted AND is_hit) / NULLIF(SUM(counted), 0) AS hit_share,
        1.0 * SUM(counted AND ran_as_python) / NULLIF(SUM(counted), 0) AS eager_share, SUM(counted = 0) AS turned_away
 FROM calls
 GROUP BY process_id;
 
 
 -- compiles: every compile, in the process that ran it. It is a recompile when it made code in a process whose cache had
--- held an entry for that code object before: made there, loaded there, or inherited by fork. cause_id: what decided it, that
--- which did not fit in the newest of the older entries (view recompile_causes).
+-- held an entry for that code object before: made there, loaded there, or inherited by fork. cause_id: what decided it,
+-- that which did not fit in the newest of the older entries (view recompile_causes).
 CREATE VIEW compiles AS
 WITH held AS MATERIALIZED ( -- the first entry of each code object in each process
-    SELECT COALESCE(t.process_id, c.process_id) AS process_id, code_id, MIN(COALESCE(e.born_ns, m.end_ns, m.start_ns)) AS born_ns,
+    SELECT COALESCE(t.process_id, c.process_id) AS process_id, code_id,
+           MIN(COALESCE(e.born_ns, m.end_ns, m.start_ns)) AS born_ns,
            m.compile_id
     FROM compile m
     LEFT JOIN cache_entry e USING(cache_entry_id, code_id)
@@ -92,7 +98,8 @@ WITH held AS MATERIALIZED ( -- the first entry of each code object in each proce
     GROUP BY 1, 2
 ),
 line AS MATERIALIZED (SELECT * FROM lineage)
-SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.code_id, c.qualname, c.filename, c.first_line, m.label,
+SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.code_id, c.qualname, c.filename,
+       c.first_line, m.label,
        m.start_ns, m.end_ns, m.end_ns - m.start_ns AS compile_ns, m.outcome, m.cache_entry_id,
        m.cache_entry_id IS NOT NULL AND EXISTS (
            SELECT 1 FROM line l CROSS JOIN held h ON h.process_id = l.ancestor_id AND h.code_id = m.code_id
@@ -106,8 +113,8 @@ LEFT JOIN code c ON c.code_id = m.code_id
 LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 
 
--- process_tree: processes in the order of a tree (by path), a parent before its children. A process whose parent was not
--- followed, or is itself, is a root.
+-- process_tree: processes in the order of a tree (by path), a parent before its children. A process whose parent was
+-- not followed, or is itself, is a root.
 CREATE VIEW process_tree AS
 WITH RECURSIVE tree(process_id, depth, path) AS (
     SELECT process_id, 0, printf('%020d', process_id) FROM process
@@ -204,11 +211,12 @@ LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, 
        ON uses.cache_entry_id = e.cache_entry_id;
 
 
--- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw. `decided`
--- is 1 for the first thing that did not fit in that entry; the others would have failed as well.
+-- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.
+-- `decided` is 1 for the first thing that did not fit in that entry; the others would have failed as well.
 CREATE VIEW recompile_causes AS
 SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
-       m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal, COALESCE(r.ordinal, 0) = 0 AS decided,
+       m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal,
+       COALESCE(r.ordinal, 0) = 0 AS decided,
        r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text,
        COALESCE(r.source || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
 FROM recompile_cause r
@@ -219,7 +227,8 @@ LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id;
 
 -- recompiles: the compiles that are recompiles, each with what decided it.
 CREATE VIEW recompiles AS
-SELECT m.*, k.older_entry, k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual, COALESCE(k.why, m.reason) AS why
+SELECT m.*, k.older_entry, k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual,
+       COALESCE(k.why, m.reason) AS why
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
 WHERE m.is_recompile;
@@ -267,8 +276,8 @@ WHERE g.guard_id = k.failed_guard_id
    OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
 
--- guard_bill: what guards cost over the whole run, by kind and source, the most costly first: guard_evaluation added up, but
--- checks that ended alike are one before their guards are looked at. Reads `guard_check`.
+-- guard_bill: what guards cost over the whole run, by kind and source, the most costly first: guard_evaluation added
+-- up, but checks that ended alike are one before their guards are looked at. Reads `guard_check`.
 CREATE VIEW guard_bill AS
 WITH checks AS MATERIALIZED (
     SELECT cache_entry_id, failed_guard_id, guards_run,
@@ -280,7 +289,8 @@ WITH checks AS MATERIALIZED (
     FROM guard_check k
     GROUP BY 1, 2, 3, 4
 )
-SELECT g.kind, g.source, SUM(k.times) AS evaluations, SUM(iif(g.guard_id = k.failed_guard_id, k.failures, 0)) AS failures,
+SELECT g.kind, g.source, SUM(k.times) AS evaluations,
+       SUM(iif(g.guard_id = k.failed_guard_id, k.failures, 0)) AS failures,
        SUM(k.ns * 1.0 / NULLIF(k.guards_run, 0)) AS estimated_ns, COUNT(DISTINCT g.cache_entry_id) AS entries
 FROM checks k
 CROSS JOIN guard g ON g.cache_entry_id = k.cache_entry_id

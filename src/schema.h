@@ -14,11 +14,12 @@
  *     -- Why it is asked, and what ?1 is.
  *     SELECT qualname FROM hot_functions LIMIT ?1;
  *
- * and C asks `db_query(db, schema_statement("report/functions"))`: the path below schemas/ without ".sql", then the name. What comes
- * before the first name is for readers of the file. A file without names is one statement: "tui/ledger". A statement has no ';' at its end any more, so that it can stand in
- * another's FROM (...). SQL lives there, C keeps what it binds; a list of ids is bound as a JSON array, "IN (SELECT value FROM
- * json_each(?1))". A new file needs no line anywhere: schemas/embed.sh, which the Makefile runs, takes every *.sql.
- * tests/unit/test_schema.c prepares the statements on an empty trace, and `make lint` finds a name that is not there. */
+ * and C asks `db_query(db, schema_statement("report/functions"))`: the path below schemas/ without ".sql", then the
+ * name. What comes before the first name is for readers of the file. A file without names is one statement:
+ * "tui/ledger". A statement has no ';' at its end any more, so that it can stand in another's FROM (...). SQL lives
+ * there, C keeps what it binds; a list of ids is bound as a JSON array, "IN (SELECT value FROM json_each(?1))". A new
+ * file needs no line anywhere: schemas/embed.sh, which the Makefile runs, takes every *.sql. tests/unit/test_schema.c
+ * prepares the statements on an empty trace, and `make lint` finds a name that is not there. */
 #ifndef DYNTRACE_SCHEMA_H
 #define DYNTRACE_SCHEMA_H
 
@@ -32,7 +33,8 @@ struct schema_query {
     const char *text;
 };
 
-/* The files of schemas/queries/, each whole and named without ".sql". Its first line is a comment that says what it shows. */
+/* The files of schemas/queries/, each whole and named without ".sql". Its first line is a comment that says what it
+ * shows. */
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
 

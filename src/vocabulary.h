@@ -2,9 +2,9 @@
  *
  * Runs in: the traced process, the collector and the viewer.
  *
- * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores, the word is what people
- * read. The numbers are those of the table `enum` (schemas/trace.sql) and of the view `outcomes` (schemas/views.sql);
- * tests/unit/test_schema.c holds them to this file. A number is never given a new meaning.
+ * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores, the word is what
+ * people read. The numbers are those of the table `enum` (schemas/trace.sql) and of the view `outcomes`
+ * (schemas/views.sql); tests/unit/test_schema.c holds them to this file. A number is never given a new meaning.
  *
  * Some words are for SQL that is a C string: LOSS_STALL joins with its neighbours. */
 #ifndef DYNTRACE_VOCABULARY_H

@@ -204,7 +204,8 @@ static void offend(struct check *check, struct result *result, const struct offe
     if (check->limit >= 0 && result->rows > check->limit)
         return;
     if (!check->table)
-        check->table = table_open(check->out, table_format(check->out, check->json), sizeof names / sizeof *names, names);
+        check->table = table_open(check->out, table_format(check->out, check->json), sizeof names / sizeof *names,
+                                  names);
     if (!check->table)
         return;
     table_string(check->table, kind_names[result->kind]);
@@ -256,7 +257,8 @@ static bool event_counts(struct check *check, enum kind kind, struct query *quer
 {
     const struct count *count = event_count(check, query);
 
-    return means(check, query_integer(query, EVENT_CODE)) && (kind != RECOMPILES || query_integer(query, EVENT_AGAIN)) &&
+    return means(check, query_integer(query, EVENT_CODE)) && (kind != RECOMPILES ||
+                                                              query_integer(query, EVENT_AGAIN)) &&
            (count ? query_integer(query, EVENT_AT) >= count->warm_ns : !check->warmup);
 }
 
@@ -309,7 +311,8 @@ static bool check_guards(struct check *check)
     return true;
 }
 
-/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was named. */
+/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was
+ * named. */
 static struct call_sums shared(const struct check *check, const struct count *count)
 {
     bool counts = means(check, count->code_id) && (check->globs || !count->turned_away);
@@ -328,7 +331,8 @@ static void eager_rows(struct check *check, struct result *result, int64_t proce
             continue;
         for (int o = 0; o < OUTCOMES; o++)
             if (outcome_facts[o].python && count->calls[o])
-                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "", count->calls[o],
+                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
+                                         count->calls[o],
                                          outcome_word(o));
         offend(check, result, &(struct offence){share, process_id, count->code_id, count_calls(count), NULL, why, NULL});
     }
@@ -481,7 +485,8 @@ static bool checks_run(struct check *check)
         if (check->given[kind])
             ok = kind == GUARDS  ? check_guards(check)
                  : kind == EAGER ? check_eager(check)
-                                 : check_events(check, kind, schema_statement(kind == BREAKS ? "check/breaks" : "check/compiles"));
+                                 : check_events(check, kind,
+                                                schema_statement(kind == BREAKS ? "check/breaks" : "check/compiles"));
     for (int i = 0; ok && i < check->required_count; i++)
         ok = check_required(check, check->required[i]);
     return ok;
@@ -510,7 +515,8 @@ static int check_trace(struct check *check)
         const struct result *r = &check->results[i];
         ok = ok && r->ok;
         if (!check->json && check->limit >= 0 && r->rows > check->limit)
-            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), kind_names[r->kind],
+            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db),
+                      kind_names[r->kind],
                       check->limit, r->rows);
     }
     doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
@@ -586,13 +592,15 @@ static const struct option options[] = {
      .help = "microseconds in guards for a call of a function, on average over its calls"},
     {"max-eager-share", .value = "P", .read = limit_read, .to = &asked.allowed[EAGER],
      .help = "of the calls that the compiler was asked about, those that ran as Python, in each process: 0.05 or 5%"},
-    {"require-compiled", .value = "FUNC", .read = required_read, .many = true, .help = "some call of FUNC ran compiled code; may be repeated"},
+    {"require-compiled", .value = "FUNC", .read = required_read, .many = true,
+     .help = "some call of FUNC ran compiled code; may be repeated"},
     {"function", .value = "GLOB", .read = glob_read, .many = true,
      .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
              "may be repeated: one match is enough"},
     {"after-warmup", .value = "N", .read = option_count, .to = &asked.warmup,
      .help = "the first N calls of each function, and what was compiled in them, do not count"},
-    {"limit", .value = "ROWS", .read = option_rows, .to = &asked.limit, .help = "rows printed for each limit; 0 is all. The default is 100"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &asked.limit,
+     .help = "rows printed for each limit; 0 is all. The default is 100"},
     {"json", .read = option_flag, .to = &asked.json, .help = "the result for a program"},
     OPTION_END,
 };

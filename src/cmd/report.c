@@ -39,7 +39,8 @@ static const struct option options[] = {
      .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that sort and filter, a timeline "
              "of threads with compiles and misses, and a flame graph. It reads every frame"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
-    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit, .help = "rows of each table; 0 is all. The default is 20, of a page 500"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
+     .help = "rows of each table; 0 is all. The default is 20, of a page 500"},
     OPTION_END,
 };
 
@@ -92,7 +93,8 @@ static bool losses_print(struct report *report)
 
     if (any) {
         title_print(report, "Losses");
-        table = table_open(report->out, table_format(report->out, false), 5, (const char *[]){"", "events", "times", "first at", "cause"});
+        table = table_open(report->out, table_format(report->out, false), 5,
+                           (const char *[]){"", "events", "times", "first at", "cause"});
     }
     for (; table && any; rows++, any = rows != report->limit && query_step(query)) {
         bool stall = query_integer(query, 6) != 0;
@@ -129,7 +131,8 @@ static bool processes_print(struct report *report)
     names[columns++] = "command";
     table = table_open(report->out, table_format(report->out, false), columns, names);
     for (; table && rows != report->limit && query_step(query); rows++) {
-        snprintf(pid, sizeof pid, "%*s%" PRId64, (int)query_integer(query, PROCESS_DEPTH) * 2, "", query_integer(query, PROCESS_PID));
+        snprintf(pid, sizeof pid, "%*s%" PRId64, (int)query_integer(query, PROCESS_DEPTH) * 2, "",
+                 query_integer(query, PROCESS_PID));
         table_string(table, pid);
         table_string(table, report_ended(report, query, words));
         table_figure(table, query_type(query, PROCESS_RAN) == QUERY_NULL ? "" : table_duration(human, query_integer(query, PROCESS_RAN)));
@@ -141,7 +144,8 @@ static bool processes_print(struct report *report)
             int made = snprintf(rank, sizeof rank, "%" PRId64, query_integer(query, PROCESS_RANK));
             if (query_type(query, PROCESS_LOCAL_RANK) != QUERY_NULL &&
                 query_integer(query, PROCESS_LOCAL_RANK) != query_integer(query, PROCESS_RANK))
-                snprintf(rank + made, sizeof rank - (size_t)made, " (%" PRId64 " here)", query_integer(query, PROCESS_LOCAL_RANK));
+                snprintf(rank + made, sizeof rank - (size_t)made, " (%" PRId64 " here)",
+                         query_integer(query, PROCESS_LOCAL_RANK));
             table_string(table, rank);
         }
         if (torch)
@@ -165,12 +169,14 @@ static bool outcomes_print(struct report *report)
         return true;
     title_print(report, "Calls, as they were decided");
     if (report->sums.asked)
-        fprintf(report->out, "%.3g %% hits, %.3g %% ran as Python, of %s calls\n", report_percent(report, report->sums.hits),
+        fprintf(report->out, "%.3g %% hits, %.3g %% ran as Python, of %s calls\n",
+                report_percent(report, report->sums.hits),
                 report_percent(report, report->sums.python), table_count(human, report->sums.asked));
     if (report->turned_away)
         fprintf(report->out, "not counted: %s calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)\n",
                 table_count(human, report->turned_away));
-    table = table_open(report->out, table_format(report->out, false), 4, (const char *[]){"calls", "share", "lookups", "outcome"});
+    table = table_open(report->out, table_format(report->out, false), 4,
+                       (const char *[]){"calls", "share", "lookups", "outcome"});
     for (int o = 0; table && o < OUTCOMES; o++) {
         if (!report->calls[o])
             continue;
@@ -193,16 +199,19 @@ static bool compiles_sum(struct report *report)
     if (query_step(query)) {
         int64_t made = query_integer(query, 0), of = query_integer(query, 1), again = query_integer(query, 3), breaks = query_integer(query, 4);
         int64_t limits = query_integer(query, 5), errors = query_integer(query, 6), without = query_integer(query, 7);
-        fprintf(out, "%s compile%s of %s code object%s, %s", table_count(a, made), made == 1 ? "" : "s", table_count(b, of),
+        fprintf(out, "%s compile%s of %s code object%s, %s", table_count(a, made), made == 1 ? "" : "s",
+                table_count(b, of),
                 of == 1 ? "" : "s", table_duration(c, query_integer(query, 2)));
-        fprintf(out, "; %s recompile%s, %s graph break%s", table_count(a, again), again == 1 ? "" : "s", table_count(b, breaks),
+        fprintf(out, "; %s recompile%s, %s graph break%s", table_count(a, again), again == 1 ? "" : "s",
+                table_count(b, breaks),
                 breaks == 1 ? "" : "s");
         if (limits)
             fprintf(out, "; %s reached the limit", table_count(a, limits));
         if (errors)
             fprintf(out, "; %s failed", table_count(a, errors));
         if (without)
-            fprintf(out, "; %s attempt%s without code (`dyntrace sql FILE skips`)", table_count(a, without), without == 1 ? "" : "s");
+            fprintf(out, "; %s attempt%s without code (`dyntrace sql FILE skips`)", table_count(a, without),
+                    without == 1 ? "" : "s");
         putc('\n', out);
     }
     return query_close(query);

@@ -8,8 +8,9 @@
  *     counts_free(&counts);
  *
  * This is where `check`, `report` and the TUI have their shares from, and says what the views `calls` and `shares` say
- * (schemas/views.sql): a call is one of its thread's process, and counts in shares when a compiler was set and its function was
- * not turned away unread. One pass over lookups, in order of id, which is several times faster than a GROUP BY that sorts. */
+ * (schemas/views.sql): a call is one of its thread's process, and counts in shares when a compiler was set and its
+ * function was not turned away unread. One pass over lookups, in order of id, which is several times faster than a
+ * GROUP BY that sorts. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 

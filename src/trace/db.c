@@ -176,8 +176,8 @@ static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
     return status;
 }
 
-/* What makes a database a trace that we can read; says why not unless QUIET. The version stands in the file's header, too, which
- * can be read before the schema is trusted. */
+/* What makes a database a trace that we can read; says why not unless QUIET. The version stands in the file's header,
+ * too, which can be read before the schema is trusted. */
 static bool is_trace(sqlite3 *handle, const char *path, bool quiet)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
@@ -202,7 +202,8 @@ static bool is_trace(sqlite3 *handle, const char *path, bool quiet)
     else if (found != 6)
         say_error("%s: a database, but not a dyntrace trace", path);
     else
-        say_error("%s: made by %s dyntrace (schema %lld, this one reads %d): %s", path, version > SCHEMA_VERSION ? "a newer" : "an older",
+        say_error("%s: made by %s dyntrace (schema %lld, this one reads %d): %s", path,
+                  version > SCHEMA_VERSION ? "a newer" : "an older",
                   (long long)version, SCHEMA_VERSION, version > SCHEMA_VERSION ? "please upgrade dyntrace" : "record it again");
     return false;
 }
@@ -251,7 +252,8 @@ static struct db *open_path(const char *path, bool quiet)
     if (status == SQLITE_OK) {
         harden(db->handle);
         sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
+        status = sqlite3_exec(db->handle,
+                              "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
                               NULL, NULL, NULL);
     }
     if (status != SQLITE_OK) {
@@ -607,13 +609,15 @@ static void each_end(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
+             void *context)
 {
     struct each each = {row, context, false};
     struct query *query = NULL;
     bool ok;
 
-    if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end,
+    if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step,
+                                   each_end,
                                    NULL) != SQLITE_OK) {
         query_error(db);
         return false;

@@ -14,8 +14,8 @@
  * it cannot call what SQL should not, and SQL typed by the user cannot write to
  * the trace or to any other file; what a reader may take of the machine is bounded
  * (lib/bounds.h), and a schema that does more than hold rows is refused
- * (trace/db_schema.h). The views that SQL sees are those of our own schemas/views.sql. Every function here that fails has said so on
- * stderr, in one line. */
+ * (trace/db_schema.h). The views that SQL sees are those of our own schemas/views.sql. Every function here that fails
+ * has said so on stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
 
@@ -43,8 +43,8 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 
 /* Prepare the first statement of SQL. NULL on an error, or when SQL holds no
  * statement. db_query_next also sets *REST to what follows (borrowed from SQL)
- * and distinguishes an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, who hears
- * of damage each time. */
+ * and distinguishes an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, who
+ * hears of damage each time. */
 struct query *db_query(struct db *db, const char *sql);
 bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest);
 
@@ -72,13 +72,16 @@ void query_reset(struct query *query);
 /* End it. False when a step failed. Harmless on NULL (false). */
 bool query_close(struct query *query);
 
-/* Run SQL for what it does: "BEGIN", from which on all queries see the trace at one moment, while its recording goes on. */
+/* Run SQL for what it does: "BEGIN", from which on all queries see the trace at one moment, while its recording goes
+ * on. */
 bool db_run(struct db *db, const char *sql);
 
-/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time that
- * stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The rows come in
- * the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no error. */
-bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
+/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time
+ * that stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The
+ * rows come in the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no
+ * error. */
+bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
+             void *context);
 
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
 

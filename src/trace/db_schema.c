@@ -31,7 +31,8 @@ static const char *statement_end(const char *sql)
 
 bool schema_object_next(struct schema_walk *walk, struct schema_object *object)
 {
-    static const char *const types[] = {"table", "view", "index"}, *const begins[] = {"CREATE TABLE ", "CREATE VIEW ", "CREATE INDEX "};
+    static const char *const types[] = {"table", "view", "index"}, *const begins[] = {"CREATE TABLE ", "CREATE VIEW ",
+                                                                                      "CREATE INDEX "};
     const char *const texts[] = {schema_trace_sql, schema_views_sql};
 
     for (; walk->text < 2; walk->text++, walk->at = NULL) {
@@ -97,7 +98,8 @@ static bool refuse(const struct look *look, const char *what, const char *name)
     return false;
 }
 
-/* The first column of the first row of FORMAT, which is SQLite's own kind; as text to be freed by sqlite3_free. NULL: none, or an error in *STATUS. */
+/* The first column of the first row of FORMAT, which is SQLite's own kind; as text to be freed by sqlite3_free. NULL:
+ * none, or an error in *STATUS. */
 static char *ask(const struct look *look, int *status, const char *format, ...)
 {
     sqlite3_stmt *statement = NULL;
@@ -131,9 +133,11 @@ static bool tables_are_tables(const struct look *look, int *status)
             continue;
         found = ask(look, status, "SELECT iif(type = 'table', '', name) FROM pragma_table_list('%.*s') WHERE schema = 'main'",
                     (int)ours.name_bytes, ours.name);
-        ok = *status == SQLITE_OK && found && (!*found || refuse(look, "something else in the place of the table", found));
+        ok = *status == SQLITE_OK && found && (!*found ||
+                                               refuse(look, "something else in the place of the table", found));
         if (*status == SQLITE_OK && !found && !look->quiet)
-            say_error("%s: is not read, for it has no table %.*s, as every trace has", look->path, (int)ours.name_bytes, ours.name);
+            say_error("%s: is not read, for it has no table %.*s, as every trace has", look->path, (int)ours.name_bytes,
+                      ours.name);
         sqlite3_free(found);
     }
     return ok;
@@ -147,7 +151,8 @@ static bool views_make(const struct look *look, int *status)
 
     while (*status == SQLITE_OK && schema_object_next(&walk, &ours)) {
         int skipped = (int)strlen("CREATE ");
-        char *make = *ours.type == 'v' ? sqlite3_mprintf("CREATE TEMP %.*s", (int)ours.sql_bytes - skipped, ours.sql + skipped) : NULL;
+        char *make = *ours.type == 'v' ? sqlite3_mprintf("CREATE TEMP %.*s", (int)ours.sql_bytes - skipped,
+                                                         ours.sql + skipped) : NULL;
         if (*ours.type == 'v')
             *status = make ? sqlite3_exec(look->handle, make, NULL, NULL, NULL) : SQLITE_NOMEM;
         sqlite3_free(make);
@@ -162,7 +167,8 @@ bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
     } foreign[] = {
         {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000", "more tables, views and indexes than"},
         {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
-        {"SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('virtual', 'shadow')", "the virtual table"},
+        {"SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('virtual', 'shadow')",
+         "the virtual table"},
         {"SELECT l.name FROM pragma_table_list l, pragma_table_xinfo(l.name, 'main') x WHERE l.schema = 'main' AND l.type <> 'view'"
          " AND x.hidden > 0", "generated columns in the table"},
         {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i, pragma_index_xinfo(i.name, 'main') x"

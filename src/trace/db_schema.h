@@ -4,8 +4,9 @@
  *
  * A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
  * views of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or
- * views where tables belong is refused, and so is one that lacks a table of ours. Views are always our own: they are made
- * in `temp`, where SQLite looks first, so that SQL of readers may use them whatever the file has under their names. */
+ * views where tables belong is refused, and so is one that lacks a table of ours. Views are always our own: they are
+ * made in `temp`, where SQLite looks first, so that SQL of readers may use them whatever the file has under their
+ * names. */
 #ifndef DYNTRACE_DB_SCHEMA_H
 #define DYNTRACE_DB_SCHEMA_H
 
@@ -18,7 +19,8 @@ struct sqlite3;
  * said why not, unless QUIET. Makes our views in `temp`. */
 bool db_schema_trust(struct sqlite3 *handle, const char *path, bool quiet, int *status);
 
-/* What schemas/ makes: "table", "view" or "index", its name, and the statement as SQLite keeps it. Borrowed, not terminated. */
+/* What schemas/ makes: "table", "view" or "index", its name, and the statement as SQLite keeps it. Borrowed, not
+ * terminated. */
 struct schema_object {
     const char *type, *name, *sql;
     size_t name_bytes, sql_bytes;

@@ -21,7 +21,8 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
     if (doubts.recording && so_far)
         say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
     if (doubts.lost > 0 && missing)
-        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s", db_path(db), doubts.lost, missing);
+        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s", db_path(db), doubts.lost,
+                  missing);
     free(state);
     return doubts;
 }

@@ -80,7 +80,8 @@ bool stacks_walk(struct db *db, struct tracks *tracks, int64_t end_ns, const str
 {
     struct walking walking = {.walk = walk, .tracks = tracks, .end_ns = end_ns};
 
-    return db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED", frame_walk, &walking) &&
+    return db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED",
+                   frame_walk, &walking) &&
            !walking.failed;
 }
 
@@ -148,7 +149,8 @@ static bool fold_push(void *context, struct track *track, const struct walked *f
 {
     struct folding *f = context;
     size_t depth = track->stack.count;
-    uint32_t caller = depth ? track->stack.at[depth - 1].what : track->root, node = tree_node(f->tree, caller, frame->code_id);
+    uint32_t caller = depth ? track->stack.at[depth - 1].what : track->root, node = tree_node(f->tree, caller,
+                                                                                              frame->code_id);
     int64_t length = times_span(frame->start_ns, frame->end_ns);
 
     if (!node)

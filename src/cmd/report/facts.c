@@ -136,7 +136,8 @@ const char *report_ended(const struct report *report, struct query *query, char 
 }
 
 /* A text of the query's, or "?"; cut to WIDTH bytes. */
-#define SHOWN(query, column, width) (width), query_type(query, column) == QUERY_NULL ? "?" : query_text(query, column, NULL)
+#define SHOWN(query, column, width) (width), query_type(query, column) == QUERY_NULL ? "?" : query_text(query, column,
+                                                                                                        NULL)
 
 bool report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value), void *to)
 {
@@ -157,13 +158,15 @@ bool report_facts(struct report *report, void (*put)(void *to, const char *name,
     if (words)
         put(to, "command", *words ? words : "not recorded (--no-argv)");
     if (started > 0 && localtime_r(&seconds, &tm) && strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &tm)) {
-        snprintf(text, sizeof text, "%s%s%.200s%s%.100s", day, host ? " on " : "", host ? host : "", version ? " by dyntrace " : "",
+        snprintf(text, sizeof text, "%s%s%.200s%s%.100s", day, host ? " on " : "", host ? host : "",
+                 version ? " by dyntrace " : "",
                  version ? version : "");
         put(to, "recorded", text);
     }
     if (span >= 0)
         put(to, "span", table_duration(human, span));
-    snprintf(text, sizeof text, "%s%s%s%s%s", frames < 0 ? "not known yet" : table_count(human, frames), open > 0 ? ", of which " : "",
+    snprintf(text, sizeof text, "%s%s%s%s%s", frames < 0 ? "not known yet" : table_count(human, frames),
+             open > 0 ? ", of which " : "",
              open > 0 ? table_count(other, open) : "", open > 0 ? " still open" : "",
              report->live != LIVE_NO && frames == 0 ? " (single frames are stored at the end)" : "");
     put(to, "frames", text);
@@ -185,7 +188,8 @@ bool report_facts(struct report *report, void (*put)(void *to, const char *name,
         if (query_type(torch, 1) != QUERY_NULL)
             length += snprintf(text + length, sizeof text - (size_t)length, ", %.*s", SHOWN(torch, 1, 20));
         if (query_integer(torch, 3) > 1)
-            snprintf(text + length, sizeof text - (size_t)length, ", %s processes", table_count(human, query_integer(torch, 3)));
+            snprintf(text + length, sizeof text - (size_t)length, ", %s processes",
+                     table_count(human, query_integer(torch, 3)));
         put(to, "torch", text);
         if (query_type(torch, 2) != QUERY_NULL)
             put(to, "", query_text(torch, 2, NULL));

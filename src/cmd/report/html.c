@@ -70,7 +70,8 @@ static bool is_text(enum cell type)
     return type == CELL_TEXT || type == CELL_CODE || type == CELL_WHERE || type == CELL_REASON;
 }
 
-static void table_begin(struct report *report, const char *id, const struct section *section, const char *order, bool filter)
+static void table_begin(struct report *report, const char *id, const struct section *section, const char *order,
+                        bool filter)
 {
     FILE *out = report->out;
 
@@ -79,7 +80,8 @@ static void table_begin(struct report *report, const char *id, const struct sect
     fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"%s%s\"><thead><tr>", filter ? "t-" : "", id);
     for (int i = 0; order[i]; i++) {
         const struct column *column = section_column(section, order, i);
-        fprintf(out, "<th%s title=\"%s\">%s</th>", is_text(column->type) ? "" : " class=\"n\"", column->title, column->name);
+        fprintf(out, "<th%s title=\"%s\">%s</th>", is_text(column->type) ? "" : " class=\"n\"", column->title,
+                column->name);
     }
     fputs("</tr></thead><tbody>\n", out);
 }
@@ -93,7 +95,8 @@ static void rows_end(struct report *report, int64_t rows, struct query *query)
     while (rows == report->limit && query_step(query))
         all++;
     if (all > rows)
-        fprintf(report->out, "<p class=\"soft\">The first %" PRId64 " of %" PRId64 "; --limit 0 shows all.</p>\n", rows, all);
+        fprintf(report->out, "<p class=\"soft\">The first %" PRId64 " of %" PRId64 "; --limit 0 shows all.</p>\n", rows,
+                all);
 }
 
 static void cell_number(FILE *out, enum cell type, int64_t value)
@@ -167,7 +170,8 @@ static void fact(void *to, const char *name, const char *value)
 
 static void card(FILE *out, const char *kind, const char *title, const char *value, const char *what)
 {
-    fprintf(out, "<div class=\"card%s%s\" title=\"%s\"><b>%s</b>%s</div>\n", *kind ? " " : "", kind, title, value, what);
+    fprintf(out, "<div class=\"card%s%s\" title=\"%s\"><b>%s</b>%s</div>\n", *kind ? " " : "", kind, title, value,
+            what);
 }
 
 /* Losses, before anything that they make doubtful. */
@@ -211,10 +215,12 @@ static bool compile_cards(struct report *report)
         if (made) {
             card(out, "", "that made code", table_count(human, made), "compiles");
             card(out, "", "of all compiles", table_duration(human, query_integer(query, 2)), "in the compiler");
-            card(out, again ? "bad" : "good", "in a process whose cache had held code for it", table_count(human, again), "recompiles");
+            card(out, again ? "bad" : "good", "in a process whose cache had held code for it",
+                 table_count(human, again), "recompiles");
         }
         if (breaks || query_integer(query, 8))
-            card(out, breaks ? "bad" : "good", "places where a compile had to stop", table_count(human, breaks), "graph breaks");
+            card(out, breaks ? "bad" : "good", "places where a compile had to stop", table_count(human, breaks),
+                 "graph breaks");
     }
     return query_close(query);
 }
@@ -246,7 +252,8 @@ static void outcomes_put(struct report *report)
             outcome_row(report->out, outcome_word(o), report->calls[o],
                         outcome_facts[o].asked ? report_percent(report, report->calls[o]) : -1, report->times_ns[o]);
     if (report->turned_away)
-        outcome_row(report->out, "not counted: the compiler turned the function away unread", report->turned_away, -1, report->turned_away_ns);
+        outcome_row(report->out, "not counted: the compiler turned the function away unread", report->turned_away, -1,
+                    report->turned_away_ns);
     fputs("</tbody></table></div>\n", report->out);
 }
 
@@ -259,8 +266,10 @@ static bool overview_put(struct report *report)
     fputs("<section id=\"overview\">\n<h2>Overview</h2>\n<dl class=\"facts\">\n", out);
     ok = report_facts(report, fact, out);
     fputs("</dl>\n<div class=\"cards\">\n", out);
-    card(out, "", "Python processes that were followed", table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM process")), "processes");
-    card(out, "", "threads that evaluated a frame", table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM thread")), "threads");
+    card(out, "", "Python processes that were followed",
+         table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM process")), "processes");
+    card(out, "", "threads that evaluated a frame",
+         table_count(human, db_integer(report->db, 0, "SELECT COUNT(*) FROM thread")), "threads");
     if (called) {
         card(out, "", "calls that a compiler was asked about", table_count(human, report->sums.asked), "calls decided");
         percent_card(out, report_percent(report, report->sums.hits), true, "of these calls", "hits");
@@ -268,7 +277,8 @@ static bool overview_put(struct report *report)
     }
     ok = compile_cards(report) && ok;
     if (called && db_integer(report->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check WHERE duration_ns IS NOT NULL)"))
-        card(out, "", "of all checks of guards", table_duration(human, db_integer(report->db, 0, "SELECT SUM(duration_ns) FROM guard_check")), "in guards");
+        card(out, "", "of all checks of guards",
+             table_duration(human, db_integer(report->db, 0, "SELECT SUM(duration_ns) FROM guard_check")), "in guards");
     fputs("</div>\n", out);
     if (called)
         outcomes_put(report);
@@ -312,7 +322,8 @@ static bool processes_put(struct report *report)
 {
     static const struct column columns[] = {
         {'a', 0, CELL_TEXT, "pid", "", 0}, {'b', 0, CELL_TEXT, "ended", "", 0}, {'c', 0, CELL_TIME, "ran", "", 0},
-        {'d', 0, CELL_COUNT, "threads", "", 0}, {'e', 0, CELL_TEXT, "python", "", 0}, {'f', 0, CELL_TEXT, "rank", "", 0},
+        {'d', 0, CELL_COUNT, "threads", "", 0}, {'e', 0, CELL_TEXT, "python", "", 0}, {'f', 0, CELL_TEXT, "rank", "",
+                                                                                       0},
         {'g', 0, CELL_CODE, "command", "", 0}, {0},
     };
     static const struct section section = {.columns = columns};
@@ -327,7 +338,8 @@ static bool processes_put(struct report *report)
         fputs("<tr><td class=\"code\">", out);
         for (int64_t i = query_integer(query, PROCESS_DEPTH); i > 0; i--)
             fputs("&#8195;", out);
-        fprintf(out, "%" PRId64 "</td><td>%s</td>", query_integer(query, PROCESS_PID), report_ended(report, query, ended));
+        fprintf(out, "%" PRId64 "</td><td>%s</td>", query_integer(query, PROCESS_PID),
+                report_ended(report, query, ended));
         cell_put(out, CELL_TIME, query, PROCESS_RAN);
         cell_put(out, CELL_COUNT, query, PROCESS_THREADS);
         cell_put(out, CELL_TEXT, query, PROCESS_PYTHON);

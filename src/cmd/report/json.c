@@ -11,7 +11,8 @@
 #include "lib/table.h"
 #include "schema.h"
 
-/* The rows of a statement as a member NAME. A column that is called argv is JSON already, one called given is left out. */
+/* The rows of a statement as a member NAME. A column that is called argv is JSON already, one called given is left
+ * out. */
 static bool rows_json(struct report *report, struct json *json, const char *name, const char *statement)
 {
     struct query *query = db_query(report->db, schema_statement(statement));

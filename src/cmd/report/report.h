@@ -61,7 +61,8 @@ bool report_facts(struct report *report, void (*put)(void *to, const char *name,
 int64_t report_open_frames(struct db *db, int64_t frames);
 
 /* Columns of the statement `processes` that both pages show. */
-enum { PROCESS_PID = 1, PROCESS_DEPTH = 3, PROCESS_RANK, PROCESS_LOCAL_RANK, PROCESS_PYTHON = 8, PROCESS_TORCH_MODE = 11,
+enum { PROCESS_PID = 1, PROCESS_DEPTH = 3, PROCESS_RANK, PROCESS_LOCAL_RANK, PROCESS_PYTHON = 8,
+      PROCESS_TORCH_MODE = 11,
        PROCESS_END = 14, PROCESS_CODE, PROCESS_SIGNAL, PROCESS_THREADS, PROCESS_RAN, PROCESS_ARGV };
 
 /* How the process that QUERY is at ended. Returns MADE or a constant. */
@@ -103,8 +104,8 @@ const struct column *section_column(const struct section *section, const char *o
 bool report_json(struct report *report);
 bool report_html(struct report *report);
 
-/* The timeline and the flame graph, a section each: cmd/report/svg.c. Frames are read from pictures_begin() on, in a thread
- * of their own, while the rest of the page is made. */
+/* The timeline and the flame graph, a section each: cmd/report/svg.c. Frames are read from pictures_begin() on, in a
+ * thread of their own, while the rest of the page is made. */
 bool pictures_begin(struct report *report);
 bool report_pictures(struct report *report);
 void pictures_free(struct report *report);

@@ -94,14 +94,20 @@ static const struct column functions[] = {
 const struct section report_threads = {"threads", "Threads", "report/threads", "", true, threads, "cde", NULL};
 
 const struct section report_sections[] = {
-    {"compiles", "Compiles, most recompiles first", "report/compiles", "Nothing was compiled.", false, compiles, "defhkab", "abdefghij"},
-    {"recompiles", "Recompiles, by what made them needed", "report/causes", "Nothing was compiled again.", false, causes, "demhab", "dabemghij"},
-    {"each-recompile", "Each recompile", "report/recompiles", "Nothing was compiled again.", false, each, NULL, "cbdefhijklmn"},
+    {"compiles", "Compiles, most recompiles first", "report/compiles", "Nothing was compiled.", false, compiles,
+     "defhkab", "abdefghij"},
+    {"recompiles", "Recompiles, by what made them needed", "report/causes", "Nothing was compiled again.", false,
+     causes, "demhab", "dabemghij"},
+    {"each-recompile", "Each recompile", "report/recompiles", "Nothing was compiled again.", false, each, NULL,
+     "cbdefhijklmn"},
     {"breaks", "Graph breaks, by place", "report/breaks", "No graph broke.", false, breaks, "efab", "eabfi"},
-    {"limits", "Functions that are not compiled any more", "report/limits", "None reached the limit.", false, limits, NULL, "abdef"},
-    {"guards", "Guards, most costly first (a check's time is divided evenly among those that ran)", "report/guards", "No guard was checked.",
+    {"limits", "Functions that are not compiled any more", "report/limits", "None reached the limit.", false, limits,
+     NULL, "abdef"},
+    {"guards", "Guards, most costly first (a check's time is divided evenly among those that ran)", "report/guards",
+     "No guard was checked.",
      false, guards, "cdeab", "abcdef"},
-    {"functions", "Functions, most own time first", "report/functions", "No frames were recorded.", true, functions, "efghiab", "abefghi"},
+    {"functions", "Functions, most own time first", "report/functions", "No frames were recorded.", true, functions,
+     "efghiab", "abefghi"},
     {0},
 };
 

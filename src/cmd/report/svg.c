@@ -82,8 +82,10 @@ static unsigned colour_of(const char *filename)
     return (hash >> 8) % 8;
 }
 
-/* A box: its place and colour, its title ("name  file:line", then WORDS), and as much of the name as has room. KIND NULL: by file. */
-static void box_put(struct picture *picture, int64_t code_id, double x, double width, double y, const char *kind, const char *least,
+/* A box: its place and colour, its title ("name  file:line", then WORDS), and as much of the name as has room. KIND
+ * NULL: by file. */
+static void box_put(struct picture *picture, int64_t code_id, double x, double width, double y, const char *kind,
+                    const char *least,
                     const char *words)
 {
     FILE *out = picture->report->out;
@@ -106,7 +108,8 @@ static void box_put(struct picture *picture, int64_t code_id, double x, double w
         fprintf(out, "<rect class=\"%s\"", kind);
     else
         fprintf(out, "<rect class=\"c%u\"", known ? colour_of(query_text(code, 1, NULL)) : 0);
-    fprintf(out, " x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", x, y, *least && width < 1.5 ? 1.5 : width, ROW - 1);
+    fprintf(out, " x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", x, y, *least && width < 1.5 ? 1.5 : width,
+            ROW - 1);
     if (room >= 3 && known) {
         fprintf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + 11.5);
         html_text(out, query_text(code, 0, NULL), room - 1);
@@ -173,7 +176,8 @@ static int64_t length_of(const struct long_frame *frame)
 static void picture_each(void *context, const struct track *track, const struct walked *frame, uint32_t node)
 {
     struct picture *picture = context;
-    struct long_frame *heap = picture->frames, new = {frame->id, track->thread_id, frame->code_id, frame->start_ns, frame->end_ns,
+    struct long_frame *heap = picture->frames, new = {frame->id, track->thread_id, frame->code_id, frame->start_ns,
+                                                      frame->end_ns,
                                                       (int)track->stack.count};
     size_t at, child;
 
@@ -267,7 +271,8 @@ static void timeline_frames(struct picture *picture)
         struct lane *lane = lane_find(picture, f->thread_id);
         if (!lane || !lane->used)
             continue;
-        snprintf(words, sizeof words, "%s at %s, frame %" PRId64, table_duration(length, length_of(f)), table_duration(start, f->start_ns), f->id);
+        snprintf(words, sizeof words, "%s at %s, frame %" PRId64, table_duration(length, length_of(f)),
+                 table_duration(start, f->start_ns), f->id);
         box_put(picture, f->code_id, at_x(picture, f->start_ns), at_x(picture, length_of(f)),
                 lane->y + ROW * (1 + lane->marks + lane->compiles + f->depth), NULL, "", words);
     }
@@ -291,7 +296,8 @@ static bool timeline_compiles(struct picture *picture)
                 html_text(text, label, 60);
                 fclose(text);
             }
-            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?", table_duration(length, took),
+            snprintf(words, sizeof words, "compile %s took %s at %s%s", escaped ? escaped : "?",
+                     table_duration(length, took),
                      table_duration(start, from), breaks ? ", its graph broke" : "");
             free(escaped);
             box_put(picture, query_integer(query, 1), at_x(picture, from), at_x(picture, took),
@@ -312,9 +318,11 @@ static void timeline_marks(struct picture *picture)
         struct lane *lane = lane_find(picture, mark->thread_id);
         if (!lane || !lane->used)
             continue;
-        snprintf(words, sizeof words, "%s at %s, lookup %" PRId64, outcome_word(mark->outcome), table_duration(start, mark->start_ns),
+        snprintf(words, sizeof words, "%s at %s, lookup %" PRId64, outcome_word(mark->outcome),
+                 table_duration(start, mark->start_ns),
                  mark->lookup_id);
-        box_put(picture, mark->code_id, at_x(picture, mark->start_ns), 0, lane->y + ROW, "miss", " data-least=\"1.5\"", words);
+        box_put(picture, mark->code_id, at_x(picture, mark->start_ns), 0, lane->y + ROW, "miss", " data-least=\"1.5\"",
+                words);
     }
 }
 
@@ -386,7 +394,8 @@ static void flame_box(struct flame *flame, uint32_t node, double x, int depth)
         FILE *out = flame->picture->report->out;
         fprintf(out, "<g class=\"f\" tabindex=\"-1\" data-x=\"%.6g\" data-w=\"%.6g\"><title>", x, width);
         thread_put(flame->picture, n->code_id);
-        fprintf(out, "\n%s</title><rect class=\"root\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", table_duration(total, flame->links[node].total_ns),
+        fprintf(out, "\n%s</title><rect class=\"root\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>",
+                table_duration(total, flame->links[node].total_ns),
                 x, y, width, ROW - 1);
         if (width > 200) {
             fprintf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + 11.5);
@@ -395,7 +404,8 @@ static void flame_box(struct flame *flame, uint32_t node, double x, int depth)
         }
         fputs("</g>\n", out);
     }
-    for (uint32_t child = flame->links[node].child; child && flame->links[child].total_ns >= flame->least_ns; child = flame->links[child].sibling) {
+    for (uint32_t child = flame->links[node].child; child &&
+         flame->links[child].total_ns >= flame->least_ns; child = flame->links[child].sibling) {
         flame_box(flame, child, x, depth + 1);
         x += (double)flame->links[child].total_ns / (double)flame->all_ns * WIDTH;
     }
@@ -407,7 +417,8 @@ static void flame_boxes(struct flame *flame, bool draw)
 
     flame->draw = draw;
     flame->boxes = flame->depth = 0;
-    for (uint32_t root = flame->links[0].child; root && flame->links[root].total_ns >= flame->least_ns; root = flame->links[root].sibling) {
+    for (uint32_t root = flame->links[0].child; root &&
+         flame->links[root].total_ns >= flame->least_ns; root = flame->links[root].sibling) {
         flame_box(flame, root, x, 0);
         x += (double)flame->links[root].total_ns / (double)flame->all_ns * WIDTH;
     }
