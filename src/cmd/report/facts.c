@@ -136,8 +136,8 @@ const char *report_ended(const struct report *report, struct query *query, char 
 }
 
 /* A text of the query's, or "?"; cut to WIDTH bytes. */
-#define SHOWN(query, column, width) (width), query_type(query, column) == QUERY_NULL ? "?" : query_text(query, column,
-                                                                                                        NULL)
+#define SHOWN(query, column, width) \
+    (width), query_type(query, column) == QUERY_NULL ? "?" : query_text(query, column, NULL)
 
 bool report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value), void *to)
 {
