@@ -1,5 +1,5 @@
--- show.sql -- what `dyntrace show` asks about a function (?3: the ids of its code objects, a JSON array), and about one compile
--- (?1: its id). ?2: at most so many rows. The columns are the keys of its JSON.
+-- show.sql -- what `dyntrace show` asks about a function (?3: the ids of its code objects, a JSON array), and about
+-- one compile (?1: its id). ?2: at most so many rows. The columns are the keys of its JSON.
 
 -- name: torch
 -- does a process that it ran in use torch?
@@ -16,14 +16,16 @@ WHERE m.code_id IN (SELECT value FROM json_each(?3)) AND (?1 IS NULL OR m.label 
 
 -- name: causes
 -- why compile ?1 was needed
-SELECT e.label AS older_entry, r.kind, r.source, substr(r.expected, 1, 2000) AS expected, substr(r.actual, 1, 2000) AS actual,
+SELECT e.label AS older_entry, r.kind, r.source, substr(r.expected, 1, 2000) AS expected,
+    substr(r.actual, 1, 2000) AS actual,
        substr(r.text, 1, 2000) AS text, r.how
 FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.compile_id = ?1
 ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT ?2;
 
 -- name: guards
 -- the guards of the entry that compile ?1 made
-SELECT g.ordinal, g.kind, g.source, substr(g.expression, 1, 2000) AS expression, substr(g.user_stack, 1, 4000) AS user_stack
+SELECT g.ordinal, g.kind, g.source, substr(g.expression, 1, 2000) AS expression,
+    substr(g.user_stack, 1, 4000) AS user_stack
 FROM compile m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
 WHERE m.compile_id = ?1 ORDER BY g.ordinal, g.guard_id LIMIT ?2;
 

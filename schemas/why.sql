@@ -1,12 +1,15 @@
--- why.sql -- what `dyntrace why` asks about one function; --sql prints these. ?1: the ids of its code objects, a JSON array.
+-- why.sql -- what `dyntrace why` asks about one function; --sql prints these. ?1: the ids of its code objects, a JSON
+-- array.
 --
--- The first line of each says what it answers. Columns are called as the members of the structs in src/trace/why/why.h.
--- `lookup`, `guard_check` and `frame` are long, and SQLite's GROUP BY sorts rows, which takes four times as long as adding
--- them up while they are read: for these three the GROUP BY is printed, and X-rows is run.
+-- The first line of each says what it answers. Columns are called as the members of the structs in
+-- src/trace/why/why.h. `lookup`, `guard_check` and `frame` are long, and SQLite's GROUP BY sorts rows, which takes
+-- four times as long as adding them up while they are read: for these three the GROUP BY is printed, and X-rows is
+-- run.
 
 -- name: totals
 -- calls and time in all
-SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
+SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns FROM code_total
+    WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: entries
 -- its cache entries
@@ -16,14 +19,16 @@ FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cac
 
 -- name: compiles
 -- its compiles
-SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason, sticky, rank,
+SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason,
+    sticky, rank,
        frame_id, thread_id, is_recompile AS recompile
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
 -- name: causes
 -- why each recompile was needed; the guard that decided comes first
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
+           COALESCE(r.dimension, -1) AS dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
        COALESCE(r.how, 'observed') = 'observed' AS observed, COALESCE(r.ordinal, 0) = 0 AS decided
 FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
@@ -38,12 +43,14 @@ SELECT outcome, cache_entry_id, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MA
 FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY outcome, cache_entry_id;
 
 -- name: lookups-rows
-SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1));
+SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup
+    WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: frames
 -- the same by its frames, for calls that needed no lookup
 SELECT outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns FROM frame
-WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7) GROUP BY outcome;
+WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7)
+    GROUP BY outcome;
 
 -- name: frames-rows
 SELECT outcome, start_ns FROM frame
@@ -53,7 +60,8 @@ WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND
 -- its entries' guards: how often tried, what failed, what it took
 SELECT k.*, g.kind, g.source, g.expression
 FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns
-      FROM guard_check WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)))
+      FROM guard_check WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry
+          WHERE code_id IN (SELECT value FROM json_each(?1)))
       GROUP BY cache_entry_id, result, failed_guard_id) k
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 ORDER BY k.result = 'error' DESC, k.times DESC;
@@ -76,7 +84,8 @@ WHERE outcome IN (2, 3, 5) AND code_id IN (SELECT value FROM json_each(?1));
 
 -- name: processes
 -- the processes that it ran in: which torch, and how it was watched
-SELECT torch_version AS version, torch_mode AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes FROM process
+SELECT torch_version AS version, torch_mode AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes
+    FROM process
 WHERE process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
 GROUP BY torch_version, torch_mode, torch_note ORDER BY COUNT(*) DESC LIMIT 100;
 
@@ -98,7 +107,8 @@ WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY b.graph_break_id L
 -- what runs after its graph breaks: calls, compiles and lookups of the resume functions
 WITH rest AS MATERIALIZED (
     SELECT r.function_id
-    FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id JOIN functions r ON r.code_id = b.resume_code_id
+    FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
+        JOIN functions r ON r.code_id = b.resume_code_id
     WHERE m.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1 ORDER BY MIN(b.graph_break_id) LIMIT 16),
 same AS MATERIALIZED (
     SELECT f.code_id, f.function_id, f.qualname, f.filename, f.first_line FROM functions f JOIN rest USING (function_id)
@@ -119,7 +129,8 @@ GROUP BY s.function_id;
 -- name: phases
 -- where the time of its compiles went; phases lie within one another
 SELECT p.compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns
-FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id WHERE m.code_id IN (SELECT value FROM json_each(?1))
+FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
+    WHERE m.code_id IN (SELECT value FROM json_each(?1))
 ORDER BY p.compile_id, p.start_ns, p.end_ns DESC LIMIT 200000;
 
 -- name: late
@@ -128,7 +139,8 @@ ORDER BY p.compile_id, p.start_ns, p.end_ns DESC LIMIT 200000;
 SELECT 0 AS compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns FROM compile_phase p
 WHERE p.compile_id IS NULL AND p.label IN (
     SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
-    GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*) AND COUNT(DISTINCT c.process_id) = 1)
+    GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
+        AND COUNT(DISTINCT c.process_id) = 1)
 ORDER BY p.label, p.start_ns, p.end_ns DESC LIMIT 200000;
 
 -- name: marks
@@ -140,26 +152,32 @@ WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY at_ns LIMIT 100;
 -- the same change in calls around a recompile
 WITH RECURSIVE up(compile_id, code_id, frame_id, depth) AS (
     SELECT o.compile_id, o.code_id, f.parent_id, 1
-    FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) AND compile_id IN (SELECT compile_id FROM recompile_cause)
+    FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1))
+        AND compile_id IN (SELECT compile_id FROM recompile_cause)
           ORDER BY compile_id LIMIT 500) o
     CROSS JOIN frame f ON f.frame_id = o.frame_id WHERE f.parent_id < f.frame_id
-    UNION ALL SELECT compile_id, up.code_id, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id
+    UNION ALL SELECT compile_id, up.code_id, f.parent_id, depth + 1 FROM up
+        CROSS JOIN frame f ON f.frame_id = up.frame_id
     WHERE depth < 200 AND f.parent_id < f.frame_id)
 SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
+           COALESCE(r.dimension, -1) AS dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
 FROM up of CROSS JOIN compile m ON m.frame_id = of.frame_id
 JOIN recompile_cause r ON r.compile_id = m.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id
 WHERE m.code_id <> of.code_id AND m.compile_id < of.compile_id
-ORDER BY of.compile_id, of.depth DESC, m.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000;
+ORDER BY of.compile_id, of.depth DESC, m.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid
+    LIMIT 20000;
 
 -- name: by-origin
 -- the same change before the graph break
 SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
+           COALESCE(r.dimension, -1) AS dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
-FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) AND compile_id IN (SELECT compile_id FROM recompile_cause)
+FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1))
+    AND compile_id IN (SELECT compile_id FROM recompile_cause)
       ORDER BY compile_id LIMIT 500) of
 CROSS JOIN code o ON o.code_id = of.code_id
 CROSS JOIN compile m ON m.code_id = o.origin_code_id
@@ -174,7 +192,8 @@ ORDER BY of.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.
 -- name: forbidders
 -- callers because of which its calls were not compiled
 WITH RECURSIVE up(call, frame_id, depth) AS (
-    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = 3 AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 100)
+    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = 3
+        AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 100)
     UNION ALL SELECT call, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id
     WHERE depth < 200 AND f.parent_id < f.frame_id)
 SELECT COALESCE(c.qualname, '?') AS function,
@@ -188,17 +207,20 @@ GROUP BY 1, 2 ORDER BY COUNT(*) DESC, c.qualname LIMIT 10;
 -- name: disabled
 -- graph breaks that speak of it
 SELECT c.qualname AS disabled_by, b.line AS disabled_line, substr(b.reason, 1, 400) AS disabled_words FROM graph_break b
-JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM json_each(?1))) n ON instr(b.reason, '<function ' || n.qualname || ' at ')
+JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM json_each(?1))) n ON instr(b.reason,
+    '<function ' || n.qualname || ' at ')
 LEFT JOIN code c ON c.code_id = b.code_id WHERE b.reason LIKE '%disable%' ORDER BY b.graph_break_id LIMIT 1;
 
 -- name: kinds
 -- its guards by entry and kind
 SELECT cache_entry_id, COALESCE(kind, '?') AS kind, COUNT(*) AS guards FROM guard
-WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000)
+WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))
+    LIMIT 10000)
 GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000;
 
 -- name: share
 -- the last calls that hit: time in the lookup, and in all
 SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
-FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1)) ORDER BY lookup_id DESC LIMIT 1000) l
+FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1))
+    ORDER BY lookup_id DESC LIMIT 1000) l
 CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns;
