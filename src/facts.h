@@ -46,7 +46,7 @@ struct fact_GUARD { int64_t entry, ordinal; struct fact_text kind, source, expre
 struct fact_ASKED { int64_t compile, code, clock; /* before anything else is said of that compile */ };
 struct fact_COMPILE { int64_t compile, code, began, ended; struct fact_text label, outcome, reason; };
 struct fact_COMPILED { int64_t compile, entry; /* which it made */ };
-enum fact_how { CAUSE_DECIDED, CAUSE_ALSO /* would have failed as well */, CAUSE_ASKED /* decided, as asking again tells */ };
+enum fact_how { CAUSE_DECIDED, CAUSE_ALSO /* would have failed as well */, CAUSE_ASKED /* decided, as a check afterwards showed */ };
 struct fact_CAUSE {
     int64_t compile, entry, guard /* its ordinal, -1: none */, how /* enum fact_how */, dimension /* -1: none */;
     struct fact_text kind, source /* "": the guard's */, aspect, expected, actual, words;

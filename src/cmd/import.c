@@ -4,7 +4,7 @@
  *
  * With TORCH_TRACE=DIR torch writes a file for each process, of records in JSON.
  * They go into a temporary table as they are; SQL then makes rows of them
- * (schemas/import/map.sql). The log tells of compiles, not of calls: frames, lookups, hits
+ * (schemas/import/map.sql). The log has compiles, not calls: frames, lookups, hits
  * and what guards took are not in it, and so not in the trace. */
 #include <dirent.h>
 #include <errno.h>

@@ -42,7 +42,7 @@
 #define MS UINT64_C(1000000)
 #define CALIBRATE_NS (10 * MS)   /* the counter is measured over at least this */
 #define COMMIT_NS (250 * MS)     /* between commits of the small tables */
-#define SAY_NS (500 * MS)        /* after the command's end: tell why we wait */
+#define SAY_NS (500 * MS)        /* after the command's end: say why we wait */
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
@@ -56,7 +56,7 @@ struct run {
     pid_t parent;
     uint64_t last_commit;            /* CLOCK_MONOTONIC */
     pid_t command;
-    int command_watch;               /* process_watch of it, once there is no parent who tells */
+    int command_watch;               /* process_watch of it, once there is no parent to say */
     bool orphan;                     /* there is none */
     bool ended, stop, said;
     bool damaged;                    /* what was left of the state cannot be carried on */
@@ -114,7 +114,7 @@ static void say_totals(struct collector *c)
     }
 }
 
-/* Nobody tells any more what becomes of the command. */
+/* The parent is gone: watch the command ourselves. */
 static void orphaned(struct run *run)
 {
     struct state_header *header = run->c.state.header;
@@ -274,7 +274,7 @@ static void wait_for_events(struct run *run, int milliseconds)
             continue;
         if (t->row.pid == (uint32_t)run->command && !t->row.has_status) {
             if (!run->ended)
-                continue; /* its parent tells */
+                continue; /* its parent reports the status */
             traced_status(t, run->status);
             if (run->orphan)
                 watch_status(t);
@@ -303,7 +303,7 @@ static void drain_until_end(struct run *run)
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
-            wait_for_events(run, 0); /* who has ended meanwhile is none: the drain may have taken long */
+            wait_for_events(run, 0); /* reap exits first, so they do not count as stragglers */
             go_on = stragglers(run);
         }
         /* Half full already: it fills while we sleep. */
@@ -532,7 +532,7 @@ static void carry_on(struct run *run)
         while (watch_drain(t, &fullest) && !t->broken)
             ;
         if (t->row.pid == (uint32_t)run->command && !run->orphan)
-            continue; /* its parent tells */
+            continue; /* its parent reports the status */
         watch_status(t);
         watch_ended(t, c->decode.last_ns);
     }
@@ -561,8 +561,8 @@ static bool is_finished(struct session *session, struct collector_result *result
 
 /* ---- a collector's life ---- */
 
-/* Nobody hears what it made: then it clears up itself. */
-static int told(struct session *session, int pipe, const struct collector_result *result)
+/* Without a parent to report to, it removes the session itself. */
+static int report_result(struct session *session, int pipe, const struct collector_result *result)
 {
     if (pipe >= 0 && write(pipe, result, sizeof *result) == sizeof *result)
         return 0;
@@ -584,7 +584,7 @@ int collector_run(struct session *session, const struct collector_start *start)
     if (resume && whole && is_finished(session, &result)) {
         if (start->result >= 0 && write(start->result, "R", 1) != 1)
             return 1;
-        return told(session, start->result, &result);
+        return report_result(session, start->result, &result);
     }
     if (whole && collector_open(&run, session, resume, &error) && !run.damaged)
         goto err;
@@ -596,7 +596,7 @@ int collector_run(struct session *session, const struct collector_start *start)
         salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
         if (whole)
             atomic_store(&session->file->closed, 1);
-        return told(session, start->result, &result);
+        return report_result(session, start->result, &result);
     }
     if (!resume) {
         c->state.window->first = start->first;
@@ -621,7 +621,7 @@ int collector_run(struct session *session, const struct collector_start *start)
     collector_close(&run);
     if (resume && !result.error[0])
         recorder_mend(session->trace, &result.frames, &result.processes);
-    return told(session, start->result, &result);
+    return report_result(session, start->result, &result);
 err:
     snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
     collector_close(&run);

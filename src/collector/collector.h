@@ -10,7 +10,7 @@
 
 #include "collector/session.h"
 
-/* What the parent tells the collector, through a pipe. */
+/* From the parent to the collector, through a pipe. */
 struct collector_order {
     enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE } what; /* DONE: the program records itself no more */
     int32_t pid, status; /* of the command: BEGAN its pid, ENDED its wait status */

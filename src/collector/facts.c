@@ -502,7 +502,7 @@ static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_
     collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
 
-/* Did D try an entry of which nothing was read yet? Another thread may have made any of them just now. */
+/* Did D try an entry whose facts were not read yet? Another thread may have made it just now. */
 static bool tries_unknown(struct traced *t, const struct decode_decision *d)
 {
     for (uint32_t i = 0; i < d->count; i++)

@@ -96,7 +96,7 @@ static int start(struct launch *l, struct collector_start what, bool alone)
     return pid < 0 ? -1 : 0;
 }
 
-/* The first that it says: 'R' it works, 'E' it cannot (SAID tells why), 0 it died. */
+/* Its first byte: 'R' it works, 'E' it cannot (SAID has why), 0 it died. */
 static char first_word(struct launch *l, struct collector_result *said)
 {
     char word = 0;
@@ -134,10 +134,10 @@ int launch_orphan(struct launch *l, struct session *session)
     return start(l, (struct collector_start){.argv = NULL}, true);
 }
 
-static void tell(struct launch *l, const struct collector_order *order)
+static void send_order(struct launch *l, const struct collector_order *order)
 {
     if (l->orders >= 0 && write(l->orders, order, sizeof *order) != sizeof *order) {
-        /* It is dead: the next is told again. */
+        /* It is dead: the next one gets the order again. */
     }
 }
 
@@ -147,7 +147,7 @@ void launch_order(struct launch *l, const struct collector_order *order)
         l->began = *order;
     else
         l->ended = *order;
-    tell(l, order);
+    send_order(l, order);
 }
 
 static void pipes_close(struct launch *l)
@@ -171,9 +171,9 @@ static void replace(struct launch *l)
         return;
     l->replaced++;
     if (l->began.pid)
-        tell(l, &l->began);
+        send_order(l, &l->began);
     if (l->ended.pid)
-        tell(l, &l->ended);
+        send_order(l, &l->ended);
 }
 
 int launch_look(struct launch *l)
@@ -224,7 +224,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct co
         int read;
         if (interrupted && *interrupted) {
             *interrupted = 0;
-            tell(l, &(struct collector_order){.what = ORDER_STOP});
+            send_order(l, &(struct collector_order){.what = ORDER_STOP});
         }
         read = result_read(l, &used, said);
         if (read > 0) {

@@ -15,7 +15,7 @@ struct launch {
     struct session *session;     /* borrowed */
     pid_t pid;                   /* the collector's; 0: it is dead */
     int orders, result;          /* pipe ends; -1: none */
-    struct collector_order began, ended; /* what was told, to be told again to the next; pid 0: not yet */
+    struct collector_order began, ended; /* orders sent, to be repeated to the next one; pid 0: not yet */
     uint64_t born_ns, pause_ns;  /* CLOCK_MONOTONIC: when it began; how long the next is waited with */
     unsigned replaced;           /* how often */
     bool done;                   /* it has ended, and said what it made */

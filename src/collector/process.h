@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fields of /proc/PID/stat: parent and start time, which tells pids apart. */
+/* Fields of /proc/PID/stat: parent and start time, which distinguishes processes with one pid. */
 bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started);
 /* Has a signal stopped it? */
 bool process_is_stopped(uint32_t pid);

@@ -3,7 +3,7 @@
  * Runs in: the collector.
  *
  * SQLite commits now and then; what a killed collector had said since the last
- * commit is forgotten, and most of it cannot be said again: the words that it
+ * commit is forgotten, and most of it cannot be written again: the words that it
  * came from have been taken from their ring. So every such row is written here
  * as well, in shared memory of the session, until a commit has it:
  *
@@ -17,7 +17,7 @@
  * collector puts the rows back up to the highest of those places and `sure`.
  * Every row has a key of its own, so twice is as good as once.
  *
- * Rows that facts tell are not here: facts are read again. */
+ * Rows made from facts are not here: facts are read again. */
 #ifndef DYNTRACE_ROW_LOG_H
 #define DYNTRACE_ROW_LOG_H
 

@@ -28,7 +28,7 @@ int recorder_orphans(const char *path);
  * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
  * (static). LIVE stays as it is when that fails. */
 int recorder_join(const char *live, const char *frames, const char *state, const char **error);
-/* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever is told their names by a session
+/* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever has their names from a session
  * asks before it writes to them. */
 bool recorder_is_of(const char *live, const char *frames, const char *session);
 /* Is PATH a whole trace? (A kill may come between any two steps of the above.) */

@@ -333,7 +333,7 @@ static uint64_t row_of(struct collector *c, uint64_t *kept)
     return *kept;
 }
 
-/* What only the end tells. */
+/* Losses that are known only at the end. */
 static void report_losses(struct traced *t)
 {
     struct collector *c = t->collector;

@@ -76,9 +76,9 @@ struct traced {
         int exit_code, exit_signal;              /* signal 0: exited */
     } row;
     uint32_t parent_pid;
-    uint64_t started;             /* /proc start time: tells pids apart */
-    int pidfd;                    /* owned; kept until it has told the exit status; -1: gone, or not known */
-    bool changed;                 /* the row must be said again */
+    uint64_t started;             /* /proc start time: distinguishes processes with one pid */
+    int pidfd;                    /* owned; kept until the exit status is known; -1: gone, or not known */
+    bool changed;                 /* the row must be written again */
     bool drained;                 /* ended, and everything was taken; `finished` in its file once the trace has that */
     bool broken;
     uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */

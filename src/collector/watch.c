@@ -102,14 +102,14 @@ void watch_status(struct traced *t)
         int32_t exit_code;
         uint32_t coredump[2];
     } info = {.mask = 1 << 3};
-    bool told;
+    bool known;
 
     if (t->pidfd < 0)
         return;
-    told = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
-    if (told && !(info.mask & 1 << 3))
+    known = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
+    if (known && !(info.mask & 1 << 3))
         return;
-    if (told && !t->row.has_status)
+    if (known && !t->row.has_status)
         traced_status(t, info.exit_code);
     close(t->pidfd);
     t->pidfd = -1;

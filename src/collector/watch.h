@@ -33,8 +33,8 @@ void watch_finish(struct traced *t);
 /* The same, and it has ended at END_NS, or later if its last event was. */
 void watch_ended(struct traced *t, uint64_t end_ns);
 
-/* How T ended: the kernel tells anybody who watched (Linux 6.15), once its parent has taken notice of the death, which may be
- * a while later. */
+/* How T ended: the kernel gives its status to anybody who watched (Linux 6.15), once its parent has reaped it, which may be a while
+ * later. */
 void watch_status(struct traced *t);
 /* Ask again for those whose parents were slow. True: some are still missing. */
 bool watch_statuses(struct collector *c);

@@ -181,7 +181,7 @@ static int64_t guards_put(struct insert *insert, int64_t entry, char *text, cons
         if (*said && strstr(kind, "ALIASING")) {
             relation = said;
             related = kind;
-        } else if (related && !strcmp(related, kind)) { /* between several values: told once */
+        } else if (related && !strcmp(related, kind)) { /* between several values: printed once */
             said = relation;
         }
         guard = (struct guard){
