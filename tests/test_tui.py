@@ -2,6 +2,7 @@
 golden/tui/; in a real terminal (tmux) it is the same text.
 
 After a wanted change: DYNTRACE_RENEW=1 pytest tests/test_tui.py, then read the difference."""
+import csv
 import os
 import re
 import shutil
@@ -95,6 +96,24 @@ def test_what_was_recorded_beside_a_prediction_leads_to_the_calls(dyntrace, plac
     for way in (":what-if Space recompile_limit=2 Enter", "3 Enter j Enter w"):
         first = dump(dyntrace, place, f"{way} /recorded Enter n Enter", "200x60").splitlines()[0]
         assert "> ledger" in first and first.endswith(f"/{rows}")
+
+
+def test_one_number_for_one_question(dyntrace, place):
+    """The first screen, the lists that it leads to, and SQL on the trace's views."""
+    def sql(query):
+        return subprocess.run([dyntrace, "sql", "t.db", query], cwd=place, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+
+    first = dump(dyntrace, place, "", "200x60")
+    recompiles, = map(int, sql("SELECT SUM(is_recompile) FROM compiles"))
+    assert re.search(rf"^.{recompiles} recompiles$", first, re.M) and recompiles == 2
+    for keys in ("3", "2"):
+        name = f"recompiles-{keys}.csv"
+        (place / name).unlink(missing_ok=True)
+        dump(dyntrace, place, f"{keys} :export Space {name} Enter")
+        with (place / name).open(newline="") as file:
+            assert sum(int(row["recompiles"]) for row in csv.DictReader(file)) == recompiles
+    hit, eager = map(float, sql("SELECT 100.0 * SUM(hits) / SUM(calls), 100.0 * SUM(ran_as_python) / SUM(calls) FROM shares"))
+    assert f"{hit:.1f} % hit" in first and f"{eager:.1f} % ran eagerly" in first
 
 
 def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
