@@ -388,6 +388,7 @@ void list_refresh(struct view *view)
     if (windowed(list)) /* rows of the window may have changed, too */
         window_forget(list);
     rows_restart(list);
+    list->want &= view->at > 0; /* at the top it stays there, whatever comes first now */
 }
 
 char *list_sql(struct view *view)
