@@ -53,8 +53,8 @@ WHERE (?1 IS NULL OR c.qualname GLOB ?1 OR c.qualname GLOB '*.' || ?1)
 GROUP BY 1, 2, 4;
 
 -- name: threads
--- Threads that did lookups. Those of A and B that are alike have the same name and the same place among those of that
--- name: workers of one pool come in an order. Rank is no part of it: ranks are what is compared.
+-- Threads that did lookups. Those of A and B that are alike have one name, and the same place among those called so:
+-- workers of one pool come in an order. Rank is no part of it: ranks are what is compared.
 SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who
 FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?2 IS NULL OR p.rank = ?2) ORDER BY who;
