@@ -53,7 +53,7 @@ while read -r file; do
             printf "    {\"%s%s\",\n     \"%s\"},\n", prefix, name, text
         }
         BEGIN { prefix = file; sub(/^schemas\//, "", prefix); sub(/\.sql$/, "", prefix) }
-        /^-- name: / { if (name != "") flush(); name = "/" $3; text = ""; next }
+        /^-- name: [^ ]+$/ { if (name != "") flush(); name = "/" $3; text = ""; next }
         { text = text $0 "\n" }
         END { flush() }' "$file"
 done

@@ -95,7 +95,7 @@ def circles(edges):
 def statements():
     """The names that schemas/ gives to statements."""
     for path in files("schemas", ".sql"):
-        own = re.findall(r"^-- name: (\S+)", "\n".join(read(path)), re.M)
+        own = re.findall(r"^-- name: (\S+)$", "\n".join(read(path)), re.M)
         yield from (f"{path[len('schemas/'):-4]}/{name}" for name in own) if own else [path[len("schemas/"):-4]]
 
 
