@@ -3,7 +3,6 @@
  * Runs in: the collector and the viewer. */
 #include "lib/json.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +26,30 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     return length;
 }
 
-/* TEXT, escaped; QUOTES and what else a string needs only in a STRING. */
+/* How many bytes of TEXT stand for themselves in a STRING, or in JSON. */
+static size_t plain(const char *text, size_t bytes, bool string)
+{
+    size_t at = 0;
+
+    while (at < bytes && text[at] >= 0x20 && text[at] < 0x7f && !(string && (text[at] == '"' || text[at] == '\\')))
+        at++;
+    return at;
+}
+
+/* TEXT with escapes; in a STRING also those of quotes and line ends. */
 static void escape(FILE *out, const char *text, size_t bytes, bool string)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + bytes, *plain;
-
-    while (p < end) {
+    while (bytes) {
         unsigned long rune = 0;
-        size_t length;
-        for (plain = p; p < end && *p >= 0x20 && *p < 0x7f && !(string && (*p == '"' || *p == '\\')); p++)
-            ;
-        if (p > plain)
-            fwrite(plain, 1, (size_t)(p - plain), out);
-        if (p == end)
+        size_t length = plain(text, bytes, string);
+        fwrite_unlocked(text, 1, length, out);
+        text += length;
+        bytes -= length;
+        if (!bytes)
             return;
-        length = json_rune(p, (size_t)(end - p), &rune);
+        length = json_rune((const unsigned char *)text, bytes, &rune);
         if (!length)
-            fprintf(out, "\\udc%02x", *p);
+            fprintf(out, "\\udc%02x", (unsigned char)*text);
         else if (rune == '"' || rune == '\\')
             fprintf(out, "\\%c", (int)rune);
         else if (string && (rune == '\n' || rune == '\t'))
@@ -53,16 +59,31 @@ static void escape(FILE *out, const char *text, size_t bytes, bool string)
                  (rune >= 0x2066 && rune <= 0x2069))
             fprintf(out, "\\u%04lx", rune);
         else
-            fwrite(p, 1, length, out);
-        p += length ? length : 1;
+            fwrite_unlocked(text, 1, length, out);
+        text += length ? length : 1;
+        bytes -= length ? length : 1;
     }
 }
 
-static void quote(FILE *out, const char *text, size_t bytes)
+/* TEXT in quotes between BEFORE and AFTER: mostly one write, as exports are made of millions of these. */
+static void quote(FILE *out, const char *before, const char *text, size_t bytes, const char *after)
 {
-    putc('"', out);
-    escape(out, text, bytes, true);
-    putc('"', out);
+    char made[256];
+    size_t at = strlen(before), end = strlen(after);
+
+    if (bytes > sizeof made - 16 || plain(text, bytes, true) < bytes) {
+        fprintf(out, "%s\"", before);
+        escape(out, text, bytes, true);
+        fprintf(out, "\"%s", after);
+        return;
+    }
+    memcpy(made, before, at);
+    made[at++] = '"';
+    memcpy(made + at, text, bytes);
+    at += bytes;
+    made[at++] = '"';
+    memcpy(made + at, after, end);
+    fwrite_unlocked(made, 1, at + end, out);
 }
 
 /* ---- structure ------------------------------------------------------------- */
@@ -70,26 +91,28 @@ static void quote(FILE *out, const char *text, size_t bytes)
 void json_key(struct json *json, const char *key)
 {
     struct json_level *level = &json->levels[json->depth];
-    bool list = level->close == ']';
+    bool list = level->close == ']', comma = json->depth && level->any;
+    char before[4], *end = before;
 
-    if (json->depth && level->any)
-        putc(',', json->out);
+    if (comma)
+        *end++ = ',';
     if (json->broken || (level->lines && (level->any || list)))
-        fputs(json->compact || !list ? "\n" : "\n ", json->out);
-    else if (json->depth && level->any && !json->compact)
-        putc(' ', json->out);
+        *end++ = '\n';
+    if (!json->compact && (end > before && end[-1] == '\n' ? list : comma))
+        *end++ = ' ';
+    *end = 0;
     json->broken = false;
     level->any = true;
-    if (key) {
-        quote(json->out, key, strlen(key));
-        fputs(json->compact ? ":" : ": ", json->out);
-    }
+    if (key)
+        quote(json->out, before, key, strlen(key), json->compact ? ":" : ": ");
+    else
+        fwrite_unlocked(before, 1, (size_t)(end - before), json->out);
 }
 
 static void begin(struct json *json, const char *key, char open, char close)
 {
     json_key(json, key);
-    putc(open, json->out);
+    putc_unlocked(open, json->out);
     json->depth += json->depth < JSON_DEPTH;
     json->levels[json->depth] = (struct json_level){.close = close};
 }
@@ -111,7 +134,7 @@ void json_end(struct json *json)
     if (json->broken || (level->lines && level->any && level->close == ']'))
         putc('\n', json->out);
     json->broken = false;
-    putc(level->close, json->out);
+    putc_unlocked(level->close, json->out);
 }
 
 void json_lines(struct json *json)
@@ -135,7 +158,7 @@ void json_null(struct json *json, const char *key)
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes)
 {
     json_key(json, key);
-    quote(json->out, text, bytes);
+    quote(json->out, "", text, bytes, "");
 }
 
 void json_string(struct json *json, const char *key, const char *text)
@@ -148,8 +171,11 @@ void json_string(struct json *json, const char *key, const char *text)
 
 void json_integer(struct json *json, const char *key, int64_t value)
 {
+    char digits[JSON_DIGITS];
+    size_t length = json_decimal(digits, value);
+
     json_key(json, key);
-    fprintf(json->out, "%" PRId64, value);
+    fwrite_unlocked(digits, 1, length, json->out);
 }
 
 void json_maybe(struct json *json, const char *key, bool known, int64_t value)
@@ -166,10 +192,27 @@ void json_bool(struct json *json, const char *key, bool value)
     fputs(value ? "true" : "false", json->out);
 }
 
+size_t json_decimal(char *made, int64_t value)
+{
+    char reversed[JSON_DIGITS];
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    size_t length = 0, at = 0;
+
+    do
+        reversed[length++] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        made[at++] = '-';
+    while (length)
+        made[at++] = reversed[--length];
+    made[at] = 0;
+    return at;
+}
+
 const char *json_digits(char *made, double value)
 {
     for (int precision = 6; precision <= 17; precision++) {
-        snprintf(made, 40, "%.*g", precision, value);
+        snprintf(made, JSON_DIGITS, "%.*g", precision, value);
         if (strtod(made, NULL) == value)
             break;
     }
@@ -178,7 +221,7 @@ const char *json_digits(char *made, double value)
 
 void json_real(struct json *json, const char *key, double value, int precision)
 {
-    char digits[40];
+    char digits[JSON_DIGITS];
 
     if (!isfinite(value)) { /* JSON has no word for it */
         json_null(json, key);

@@ -413,9 +413,10 @@ void table_figure(struct table *table, const char *text)
 
 void table_integer(struct table *table, int64_t value)
 {
-    char digits[32];
+    char digits[JSON_DIGITS];
+    size_t length = json_decimal(digits, value);
 
-    put(table, NUMBER, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
+    put(table, NUMBER, digits, length);
 }
 
 void table_maybe(struct table *table, bool known, int64_t value)
@@ -428,7 +429,7 @@ void table_maybe(struct table *table, bool known, int64_t value)
 
 void table_real(struct table *table, double value)
 {
-    char digits[40];
+    char digits[JSON_DIGITS];
 
     if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value)) /* JSON has no word for it */
         table_null(table);
