@@ -10,7 +10,7 @@ TABLES = ["SELECT qualname, outcome, entries_checked, label FROM lookup JOIN cod
           " ORDER BY lookup_id",
           "SELECT lookup_id, position, result, guards_run FROM guard_check ORDER BY guard_check_id",
           "SELECT qualname, label, outcome FROM compile JOIN code USING (code_id) ORDER BY compile_id",
-          "SELECT kind, source, expected, actual FROM recompile_cause ORDER BY rowid",
+          "SELECT kind, source, aspect, dimension, expected, actual FROM recompile_cause ORDER BY rowid",
           "SELECT label, line, graph_break.reason FROM graph_break JOIN compile USING (compile_id) ORDER BY 1, 2",
           "SELECT label, kind, source FROM guard JOIN cache_entry USING (cache_entry_id) ORDER BY guard_id",
           "SELECT qualname, action, recursive_action, code_mark.reason FROM code_mark JOIN code USING (code_id) ORDER BY 1, 2, 3, 4",
