@@ -91,8 +91,8 @@ static _PyFrameEvalFunction wanted_hook(void)
     return to_depth ? record_by_counter_to_depth : record_by_counter;
 }
 
-/* In sub-interpreters: no callback decides here, and no hook came before ours. The evaluator that the main interpreter had
- * is its own, and static code (COMPAT_SHARES_CODE) has data that only the main one's GIL guards. */
+/* In sub-interpreters: no callback decides here, and no hook came before ours. The evaluator that the main interpreter
+ * had is its own, and static code (COMPAT_SHARES_CODE) has data that only the main one's GIL guards. */
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool resumed = compat_is_resumed(frame), monotonic = tracer_process.monotonic;
@@ -146,6 +146,7 @@ void tracer_rehook(void)
 void tracer_record(bool on)
 {
     tracer_process.recording = on;
-    tracer_process.every_frame = on && !tracer_process.decided_only && !tracer_process.monotonic && !tracer_process.session->max_depth;
+    tracer_process.every_frame =
+        on && !tracer_process.decided_only && !tracer_process.monotonic && !tracer_process.session->max_depth;
     tracer_rehook();
 }

@@ -63,12 +63,15 @@ static PyMemberDef frame_members[] = {
     {"f_code", FRAME_MEMBER(T_OBJECT_EX, code), "The code object about to run."},
     {"f_globals", FRAME_MEMBER(T_OBJECT_EX, globals), "Its globals."},
     {"f_builtins", FRAME_MEMBER(T_OBJECT_EX, builtins), "Its builtins."},
-    {"f_locals", FRAME_MEMBER(T_OBJECT_EX, locals), "Arguments and free variables by name; None once the callback has returned."},
+    {"f_locals", FRAME_MEMBER(T_OBJECT_EX, locals),
+     "Arguments and free variables by name; None once the callback has returned."},
     {"closure", FRAME_MEMBER(T_OBJECT_EX, closure), "The function's cells, a tuple."},
     {"f_lineno", FRAME_MEMBER(T_INT, line), "The first line of the code."},
-    {"f_lasti", FRAME_MEMBER(T_INT, last), "Before the first instruction: torch's callers check that it has not started."},
+    {"f_lasti", FRAME_MEMBER(T_INT, last),
+     "Before the first instruction: torch's callers check that it has not started."},
     {"f_back", T_NONE, 0, READONLY, "None."},
-    {"__module__", FRAME_MEMBER(T_OBJECT_EX, module), "The name of the module whose globals it has, for inspect.getmodule()."},
+    {"__module__", FRAME_MEMBER(T_OBJECT_EX, module),
+     "The name of the module whose globals it has, for inspect.getmodule()."},
     {NULL, 0, 0, 0, NULL},
 };
 #undef FRAME_MEMBER
@@ -125,8 +128,8 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where there are many types, and
- * a program may change one in every call: not for torch, whose own evaluator does not see those calls either. */
+/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where there are many types,
+ * and a program may change one in every call: not for torch, whose own evaluator does not see those calls either. */
 static void see_all_types(void)
 {
     static unsigned int known;
@@ -288,7 +291,8 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region)
 {
     for (Py_ssize_t i = 0; list && entries && i < entries->count; i++)
-        if ((region == SHIM_ALL_REGIONS || entries->at[i]->region == region) && PyList_Append(list, (PyObject *)entries->at[i]))
+        if ((region == SHIM_ALL_REGIONS || entries->at[i]->region == region) &&
+            PyList_Append(list, (PyObject *)entries->at[i]))
             break;
     if (PyErr_Occurred())
         Py_CLEAR(list);

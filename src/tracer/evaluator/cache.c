@@ -255,9 +255,8 @@ static bool fits(PyCodeObject *code, PyCodeObject *original)
     for (int i = 0; i < 2; i++)
         arguments[i] = both[i]->co_argcount + both[i]->co_kwonlyargcount;
     if (arguments[0] != arguments[1] || (code->co_flags & flags) != (original->co_flags & flags)) {
-        PyErr_Format(PyExc_TypeError,
-                     "the code returned for %U() takes other arguments than it: they must be the same in number and kind",
-                     original->co_qualname);
+        PyErr_Format(PyExc_TypeError, "the code returned for %U() takes other arguments than it: "
+                     "they must be the same in number and kind", original->co_qualname);
         return false;
     }
     if (code->co_nfreevars != original->co_nfreevars) {
@@ -334,7 +333,8 @@ void cache_parts_free(struct cache_parts *parts)
 }
 
 /* What GUARDED says, as an entry that is in no list. New reference; NULL with an exception. */
-static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front)
+static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend,
+                                        const struct front *front)
 {
     struct cache_entry *entry = cache_entry_new(front, -1);
     struct cache_parts *parts = entry ? entry->parts : NULL;
@@ -375,8 +375,8 @@ err:
     return NULL;
 }
 
-/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when that is found until it has.
- * -1: no memory, with an exception. */
+/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when that is found until it
+ * has. -1: no memory, with an exception. */
 static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, struct decision_birth *birth)
 {
     struct code_state *state = code_state_of(original, true);
@@ -389,8 +389,9 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
     if (!make_room(list))
         return -1;
     if (!precompiled) {
-        if (!entry->compile_id && !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1
-                                                                             : states_compiled, state->compiles)))
+        if (!entry->compile_id &&
+            !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : states_compiled,
+                                                       state->compiles)))
             return -1;
         if (!state->number)
             state->number = ++states_compiled;
@@ -453,7 +454,8 @@ static int bind_guard(struct cache_entry *entry, struct cache_parts *parts)
     return entry->front->bind ? entry->front->bind(entry, parts) : 0;
 }
 
-struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front)
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
+                                    const struct front *front)
 {
     struct cache_entry *entry = read_guarded(original, guarded, backend, front);
     struct decision_birth birth;
@@ -462,7 +464,8 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
 
     if (!entry)
         return NULL;
-    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), entry->parts->guard, backend);
+    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
+                         entry->parts->guard, backend);
     status = join(entry, original, false, &birth);
     parts = cache_entry_pin(entry); /* what follows may invalidate it */
     if (!status && parts && bind_guard(entry, parts)) {
@@ -610,7 +613,8 @@ static PyGetSetDef entry_fields[] = {
 #define ENTRY_MEMBER(type, name) type, offsetof(struct cache_entry, name), READONLY
 static PyMemberDef entry_members[] = {
     {"backend", ENTRY_MEMBER(T_OBJECT, backend), "What the entry was compiled for; part of the match."},
-    {"compile_id", ENTRY_MEMBER(T_OBJECT, compile_id), "Which compilation made it: \"code/attempt\" unless the callback said."},
+    {"compile_id", ENTRY_MEMBER(T_OBJECT, compile_id),
+     "Which compilation made it: \"code/attempt\" unless the callback said."},
     {"trace_annotation", ENTRY_MEMBER(T_OBJECT, annotation), "The callback's words for profilers."},
     {"valid", ENTRY_MEMBER(T_BOOL, valid), "False once a guarded object has died, or after a reset."},
     {"invalid_reason", ENTRY_MEMBER(T_OBJECT, invalid_reason), "Why it is no longer valid, or None."},

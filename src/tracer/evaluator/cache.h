@@ -32,12 +32,12 @@
  *
  *     An answer is read to its end into values that are owned; then the cache changes in one stretch that calls nothing
  *       of the above, which begins with finding the state and making room (cache_entry_add).
- *     What an entry checks and runs is its `parts`. Who uses them pins them (cache_entry_pin): they are then whole until
- *       they are unpinned, whatever becomes of the entry. Whether it may still run is asked anew (`valid`).
+ *     What an entry checks and runs is its `parts`. Who uses them pins them (cache_entry_pin): they are then whole
+ *       until they are unpinned, whatever becomes of the entry. Whether it may still run is looked at again (`valid`).
  *     What goes is unlinked first, all of it, and dropped when everything is as it will stay.
  *     A state is referenced by the slot and by every decision that is under way, so that reset_code() or the death of
- *       the code object leaves them something to finish with; `code` is NULL from then on, and what comes after belongs
- *       to the state that the code has then (state_now() in tracer/evaluator/decide.c). */
+ *       the code object leaves them something to finish with; `code` is NULL from then on, and what comes after
+ *       belongs to the state that the code has then (state_now() in tracer/evaluator/decide.c). */
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
@@ -79,8 +79,8 @@ struct front_run {
 };
 
 /* Who sets a thread's callback, and whose guards an entry has: a compiler of the program's own (cache.c), torch on this
- * evaluator (tracer/torch/torch.c), or torch on its own, observed (tracer/torch/observe.c). Everything that differs between
- * them is here. A function that is NULL has nothing to do. */
+ * evaluator (tracer/torch/torch.c), or torch on its own, observed (tracer/torch/observe.c). Everything that differs
+ * between them is here. A function that is NULL has nothing to do. */
 struct front {
     const struct front_modes *modes;
     bool observed;              /* another evaluator decides: which guard failed is not seen */
@@ -91,7 +91,8 @@ struct front {
     int not_started;            /* f_lasti of the frame that a callback sees */
     const char *unexplained;    /* why a guard of unknown parts failed */
 
-    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or, with an exception, it could not be had. */
+    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or, with an exception, it could not be
+     * had. */
     PyObject *(*check_of)(PyObject *guard);
     /* ENTRY is new, its PARTS are pinned: its guard learns of it; -1 with an exception. ENTRY has let go of GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
@@ -99,21 +100,23 @@ struct front {
     /* The guards of PARTS that tell entries apart are others now. May leave an exception. */
     void (*update_difference)(struct cache_parts *parts);
 
-    /* For the trace. The leaves of GUARD, a new tuple of (kind, source, expression, user's code), or NULL; and what else will
-     * be known of it, a new reference in *VIEW. */
+    /* For the trace. The leaves of GUARD, a new tuple of (kind, source, expression, user's code), or NULL; and what
+     * else will be known of it, a new reference in *VIEW. */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
     /* PARTS, ENTRY's, have just been checked and did not hold: which guard? */
-    struct guard_outcome (*failed)(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                   PyObject *locals);
-    /* Why the guards of VIEW do not hold now: a new list of (ordinal, kind, source, expected, actual, text), or NULL. */
+    struct guard_outcome (*failed)(const struct cache_entry *entry, const struct cache_parts *parts,
+                                   compat_frame *frame, PyObject *locals);
+    /* Why the guards of VIEW do not hold now: a new list of (ordinal, kind, source, expected, actual, aspect,
+     * dimension, text), or NULL. */
     PyObject *(*explain)(PyObject *view, compat_frame *frame, PyObject *locals);
 
-    /* Before and after a compile: a token (owned, or NULL), and what becomes of it, which takes the reference. RESULT is
-     * borrowed, or NULL with an exception, which is kept, here and below. */
+    /* Before and after a compile: a token (owned, or NULL), and what becomes of it, which takes the reference. RESULT
+     * is borrowed, or NULL with an exception, which is kept, here and below. */
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Steps of decide(). A lookup is between the first two; *HIT may become false: others must agree. -1 with an exception. */
+    /* Steps of decide(). A lookup is between the first two; *HIT may become false: others must agree. -1 with an
+     * exception. */
     PyObject *(*lookup_begins)(void);
     void (*lookup_ends)(PyObject *range);
     int (*agreed)(const struct code_state *state, bool *hit);
@@ -175,7 +178,7 @@ struct state_view {
 };
 
 struct code_state {
-    uintptr_t mark;             /* first: tracer_mark_in(). As in tracer/tracer.h; 0: the recorder has not seen the code */
+    uintptr_t mark;             /* first: tracer_mark_in(). As in tracer/tracer.h; 0: the code was not seen yet */
     unsigned references;
     PyCodeObject *code;         /* borrowed; NULL once the code object is gone or was reset */
     unsigned long serial;       /* each state has a higher one than those before it */
@@ -185,7 +188,7 @@ struct code_state {
     struct state_view *view;    /* owned, or NULL */
     struct region_actions *regions; /* owned: torch's regions that have actions of their own */
     unsigned region_count;
-    struct cache_entry *compiled; /* owned: the entry that this code was compiled for, while torch is observed; or NULL */
+    struct cache_entry *compiled; /* owned: the entry that this code was compiled for (torch observed), or NULL */
     bool is_init;               /* an __init__: see tracer_fix_init() */
     unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
     unsigned long compiles;     /* entries ever made */
@@ -214,13 +217,15 @@ void code_state_free(void *slot);
 
 /* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL: an exception is set, which says
  * what is wrong with it. */
-struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend, const struct front *front);
+struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
+                                    const struct front *front);
 /* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an exception. */
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front);
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
+                     const struct front *front);
 /* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
-/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is what it then shows as its guard.
- * Only what follows once it is invalid runs anything; the caller holds the entry. */
+/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is what it then shows as its
+ * guard. Only what follows once it is invalid runs anything; the caller holds the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
 /* What ENTRY checks and runs, until it is unpinned; NULL: the entry is invalid. */
@@ -276,12 +281,12 @@ struct decision {
 };
 /* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
 void decision_begin(struct decision *d, uint64_t began, const struct front *front);
-void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run, uint32_t failed,
-                  uint64_t ticks);
+void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
+                  uint32_t failed, uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */
 void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);
-/* The callback is asked to compile STATE's CODE; it has returned RESULT (borrowed; NULL with an exception, which is kept);
- * and that made ENTRY, or nothing: OUTCOME says why. */
+/* The callback is asked to compile STATE's CODE; it has returned RESULT (borrowed; NULL with an exception, which is
+ * kept); and that made ENTRY, or nothing: OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state, PyObject *code);
 void decision_asked(struct decision *d, PyObject *result);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
@@ -305,7 +310,8 @@ struct decision_birth {
 };
 /* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
  * made from; fills its parts' view. */
-void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard,
+                          PyObject *backend);
 /* ENTRY is in STATE's list now: write it. Runs nothing. decision_birth_end lets go of B. */
 void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state);
 void decision_birth_end(struct decision_birth *b);
@@ -315,7 +321,8 @@ void decision_entry_died(struct cache_entry *entry, const char *cause);
 
 /* tracer/evaluator/replace.c: run CODE, ENTRY's, in place of FRAME, which has not started,
  * and dispose of FRAME. The caller holds both. */
-PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code);
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+                        PyObject *code);
 /* FRAME is the one that runs in its place: about to start. */
 void replace_begin(struct tracer *t, compat_frame *frame);
 
@@ -324,8 +331,8 @@ extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
     unsigned long active_threads;    /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
-    PyObject *skip_recursively, *limit_reached;   /* owned: what torch 2.6's callback answers instead of a strategy, or NULL */
-    PyObject *(*describe)(PyObject *value);       /* a new str for a value of a library's, or NULL, perhaps with an exception */
+    PyObject *skip_recursively, *limit_reached; /* owned: answers of torch 2.6's callback, no strategies; or NULL */
+    PyObject *(*describe)(PyObject *value); /* a new str for a library's value, or NULL, perhaps with an exception */
 } shim_settings;
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
 /* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
@@ -359,10 +366,11 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
-/* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an exception, no memory or no
- * code object. */
+/* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an exception, no memory
+ * or no code object. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* Append those of ENTRIES (NULL: none) in REGION to LIST. LIST, or NULL with an exception, and it is gone. Runs nothing. */
+/* Append those of ENTRIES (NULL: none) in REGION to LIST. LIST, or NULL with an exception, and it is gone. Runs
+ * nothing. */
 PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region);
 #define SHIM_ALL_REGIONS INT64_MIN
 /* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */

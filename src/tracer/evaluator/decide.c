@@ -69,8 +69,8 @@ static PyObject *locals_of(compat_frame *frame, PyObject **locals)
 }
 
 /* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. */
-static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                        PyObject **locals)
+static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
+                                        compat_frame *frame, PyObject **locals)
 {
     struct guard_outcome outcome = {GUARD_ERROR, 1, 0};
     PyObject *check, *result = NULL;
@@ -107,7 +107,9 @@ static void tell_hook(PyObject *hook, PyObject *guard, PyObject *code, compat_fr
         return;
     Py_INCREF(hook); /* it may put another in its place */
     PyErr_Fetch(&type, &value, &traceback);
-    result = locals_of(frame, locals) ? PyObject_CallFunction(hook, "OOOnO", guard, code, *locals, index, last ? Py_True : Py_False) : NULL;
+    result = locals_of(frame, locals)
+                 ? PyObject_CallFunction(hook, "OOOnO", guard, code, *locals, index, last ? Py_True : Py_False)
+                 : NULL;
     if (!result)
         PyErr_WriteUnraisable(hook);
     Py_XDECREF(result);
@@ -117,8 +119,8 @@ static void tell_hook(PyObject *hook, PyObject *guard, PyObject *code, compat_fr
 
 /* One entry, which the caller holds: does it fit? 1: yes, and *FOUND is a new reference to it. 0: no. -1: its
  * guard raised, or gave something that is not a bool. */
-static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals, struct decision *d, Py_ssize_t index,
-                     bool last, struct cache_entry **found)
+static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals, struct decision *d,
+                     Py_ssize_t index, bool last, struct cache_entry **found)
 {
     struct cache_parts *parts = cache_entry_pin(entry);
     uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0, ticks;
@@ -145,8 +147,9 @@ static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **
         goto done;
     }
     if (outcome.result == GUARD_ERROR || entry->front->fail_hook)
-        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook, parts->guard,
-                  entry->front->fail_hook ? (PyObject *)compat_code(frame) : parts->code, frame, locals, index, last);
+        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook,
+                  parts->guard, entry->front->fail_hook ? (PyObject *)compat_code(frame) : parts->code, frame, locals,
+                  index, last);
     result = outcome.result == GUARD_ERROR ? -1 : 0;
 done:
     cache_parts_unpin(parts);
@@ -243,7 +246,8 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
 
 /* Evaluate the frame as it is, with callees under CALLBACK; then put back what
  * was there, unless the frame itself has set another. */
-static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under)
+static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                              PyObject *under)
 {
     PyObject *result;
 
@@ -256,8 +260,8 @@ static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame 
 }
 
 /* Run CODE, that of ENTRY; the caller holds both. */
-static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code,
-                           PyObject *callback, PyObject *under)
+static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+                           PyObject *code, PyObject *callback, PyObject *under)
 {
     const struct front *front = t->front;
     struct front_run run;
@@ -280,8 +284,8 @@ static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *fr
     return result;
 }
 
-/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset if it has no code, and
- * then what the caller holds becomes the other. NULL: no memory. */
+/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset if it has no code,
+ * and then what the caller holds becomes the other. NULL: no memory. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     struct code_state *now;
@@ -408,7 +412,8 @@ run:
     Py_CLEAR(locals); /* what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
-    result = compiled ? run_entry(t, ts, frame, entry, compiled, callback, under) : run_original(t, ts, frame, callback, under);
+    result = compiled ? run_entry(t, ts, frame, entry, compiled, callback, under)
+                      : run_original(t, ts, frame, callback, under);
     goto done;
 no_memory:
     PyErr_NoMemory();
@@ -486,7 +491,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (tracer_process.recording) {
         mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
-            entered = record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
+            entered =
+                record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {

@@ -44,7 +44,8 @@ static void text_string(struct text *t, const char *string)
 /* VALUE's UTF-8, at most LIMIT bytes of it. */
 static void text_unicode(struct text *t, PyObject *value, size_t limit)
 {
-    PyObject *bytes = value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+    PyObject *bytes =
+        value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
 
     if (bytes) {
         const char *string = PyBytes_AS_STRING(bytes);
@@ -150,8 +151,9 @@ static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyOb
 {
     struct text one = {.used = 0}, two = {.used = 0};
 
-    tracer_fact(GUARD, .entry = entry->id, .ordinal = ordinal, .kind = text_part(&one, kind, 64), .source = text_part(&one, source, 512),
-                .expression = text_part(&two, expression, 1024), .stack = text_part(&one, stack, 1200));
+    tracer_fact(GUARD, .entry = entry->id, .ordinal = ordinal, .kind = text_part(&one, kind, 64),
+                .source = text_part(&one, source, 512), .expression = text_part(&two, expression, 1024),
+                .stack = text_part(&one, stack, 1200));
 }
 
 /* The order: a list of ordinals, in JSON. Nothing if it is too long. */
@@ -174,15 +176,16 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     struct code_actions actions = code_state_actions(state, region);
     struct text words = {.used = 0};
 
-    if (!is_seen(state->mark) || actions.written || (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
+    if (!is_seen(state->mark) || actions.written ||
+        (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
     actions.written = true;
     if (!code_state_act(state, region, actions) || !recorded(state->mark))
         return;
     if (values_kept() == SESSION_VALUES_ALL)
         text_unicode(&words, reason, 1000);
-    tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic), .own = actions.own,
-                .callees = actions.callees, .region = region, .reason = text_all(&words));
+    tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
+                .own = actions.own, .callees = actions.callees, .region = region, .reason = text_all(&words));
 }
 
 /* OBJECT's attribute NAME, if it is a str; or NULL. */
@@ -224,7 +227,8 @@ static void take_text(PyObject *value, char *bytes, size_t room)
     bytes[text.used] = 0;
 }
 
-void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
+void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard,
+                          PyObject *backend)
 {
     PyObject *text;
 
@@ -263,9 +267,9 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
     if (!entry->label[0])
         snprintf(entry->label, sizeof entry->label, "%lu/%lu", state->number ? state->number - 1 : 0,
                  state->compiles ? state->compiles - 1 : 0);
-    tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
-                .guards = entry->guards, .region = entry->region, .label = {entry->label, strlen(entry->label)},
-                .backend = {b->backend, strlen(b->backend)});
+    tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
+                .clock = (int64_t)tracer_now(P.monotonic), .guards = entry->guards, .region = entry->region,
+                .label = {entry->label, strlen(entry->label)}, .backend = {b->backend, strlen(b->backend)});
     for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
         guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
@@ -328,7 +332,8 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
         return;
     entry->dead = true;
     if (P.recording && entry->id != ENTRY_UNRECORDED)
-        tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic), .cause = {cause, strlen(cause)});
+        tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic),
+                    .cause = {cause, strlen(cause)});
 }
 
 /* The id + 1 of a text for what LOCALS hold; the same text, the same id. */
@@ -400,8 +405,8 @@ void decision_end(struct decision *d)
     Py_XDECREF(d->causes);
 }
 
-void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run, uint32_t failed,
-                  uint64_t ticks)
+void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
+                  uint32_t failed, uint64_t ticks)
 {
     if (!d->on || entry->id == ENTRY_UNRECORDED)
         return;
@@ -462,7 +467,8 @@ void decision_ask(struct decision *d, const struct code_state *state, PyObject *
         return;
     d->compile = ++P.compiles;
     d->compile_began = tracer_now(P.monotonic);
-    tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)d->compile_began);
+    tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
+                .clock = (int64_t)d->compile_began);
     if (d->front->compile_begins)
         d->token = d->front->compile_begins(d->compile - 1, code);
 }
@@ -492,22 +498,26 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
     struct text t = {.used = 0};
 
     tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry, .guard = cause->ordinal,
-                .how = !cause->decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED, .dimension = cause->dimension,
-                .kind = fact_string(cause->kind), .source = text_part(&t, cause->source, 512),
-                .aspect = fact_string(cause->aspect ? cause->aspect : ""), .expected = text_part(&t, cause->expected, 512),
-                .actual = text_part(&t, cause->actual, 512), .words = fact_string(cause->words));
+                .how = !cause->decided      ? CAUSE_ALSO
+                       : d->front->observed ? CAUSE_ASKED
+                                            : CAUSE_DECIDED,
+                .dimension = cause->dimension, .kind = fact_string(cause->kind),
+                .source = text_part(&t, cause->source, 512), .aspect = fact_string(cause->aspect ? cause->aspect : ""),
+                .expected = text_part(&t, cause->expected, 512), .actual = text_part(&t, cause->actual, 512),
+                .words = fact_string(cause->words));
 }
 
-/* ONE of the causes that explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal, kind,
- * source, expected, actual, aspect, dimension, text). Returns whether it is of the guard that decided; when that was not
- * seen, the FIRST is. */
+/* ONE of the causes that explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal,
+ * kind, source, expected, actual, aspect, dimension, text). Returns whether it is of the guard that decided; when that
+ * was not seen, the FIRST is. */
 static bool one_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
 {
     struct cause c = {.kind = "", .words = ""};
 
-    if (check->object->tree ? !PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)
-                            : !PyArg_ParseTuple(one, "LsUUUsis", &c.ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect,
-                                                &c.dimension, &c.words)) {
+    if (check->object->tree
+            ? !PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)
+            : !PyArg_ParseTuple(one, "LsUUUsis", &c.ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect,
+                                &c.dimension, &c.words)) {
         PyErr_Clear();
         return false;
     }
@@ -544,7 +554,9 @@ static void causes_of(const struct decision *d, uint32_t i)
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
     PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
-    PyObject *words = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1 ? PyTuple_GET_ITEM(arguments, 0) : value;
+    PyObject *words = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1
+                          ? PyTuple_GET_ITEM(arguments, 0)
+                          : value;
 
     text_string(t, ((PyTypeObject *)type)->tp_name);
     if (words && PyUnicode_Check(words) && values_kept() == SESSION_VALUES_ALL) {
@@ -570,9 +582,12 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
         text_exception(&reason, type, value);
     else
         text_string(&reason, d->count || d->older ? "no entry fitted" : "first call");
-    tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT), .began = (int64_t)d->compile_began,
-                .ended = (int64_t)tracer_now(P.monotonic), .label = fact_string(entry ? entry->label : label),
-                .outcome = fact_string(outcome == OUTCOME_COMPILED ? "compiled" : outcome == OUTCOME_DECLINED ? "declined" : "error"),
+    tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
+                .began = (int64_t)d->compile_began, .ended = (int64_t)tracer_now(P.monotonic),
+                .label = fact_string(entry ? entry->label : label),
+                .outcome = fact_string(outcome == OUTCOME_COMPILED   ? "compiled"
+                                       : outcome == OUTCOME_DECLINED ? "declined"
+                                                                     : "error"),
                 .reason = text_all(&reason));
     if (entry && entry->id != ENTRY_UNRECORDED)
         tracer_fact(COMPILED, .compile = d->compile - 1, .entry = entry->id);
@@ -607,14 +622,16 @@ static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, 
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
-static UNGUARDED void write_lookup(struct decision *d, struct tracer *t, unsigned outcome, const struct cache_entry *entry)
+static UNGUARDED void write_lookup(struct decision *d, struct tracer *t, unsigned outcome,
+                                   const struct cache_entry *entry)
 {
     uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
 
     if (d->compile || d->signature)
         put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
     put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began,
-              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours), 3); /* a compile's entry was born within it */
+              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours),
+              3); /* a compile's entry was born within it */
 }
 
 static void write_check(struct tracer *t, const struct decision_check *c)

@@ -164,8 +164,8 @@ static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObje
     t->replacement = t->replacement_for = (PyCodeObject *)code;
     t->replaced = NULL;
     /* It makes a function first: what the garbage collector runs then, replace_frame() leaves as it found this. */
-    result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0, NULL,
-                               0, NULL, 0, NULL, closure);
+    result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
+                               NULL, 0, NULL, 0, NULL, closure);
     return result;
 }
 
@@ -185,7 +185,8 @@ void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry, PyObject *code)
+PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+                        PyObject *code)
 {
     PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below call_in_namespace() */
     compat_frame *replaced = NULL;

@@ -1,14 +1,14 @@
-/* tracer/torch/guards.c -- entries whose guards are torch's: what each knows of the other, and what the trace says of them.
+/* tracer/torch/guards.c -- entries whose guards are torch's, and what the trace says of those.
  *
  * Runs in: the traced process, under the GIL.
  *
- * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is given its entry and that
- * one's state (`cache_entry`, `extra_state`), through which it invalidates the entry when an object that it names dies.
- * What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
+ * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is given its entry and
+ * that one's state (`cache_entry`, `extra_state`), through which it invalidates the entry when an object that it names
+ * dies. What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
 #include "tracer/torch/torch.h"
 
-/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an exception, it could not
- * be had. */
+/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an exception, it could
+ * not be had. */
 static PyObject *check_in(PyObject *guard, const char *name)
 {
     PyObject *root = tracer_attribute(guard, name), *check = NULL;
@@ -66,7 +66,8 @@ static PyObject *view_invalidate(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef view_methods[] = {
-    {"invalidate", view_invalidate, METH_VARARGS, "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
+    {"invalidate", view_invalidate, METH_VARARGS,
+     "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -83,7 +84,9 @@ PyTypeObject torch_state_type = {
 /* GUARD's idea of its entry and of that one's state. -1 with an exception. */
 static int tell_guard(PyObject *guard, PyObject *entry, PyObject *view)
 {
-    return PyObject_SetAttrString(guard, "cache_entry", entry) || PyObject_SetAttrString(guard, "extra_state", view) ? -1 : 0;
+    return PyObject_SetAttrString(guard, "cache_entry", entry) || PyObject_SetAttrString(guard, "extra_state", view)
+               ? -1
+               : 0;
 }
 
 static void forget_entry(PyObject *guard)

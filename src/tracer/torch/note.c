@@ -2,8 +2,8 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * python/dyntrace/_torch_notes.py puts numbers and texts together. Nothing here raises: a note that cannot be made is left
- * out, or, where a reader would miss it, a loss row. */
+ * python/dyntrace/_torch_notes.py puts numbers and texts together. Nothing here raises: a note that cannot be made is
+ * left out, or, where a reader would miss it, a loss row. */
 #include "tracer/torch/torch.h"
 #include "tracer/values.h"
 
@@ -32,7 +32,8 @@ static PyObject *note(PyObject *module, PyObject *args)
     if (PyArg_ParseTuple(args, "sO!O!", &name, &PyTuple_Type, &numbers, &PyTuple_Type, &texts))
         for (kind = FACT_KINDS - 1; kind && strcmp(names[kind], name) != 0;)
             kind--;
-    if (!kind || PyTuple_GET_SIZE(numbers) != fact_shapes[kind].numbers || PyTuple_GET_SIZE(texts) != fact_shapes[kind].texts)
+    if (!kind || PyTuple_GET_SIZE(numbers) != fact_shapes[kind].numbers ||
+        PyTuple_GET_SIZE(texts) != fact_shapes[kind].texts)
         goto wrong;
     for (int i = 0; i < fact_shapes[kind].numbers; i++)
         fact.numbers[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
@@ -40,7 +41,8 @@ static PyObject *note(PyObject *module, PyObject *args)
     for (int i = 0; i < fact_shapes[kind].texts; i++) {
         if (!PyBytes_Check(PyTuple_GET_ITEM(texts, i)))
             goto wrong;
-        text[i] = (struct fact_text){PyBytes_AS_STRING(PyTuple_GET_ITEM(texts, i)), (uint64_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(texts, i))};
+        text[i] = (struct fact_text){PyBytes_AS_STRING(PyTuple_GET_ITEM(texts, i)),
+                                     (uint64_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(texts, i))};
         bytes += text[i].bytes;
     }
     if (PyErr_Occurred())
@@ -118,7 +120,8 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around, METH_VARARGS | METH_KEYWORDS, NULL};
+static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around, METH_VARARGS | METH_KEYWORDS,
+                                    NULL};
 
 static PyObject *around(PyObject *module, PyObject *args)
 {
@@ -135,10 +138,12 @@ static PyObject *around(PyObject *module, PyObject *args)
 }
 
 PyMethodDef note_methods[] = {
-    {"_note", note, METH_VARARGS, "_note(fact, id, number, number, number, text, more)\n\nA fact of src/ring.h, its texts in bytes."},
+    {"_note", note, METH_VARARGS,
+     "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as bytes."},
     {"_note_loss", note_loss, METH_O, "_note_loss(text)\n\nSomething could not be recorded."},
     {"_code_id", code_id, METH_O, "_code_id(code) -> the trace's id of it + 1; 0: it is not recorded"},
-    {"_values", kept, METH_NOARGS, "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
+    {"_values", kept, METH_NOARGS,
+     "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
     {"_around", around, METH_VARARGS,
      "_around(before, theirs, after) -> function, also for a class\n\n"
      "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). Nobody sees ours."},

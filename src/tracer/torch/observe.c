@@ -47,7 +47,7 @@ static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the sl
 static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
 static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
 static PyTypeObject *torch_frame_type;         /* owned */
-static PyCFunction torch_set_direct;           /* torch_set's own, if it has one: several calls of it belong to every hit */
+static PyCFunction torch_set_direct; /* torch_set's own, if it has one: several calls of it belong to every hit */
 static PyObject *torch_set_self;               /* borrowed; its first argument */
 
 static const struct front observed = {
@@ -163,7 +163,8 @@ static int64_t region_now(void)
     return region;
 }
 
-/* What torch does with calls of CODE now. Which region it looks into is asked only where that matters, and may run anything. */
+/* What torch does with calls of CODE now. Which region it looks into is asked only where that matters, and may run
+ * anything. */
 static struct code_actions actions_of(PyCodeObject *code)
 {
     const struct code_state *state = code_state_of(code, false);
@@ -243,7 +244,7 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
     }
     PyErr_Restore(type, value, traceback);
     decision_answer(&p->decision, p->state, p->entry, p->decision.outcome);
-    if (answer.for_code && !answer.guarded) { /* with code torch says that callees are to be compiled, as they are anyway */
+    if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
         answer.actions.limited = p->decision.outcome == OUTCOME_LIMIT;
         code_state_act(p->state, p->region, answer.actions);
         decision_actions(p->state, p->region, answer.reason);
@@ -282,8 +283,8 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 /* Is CODE compiled code for ORIGINAL? torch keeps the name and the place. */
 static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
 {
-    return code != original && code->co_firstlineno == original->co_firstlineno && code->co_filename == original->co_filename &&
-           code->co_name == original->co_name;
+    return code != original && code->co_firstlineno == original->co_firstlineno &&
+           code->co_filename == original->co_filename && code->co_name == original->co_name;
 }
 
 /* The frame runs as it is: why, if that is known. */
@@ -313,8 +314,9 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
         decision_actions(state, state->region_count ? region_now() : -1, NULL);
 }
 
-/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code from before our time. */
-static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran, struct cache_entry *entry)
+/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code of before we came. */
+static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran,
+                                                struct cache_entry *entry)
 {
     const struct code_actions actions = actions_of(compat_code(p->frame));
     enum outcome outcome = plain_outcome(p, actions);
@@ -333,8 +335,8 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
 }
 
 /* FRAME runs for P's. */
-static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame,
-                                                   struct cache_entry *entry)
+static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts,
+                                                       compat_frame *frame, struct cache_entry *entry)
 {
     enum frame_action callees;
 
@@ -352,7 +354,8 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
 }
 
 /* FRAME is the first to come down since P is pending. */
-static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts,
+                                                           compat_frame *frame)
 {
     struct cache_entry *entry;
 
@@ -370,16 +373,16 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
  * callback. */
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) && P.recording &&
-           !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
+    return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) &&
+           P.recording && !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
 }
 
-/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of torch's
- * own code that belong to a hit: they go through without a struct pending. */
+/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of
+ * torch's own code that belong to a hit: they go through without a struct pending. */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
-    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT && state->actions.written &&
-           !state->region_count && t->observed == ACTION_DEFAULT;
+    return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT &&
+           state->actions.written && !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
 /* One of those. */
@@ -405,7 +408,8 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
 
     if (p && !p->done && !p->asking && !throwflag)
         return first_below(t, p, ts, frame);
-    if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) && is_passed(t, code_state_of(compat_code(frame), false)))
+    if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) &&
+        is_passed(t, code_state_of(compat_code(frame), false)))
         return passed(t, ts, frame);
     return below(ts, frame, throwflag);
 }
@@ -426,8 +430,8 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
 /* P, with RESULT, was more than a hit. */
 static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
 {
-    /* torch puts no callback back after an error of it. If unsure, assume the callback is still set: calls that torch then
-     * does not decide show as such; assuming it gone would miss calls. */
+    /* torch puts no callback back after an error of it. If unsure, assume the callback is still set: calls that torch
+     * then does not decide show as such; assuming it gone would miss calls. */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
@@ -478,8 +482,10 @@ static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThr
 
     if (actions.own == ACTION_SKIP && !actions.written)
         write_skip(frame);
-    if (P.decided_only && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
-        return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees) : torch_evaluate(ts, frame, 0);
+    if (P.decided_only &&
+        (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees)
+                                                 : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
 }
 
@@ -489,7 +495,8 @@ static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag
 
     if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
-    return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0) : looked_at(t, ts, frame);
+    return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0)
+                                                                  : looked_at(t, ts, frame);
 }
 
 bool observe_is(_PyFrameEvalFunction evaluate)
@@ -500,7 +507,8 @@ bool observe_is(_PyFrameEvalFunction evaluate)
 /* Somebody else's hook is where ours would have to be. */
 static __attribute__((cold, noinline)) void not_seen(void)
 {
-    static const char words[] = "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
+    static const char words[] =
+        "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
     static bool written;
 
     if (!written)
@@ -516,7 +524,8 @@ static PyObject *torch_set_called(PyObject *function, PyObject *callback)
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, or with nothing to do. */
+/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, or with nothing to
+ * do. */
 static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, _PyFrameEvalFunction before)
 {
     PyInterpreterState *interpreter = P.interpreter;
@@ -683,7 +692,8 @@ static PyObject *entry_died(PyObject *self, PyObject *args)
 }
 
 PyMethodDef observe_methods[] = {
-    {"_observe", observe, METH_O, "_observe(torch._C._dynamo.eval_frame)\n\nLet hooks of ours see what torch's evaluator does."},
+    {"_observe", observe, METH_O,
+     "_observe(torch._C._dynamo.eval_frame)\n\nLet hooks of ours see what torch's evaluator does."},
     {"_observe_death", entry_died, METH_VARARGS, "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,4 +1,4 @@
-/* tracer/torch/torch.c -- torch's front end on this shim: what torch._C._dynamo.eval_frame has and the stand-alone shim has not.
+/* tracer/torch/torch.c -- torch's front end on this shim: what only torch._C._dynamo.eval_frame has.
  *
  * Runs in: the traced process, under the GIL.
  *
@@ -54,7 +54,8 @@ void torch_bridge_failed(const char *what)
     PyErr_Fetch(&type, &value, &traceback);
     text = value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(value) : NULL;
     PyErr_Clear();
-    snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what, type ? ((PyTypeObject *)type)->tp_name : "error",
+    snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what,
+             type ? ((PyTypeObject *)type)->tp_name : "error",
              text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");
     PyErr_Clear();
     tracer_loss(words);
@@ -90,7 +91,8 @@ static PyObject *describe(PyObject *value)
     PyObject *function, *text;
     struct torch_quiet quiet;
 
-    if (!S.describe || !S.tensor || !PyType_Check(S.tensor) || !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
+    if (!S.describe || !S.tensor || !PyType_Check(S.tensor) ||
+        !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
         return NULL;
     torch_quiet_begin(&quiet);
     function = Py_NewRef(S.describe);
@@ -565,9 +567,13 @@ PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
-    static const struct { const char *name; PyObject **slot; } slots[] = {
+    static const struct {
+        const char *name;
+        PyObject **slot;
+    } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
-        {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached}, {"range", &range_type},
+        {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
+        {"range", &range_type},
     };
     const char *name;
     PyObject *value, *old;
