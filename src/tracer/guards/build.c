@@ -479,11 +479,12 @@ static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *o
 {
     struct guard_values values = {NULL, locals};
 
+    *outcome = (struct guard_outcome){.result = GUARD_ERROR};
     if (PyDict_Check(locals))
         *outcome = guard_tree_check(self, &values);
     else
         PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
-    return PyDict_Check(locals) && outcome->result != GUARD_ERROR;
+    return outcome->result != GUARD_ERROR;
 }
 
 static PyObject *tree_check(PyObject *self, PyObject *locals)
