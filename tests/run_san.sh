@@ -14,7 +14,7 @@ runtime=$(gcc -print-file-name=libasan.so)
 [ -e "$runtime" ] || { echo "run_san.sh: gcc has no libasan.so" >&2; exit 1; }
 
 export DYNTRACE="$PWD/$BUILD/dyntrace"
-export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:handle_segv=0
+export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:handle_segv=0:handle_sigbus=0
 export UBSAN_OPTIONS=print_stacktrace=1
 # One interpreter is enough: the extension's differences between them are few.
 DYNTRACE_PYTHONS=$("$python" -c 'import sys; print(sys.executable)')

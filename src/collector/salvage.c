@@ -71,7 +71,7 @@ static int finish(const char *trace, const char *frames, int fd, struct frame_wi
 int salvage(const char *trace, const char *frames, int window, uint64_t *frame_count, uint32_t *processes, char *error,
             size_t room)
 {
-    struct frame_window *read = calloc(1, sizeof *read);
+    struct frame_window *read = aligned_alloc(_Alignof(struct frame_window), sizeof *read);
     int fd = open(frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW), result = -1;
     const char *why = NULL;
     struct stat status;

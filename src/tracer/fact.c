@@ -104,6 +104,34 @@ void facts_of_process(void)
 
 static char *kept;
 static size_t kept_bytes;
+static uint8_t *died; /* a bit for each entry */
+static size_t died_bytes;
+
+void facts_entry_died(uint32_t entry)
+{
+    size_t bytes = entry / 8 + 1;
+    uint8_t *more;
+
+    tracer_lock();
+    more = bytes > died_bytes ? realloc(died, 2 * bytes) : NULL;
+    if (more) {
+        memset(more + died_bytes, 0, 2 * bytes - died_bytes);
+        died = more;
+        died_bytes = 2 * bytes;
+    }
+    if (bytes <= died_bytes)
+        died[entry / 8] |= (uint8_t)(1 << entry % 8);
+    tracer_unlock();
+}
+
+/* Is it about an entry that has died? The next session never sees that one. */
+static bool is_over(const struct fact *fact)
+{
+    bool entry = fact->kind == FACT_ENTRY || fact->kind == FACT_GUARD || fact->kind == FACT_ORDER;
+    uint64_t id = (uint64_t)fact->number[0]; /* of all three */
+
+    return entry && id / 8 < died_bytes && died[id / 8] >> id % 8 & 1;
+}
 
 static bool is_kept(const struct fact *fact)
 {
@@ -140,8 +168,10 @@ void facts_again(void)
     for (size_t at = 0; at < kept_bytes; at += bytes) {
         const struct fact *fact = (const struct fact *)(kept + at);
         uint64_t used;
-        struct fact *made = fact_room(bytes = fact->bytes, &used);
-        if (made) {
+        struct fact *made;
+
+        bytes = fact->bytes;
+        if (!is_over(fact) && (made = fact_room(bytes, &used))) {
             memcpy(made, fact, bytes);
             made->row_id = made->row_more = 0;
             fact_made(used, bytes);

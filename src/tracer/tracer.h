@@ -156,6 +156,8 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
 /* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 void tracer_put_fact(enum fact_kind kind, const void *fact);
+/* A cache entry died, in a session or between two: the next session hears nothing of it. */
+void facts_entry_died(uint32_t entry);
 /* Something happens now that is not recorded: CAUSE says what. */
 void tracer_loss(const char *cause);
 

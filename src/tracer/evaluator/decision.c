@@ -331,6 +331,8 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
     if (entry->dead || at_exit()) /* then all go */
         return;
     entry->dead = true;
+    if (entry->id != ENTRY_UNRECORDED)
+        facts_entry_died(entry->id);
     if (P.recording && entry->id != ENTRY_UNRECORDED)
         tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic),
                     .cause = {cause, strlen(cause)});
