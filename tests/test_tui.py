@@ -342,6 +342,7 @@ def test_the_editor_opens_at_the_line(dyntrace, place):
 
 SLOW = """
 import sys, time
+from pathlib import Path
 def work(n):
     return n
 for i in range(1000):

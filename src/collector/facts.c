@@ -240,6 +240,8 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
         break;
     case FACT_TORCH:
         keep_text(t, &t->torch[0], fact->TORCH.version);
+        if (!t->torch[0])
+            t->torch[0] = strdup(""); /* a torch without a version; NULL is no torch */
         keep_text(t, &t->torch[1], fact->TORCH.mode);
         keep_text(t, &t->torch[2], fact->TORCH.why);
         if (t->torch[2] && !t->collector->torch_note[0])
