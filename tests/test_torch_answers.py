@@ -519,7 +519,7 @@ def test_observe_says_what_it_could_not_see(torch, why):
     p.call("plain")
     page, found = why(p.done())
     assert "ran eagerly; whether torch was asked was not seen" in page
-    assert "torch 2.20.0, observe: not seen are the entries that were tried in vain" in page and note in page
+    assert "torch 2.20.0, observe: entries that were tried in vain before a hit or an eager call are not seen" in page and note in page
     assert "tried " not in page.partition("Cache entries")[2] and "checks took" not in page
     assert "  0/0  eager  1 guard, never hit\n  0/1  eager  1 guard, hit 1, last at 3 ms\n" in page
     assert found["remedies"][0]["name"] == "dynamic dimension" and found["histories"][0]["values"] == ["2", "3"]
