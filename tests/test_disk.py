@@ -143,6 +143,7 @@ except OSError:
             print("MemoryError", n)
      """),
 ], ids=["descriptors", "memory"])
+@pytest.mark.no_sanitizer
 def test_tight_limits(dyntrace, python, tmp_path, limit, code):
     """The program sets the limit itself, as it would: the same happens to it as without us."""
     value = 32 if limit == resource.RLIMIT_NOFILE else 400 << 20

@@ -251,6 +251,7 @@ def test_bad_usage(run, logs, tmp_path):
     assert run("import", path, "-o", out, "--force").returncode == 0
 
 
+@pytest.mark.no_sanitizer
 def test_memory_does_not_grow_with_the_log(dyntrace, logs, tmp_path):
     log = Log(logs)
     log.compile("0/0")

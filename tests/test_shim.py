@@ -4,6 +4,7 @@ The programs are unittest scripts that need nothing but the package; run one by 
 
     PYTHONPATH=build/lib/python python3 tests/programs/shim_rules.py -v
 """
+import pytest
 
 
 def test_rules(evaluate):
@@ -30,6 +31,7 @@ def test_threads(evaluate):
     assert err == ""
 
 
+@pytest.mark.no_sanitizer  # which keeps what is freed
 def test_leaks(evaluate):
     out, err, _ = evaluate("shim_leaks.py", "20000")
     assert "LEAKS" not in out and out.count(" ok") >= 18

@@ -69,6 +69,7 @@ def test_state_under_other_variables(both, name, value):
     both([STATE], env=environment(**{name: value}))
 
 
+@pytest.mark.no_sanitizer
 def test_empty_environment(both, python):
     both([STATE], python, env={})
 
@@ -191,8 +192,10 @@ def test_recursion_limits(dyntrace, tmp_path, python):
     "import threading, sys\nthreading.stack_size(131072)\ndef r(n): return r(n - 1) if n else 0\nt = threading.Thread(target=r, args=(200,)); t.start(); t.join(); print('ok')",
     "import sys, _xxsubinterpreters as s\ni = s.create(); s.run_string(i, 'def f(): print(\"sub\", flush=True)\\nf()'); s.destroy(i)",
     "import os, sys\nos.environ['PYTHONPATH'] = 'x'; os.environ['NEW'] = 'y'; del os.environ['HOME']\nimport subprocess; sys.stdout.flush(); subprocess.run([sys.executable, '-c', 'import os, sys; print(sorted(os.environ.items()), sys.path)'])",
-    "import os, sys; os.execve(sys.executable, [sys.executable, '-c', 'import os, sys; print(os.environ, sys.path)'], {'A': 'b'})",
-    "import os, sys; os.execve(sys.executable, ['name', '-c', 'import os, sys; print(os.environ, sys.orig_argv)'], {'PYTHONPATH': ''})",
+    pytest.param("import os, sys; os.execve(sys.executable, [sys.executable, '-c', 'import os, sys; print(os.environ, sys.path)'], {'A': 'b'})",
+                 marks=pytest.mark.no_sanitizer),
+    pytest.param("import os, sys; os.execve(sys.executable, ['name', '-c', 'import os, sys; print(os.environ, sys.orig_argv)'], {'PYTHONPATH': ''})",
+                 marks=pytest.mark.no_sanitizer),
     "import os; os.unsetenv('PYTHONPATH'); os.putenv('PYTHONPATH', 'z'); os.system('echo $HOME')",
     "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); import threading; t = threading.Thread(target=print, args=('t',)); t.start(); t.join()\nopen('small', 'w').write('x' * 50)",
     "import resource, os; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); import threading; t = threading.Thread(target=print, args=('t',)); t.start(); t.join()\ntry: os.open('/dev/null', 0)\nexcept OSError as e: print(e)",

@@ -430,7 +430,7 @@ bool list_export(struct view *view, const char *path)
 /* "name   format width  => lead" as a column. */
 static bool column_read(struct list *list, const char *text)
 {
-    char *name = (char *)(uintptr_t)text, *end = strstr(text, "  "); /* of the sheet's own text */
+    char *name = (char *)(uintptr_t)text, *end = strstr(name, "  "); /* of the sheet's own text */
     const char *format = end ? end + strspn(end, " ") : "";
     size_t word = strcspn(format, " ");
     struct list_column *column = list_add(&list->q.columns);

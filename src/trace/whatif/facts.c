@@ -73,7 +73,8 @@ static char *part_end(char *text)
 static bool part_read(struct signature *s, char *at)
 {
     struct part *p = list_add(&s->parts);
-    char *colon = strstr(at, ": "), *open, *close;
+    char *colon = strstr(at, ": ");
+    const char *open, *close;
 
     if (!p)
         return false;
