@@ -18,7 +18,6 @@
 #include "command.h"
 #include "cmd/import/import.h"
 #include "lib/json.h"
-#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
 #include "lib/say.h"
@@ -26,17 +25,6 @@
 #include "schema.h"
 
 enum { TICK_ROWS = 1 << 8 };
-
-static struct {
-    const char *out;
-    bool force;
-} given;
-
-static const struct option options[] = {
-    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
-    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
-    OPTION_END,
-};
 
 struct import {
     struct writer *writer;        /* owned */
@@ -263,15 +251,15 @@ static int import_main(int count, char **operands)
         say_error("import: which directory? `dyntrace import TORCH_TRACE_DIR -o FILE`");
         return 2;
     }
-    if (!out_is_named(given.out)) {
+    if (!out_is_named(writer_given.out)) {
         say_error("import: -o FILE names the trace to make");
         return 2;
     }
-    if (out_is(given.out, operands[0])) {
-        say_error("import: %s: is the log itself", given.out);
+    if (out_is(writer_given.out, operands[0])) {
+        say_error("import: %s: is the log itself", writer_given.out);
         return 2;
     }
-    return logs_import(operands[0], given.out, given.force);
+    return logs_import(operands[0], writer_given.out, writer_given.force);
 }
 
 const struct command command_import = {
@@ -281,7 +269,7 @@ const struct command command_import = {
     .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases, guards, "
              "recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits, lookups. "
              "Damaged lines are counted in the table `loss`.",
-    .options = options,
+    .options = writer_options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",
     .run = import_main,

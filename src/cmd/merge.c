@@ -24,24 +24,12 @@
 #include "trace/db.h"
 #include "lib/json.h"
 #include "lib/list.h"
-#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
 #include "lib/say.h"
 #include "cmd/writer.h"
 
 enum { TICK_ROWS = 1 << 14, FRAME_END = 7 /* the column end_ns of `frame` */ };
-
-static struct {
-    const char *out;
-    bool force;
-} given;
-
-static const struct option options[] = {
-    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
-    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
-    OPTION_END,
-};
 
 struct renumbered {
     int64_t id, made; /* of a signature in the trace being copied, in the new one */
@@ -372,7 +360,7 @@ out:
 
 static int merge_main(int count, char **operands)
 {
-    if (!out_is_named(given.out)) {
+    if (!out_is_named(writer_given.out)) {
         say_error("merge: -o FILE names the trace to make");
         return 2;
     }
@@ -380,7 +368,7 @@ static int merge_main(int count, char **operands)
         say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
-    return traces_merge(operands, count, given.out, given.force);
+    return traces_merge(operands, count, writer_given.out, writer_given.force);
 }
 
 const struct command command_merge = {
@@ -389,7 +377,7 @@ const struct command command_merge = {
     .operands = "A B...",
     .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
              "count from the start of the earliest trace, by the machines' clocks.",
-    .options = options,
+    .options = writer_options,
     .more = "Traces that are still being recorded, and two that have a process in common, are refused.",
     .operands_most = OPERANDS_ANY,
     .run = merge_main,

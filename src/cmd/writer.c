@@ -11,6 +11,14 @@
 #include "lib/say.h"
 #include "schema.h"
 
+struct writer_given writer_given;
+
+const struct option writer_options[] = {
+    {"output", 'o', "FILE", option_text, &writer_given.out, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &writer_given.force, .help = "replace FILE"},
+    OPTION_END,
+};
+
 struct writer {
     sqlite3 *handle; /* owned */
     char *path;      /* owned */

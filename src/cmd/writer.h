@@ -16,9 +16,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/option.h"
+
 struct query;
 struct writer;
 struct insert;
+
+/* What a command that makes a trace is given, and its options. */
+extern struct writer_given {
+    const char *out; /* -o */
+    bool force;
+} writer_given;
+extern const struct option writer_options[];
 
 /* Make PATH, an empty file, an empty trace. NULL on an error. The file is worth nothing before writer_finish: it has
  * no journal. */

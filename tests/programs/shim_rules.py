@@ -1129,6 +1129,20 @@ class Backends(Case):
         self.assertLess(Callback.looked, 20)
         self.assertEqual(entries(f)[0].backend, ["_torchdynamo_orig_backend"])
 
+    def test_a_backend_is_asked_for_nothing_that_only_torchs_have(self):
+        looked = set()
+
+        class Callback(Recorder):
+            def __getattr__(self, name):
+                looked.add(name)
+                raise AttributeError(name)
+
+        def f(x):
+            return x
+        self.assertEqual(under(Callback(f=copy_of), f, 1), 1)
+        self.assertTrue({"_torchdynamo_orig_backend", "_torchdynamo_orig_callable"} <= looked, looked)
+        self.assertEqual({name for name in looked if "compiler" in name}, set())
+
     def test_a_chain_without_end(self):
         class Callback(Recorder):
             @property

@@ -86,7 +86,8 @@ struct front {
     bool observed;              /* another evaluator decides: which guard failed is not seen */
     bool limits;                /* the limits are ours; else the callback has some, and says so by ACTION_RUN_ONLY */
     bool regions;               /* a thread is in one, and sees its entries */
-    bool ids_public;              /* compile ids hold no values of the program's, and the bridge notes them */
+    bool ids_public;            /* compile ids hold no values of the program's, and the bridge notes them */
+    bool wraps_backends;        /* a backend is the front end's wrapper, which says what the program gave */
     bool fail_hook;             /* guard_fail_hook is called; and hooks get the function's code, not the compiled */
     int not_started;            /* f_lasti of the frame that a callback sees */
     const char *unexplained;    /* why a guard of unknown parts failed */

@@ -199,15 +199,16 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* A backend by its name if it has one, torch's by what torch.compile was given: its repr would tell an address. */
-static PyObject *backend_name(PyObject *backend)
+/* A backend by its name if it has one, or WRAPPED in torch's by what torch.compile was given: its repr would tell an
+ * address. What is the program's own is asked for no other attribute. */
+static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *name = whole ? name_in(backend, "compiler_name") : NULL, *function;
+    PyObject *name = wrapped && whole ? name_in(backend, "compiler_name") : NULL, *function;
 
     if (!name && whole)
         name = name_in(backend, "__qualname__");
-    if (!name && (function = tracer_attribute(backend, "compiler_fn"))) {
+    if (!name && wrapped && (function = tracer_attribute(backend, "compiler_fn"))) {
         name = whole ? name_in(function, "__qualname__") : values_name(function);
         Py_DECREF(function);
     }
@@ -253,7 +254,7 @@ void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, u
         Py_DECREF(text);
     }
     PyErr_Clear();
-    text = backend_name(backend);
+    text = backend_name(backend, entry->front->wraps_backends);
     take_text(text, b->backend, sizeof b->backend);
     Py_XDECREF(text);
     PyErr_Clear();

@@ -54,6 +54,7 @@ static const struct front observed = {
     .modes = &(const struct front_modes){0},
     .observed = true,
     .ids_public = true,
+    .wraps_backends = true,
     .unexplained = "which guard did not hold was not seen",
     .leaves = torch_leaves,
     .explain = torch_explain,

@@ -325,6 +325,7 @@ static const struct front torch_front = {
     .modes = &modes,
     .regions = true,
     .ids_public = true,
+    .wraps_backends = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
     .check_of = torch_check_of,
