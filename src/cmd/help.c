@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "lib/bounds.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
@@ -396,6 +397,8 @@ int command_start(const struct command *command, int argc, char **argv)
         return 2;
     }
     setlocale(LC_CTYPE, "");
+    if (!command->runs && !command->internal)
+        bounds_memory_needed();
     status = command->run(count, argv);
     return command->runs || command->internal || out_flush() ? status : 2;
 }

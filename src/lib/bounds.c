@@ -36,7 +36,7 @@ static struct trace {
 } traces[TRACES];
 static int trace_count;
 static int64_t trace_bytes;             /* of all of them */
-static atomic_bool armed, attended, timeless;
+static atomic_bool armed, attended, timeless, needed;
 static atomic_llong time_ns, since_ns;  /* the bound, and where it counts from */
 static struct rlimit data_before;
 static char memory_text[700], time_text[700]; /* whole lines, made beforehand: they are said from a signal handler */
@@ -152,6 +152,7 @@ void bounds_trace(const char *path)
     struct stat st;
     bool known = false;
 
+    bounds_memory_needed();
     if (!limits_read(&seconds, &megabytes) || stat(path, &st) != 0)
         return;
     bytes = bytes_of(&st);
@@ -209,6 +210,13 @@ void bounds_memory_over(void)
 {
     if (armed)
         end(memory_text);
+    if (needed)
+        end("dyntrace: out of memory\n");
+}
+
+void bounds_memory_needed(void)
+{
+    needed = true;
 }
 
 void bounds_at_end(void (*call)(void))

@@ -39,7 +39,12 @@ bool bounds_time_over(void);
 /* What to say then. Borrowed. */
 const char *bounds_time_words(void);
 
-/* Memory is over. Returns only where there is no bound. */
+/* From here on memory never lacks: our own malloc, calloc, realloc and strdup, and what is made of them (lib/list.h,
+ * say_print), answer with memory or end the process by one line, with or without a bound. Said by
+ * every command that reads (command_start), and by db_open; nobody there asks for NULL. The collector goes on without memory, and says nothing here. */
+void bounds_memory_needed(void);
+
+/* Memory is over. Returns only in the collector. */
 void bounds_memory_over(void);
 
 /* Call CALL before the end at a bound; it must be safe in a signal handler. At most four. */

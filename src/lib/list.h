@@ -1,7 +1,8 @@
 /* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at once.
  *
- * Runs in: the program. Nothing here says anything or exits: without memory the answer is NULL, and what was there
- * before is as it was. All of these are empty when they are zero, and can be used again after they are freed.
+ * Runs in: the program. In the collector the answer without memory is NULL, and what was there before is as it was; in
+ * a command that reads there is always memory (lib/bounds.h). All of these are empty when they are zero, and can be
+ * used again after they are freed.
  *
  *     LIST(struct code) codes = {0};
  *     struct code *code = list_add(&codes);          zeroed, at the end; NULL: no memory

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/bounds.h"
 #include "lib/json.h"
 
 /* Length of the well-formed, printable UTF-8 sequence at TEXT, or 0. Overlong
@@ -94,6 +95,20 @@ void say_error(const char *format, ...)
         fprintf(stderr, "dyntrace: %s\n", safe);
     free(safe);
     free(text);
+}
+
+char *say_print(const char *format, ...)
+{
+    va_list arguments;
+    char *text;
+
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) {
+        text = NULL;
+        bounds_memory_over();
+    }
+    va_end(arguments);
+    return text;
 }
 
 bool say_colour(FILE *out)

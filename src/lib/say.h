@@ -25,8 +25,11 @@ bool say_diverted(void);
  * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
 void say_escaped(FILE *out, const char *text, size_t bytes);
 
-/* The same into a malloc'ed string; the caller frees it. NULL when out of memory. */
+/* The same into a malloc'ed string; the caller frees it. NULL when out of memory, in the collector. */
 char *say_escape(const char *text, size_t bytes);
+
+/* A new string as printf would print it; the caller frees it. Never NULL in a command that reads (lib/bounds.h). */
+char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
 bool say_colour(FILE *out);

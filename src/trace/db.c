@@ -34,7 +34,7 @@ struct db {
     char *path;      /* owned */
     void (*progress)(void *context);
     void *progress_context;
-    bool damaged;
+    bool damaged, error;
 };
 
 struct query {
@@ -362,6 +362,7 @@ static void query_error(struct db *db)
     int status = sqlite3_errcode(db->handle);
     const char *words = sqlite3_errmsg(db->handle);
 
+    db->error = true;
     if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG) {
         db->damaged = true;
         if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
@@ -383,10 +384,6 @@ static bool query_make(struct db *db, const char *sql, struct query **made, cons
     struct query *query = calloc(1, sizeof *query);
 
     *made = NULL;
-    if (!query) {
-        say_error("%s: out of memory", db->path);
-        return false;
-    }
     query->db = db;
     if (sqlite3_prepare_v2(db->handle, sql, -1, &query->statement, rest) != SQLITE_OK) {
         query_error(db);
@@ -418,6 +415,16 @@ struct query *db_query(struct db *db, const char *sql)
 bool db_damaged(const struct db *db)
 {
     return db->damaged;
+}
+
+bool db_failed(const struct db *db)
+{
+    return db->error;
+}
+
+void db_retry(struct db *db)
+{
+    db->error = false;
 }
 
 bool db_complete(const char *sql)

@@ -52,6 +52,11 @@ bool db_query_next(struct db *db, const char *sql, struct query **made, const ch
  * relied on. */
 bool db_damaged(const struct db *db);
 
+/* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So nobody needs to carry
+ * errors upwards: a query that failed has no more rows, and a command asks once, at its end. */
+bool db_failed(const struct db *db);
+void db_retry(struct db *db);
+
 /* True when SQL ends in a ';' that ends a statement, not one inside a string or
  * a comment. */
 bool db_complete(const char *sql);
