@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/bounds.h"
 #include "lib/json.h"
 
 /* Length of the well-formed, printable UTF-8 sequence at TEXT, or 0. Overlong
@@ -99,14 +98,18 @@ void say_error(const char *format, ...)
 
 char *say_print(const char *format, ...)
 {
-    va_list arguments;
+    va_list arguments, again;
     char *text;
+    int length;
 
     va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0) {
+    va_copy(again, arguments);
+    length = vsnprintf(NULL, 0, format, arguments);
+    if (length >= 0 && (text = malloc((size_t)length + 1))) /* ours, not libc's own as in asprintf */
+        vsnprintf(text, (size_t)length + 1, format, again);
+    else
         text = NULL;
-        bounds_memory_over();
-    }
+    va_end(again);
     va_end(arguments);
     return text;
 }
