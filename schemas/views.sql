@@ -6,13 +6,13 @@
 
 
 -- outcomes: what an outcome means; the numbers and words are those of src/vocabulary.h.
---   asked          a compiler was set: the call counts in shares
+--   asked          compiled code was wanted: the call counts in shares
 --   missed         compiled code was looked for, and none fitted
---   ran_as_python  though a compiler was set
+--   ran_as_python  though compiled code was wanted (a skip: of a function that was given up, see there)
 CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES
     (0, 'plain', 0, 0, 0), (1, 'hit', 1, 0, 0), (2, 'compiled', 1, 1, 0), (3, 'run_only', 1, 1, 1),
     (4, 'skip', 1, 0, 1),
-    (5, 'limit', 1, 1, 1), (6, 'declined', 1, 1, 1), (7, 'disabled', 1, 0, 1), (8, 'guard_error', 1, 1, 0),
+    (5, 'limit', 1, 1, 1), (6, 'declined', 1, 1, 1), (7, 'disabled', 0, 0, 0), (8, 'guard_error', 1, 1, 0),
     (9, 'callback_error', 1, 1, 0);
 
 
@@ -50,15 +50,37 @@ WHERE code_id IS NOT NULL
                       WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL);
 
 
+-- given_up: code objects whose compile failed or declined for good, so that later calls run as Python without a lookup.
+CREATE VIEW given_up AS
+SELECT DISTINCT code_id FROM compile m
+WHERE cache_entry_id IS NULL AND outcome IS NOT 'skipped' AND code_id IS NOT NULL
+  AND (sticky OR EXISTS (SELECT 1 FROM code_mark k WHERE k.code_id = m.code_id AND k.action = 'skip' AND k.at_ns >= m.start_ns));
+
+
+-- skipped_calls: those later calls. What the program (disable, skip_code) or the compiler's own rules exclude is not
+-- here. They are known where their frames were stored. Reads `frame` if any function was given up.
+CREATE VIEW skipped_calls AS
+SELECT frame_id, thread_id, code_id, start_ns
+FROM frame
+WHERE EXISTS (SELECT 1 FROM given_up) AND outcome = 4 AND kind = 0 AND code_id IN (SELECT code_id FROM given_up);
+
+
 -- calls: a row per call of code that the compiler watches, in the process that made it (a forked process shares the
--- code ids of its parent). `counted` is 1 for the calls that shares are taken of: hit share is SUM(is_hit) by
--- SUM(counted), eager share SUM(counted AND ran_as_python) by SUM(counted). Reads `lookup`.
+-- code ids of its parent): its lookups, and the calls of what was given up. `counted` is 1 for the calls that shares
+-- are taken of: hit share is SUM(is_hit) by SUM(counted), eager share SUM(counted AND ran_as_python) by SUM(counted).
+-- Reads `lookup`, and `frame` if any function was given up.
 CREATE VIEW calls AS
+WITH call AS (
+    SELECT lookup_id, frame_id, thread_id, code_id, outcome, cache_entry_id, entries_checked, start_ns, duration_ns FROM lookup
+    WHERE outcome IS NOT 4
+    UNION ALL
+    SELECT NULL, frame_id, thread_id, code_id, 4, NULL, 0, start_ns, 0 FROM skipped_calls
+)
 SELECT l.lookup_id, l.frame_id, COALESCE(t.process_id, c.process_id) AS process_id, p.pid, l.thread_id, l.code_id,
        c.qualname,
        c.filename, c.first_line, o.name AS outcome, o.asked AND a.code_id IS NULL AS counted, o.name = 'hit' AS is_hit,
        o.missed, o.ran_as_python, l.cache_entry_id, l.entries_checked, l.start_ns, l.duration_ns
-FROM lookup l
+FROM call l
 LEFT JOIN outcomes o ON o.outcome = l.outcome
 LEFT JOIN code c ON c.code_id = l.code_id
 LEFT JOIN thread t ON t.thread_id = l.thread_id
@@ -66,8 +88,8 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
 LEFT JOIN turned_away a ON a.code_id = l.code_id;
 
 
--- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads
--- `lookup`.
+-- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads what
+-- `calls` reads.
 CREATE VIEW shares AS
 SELECT process_id, pid, SUM(counted) AS calls, SUM(counted AND is_hit) AS hits, SUM(counted AND missed) AS misses,
        SUM(counted AND ran_as_python) AS ran_as_python,
@@ -209,6 +231,31 @@ LEFT JOIN (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY ca
 LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last_use_ns
            FROM lookup WHERE outcome IN (1, 2) GROUP BY cache_entry_id) uses
        ON uses.cache_entry_id = e.cache_entry_id;
+
+
+-- cache_events: what happened to caches: an entry was 'born', 'hit' or 'died', a lookup was a 'miss', calls of a code
+-- object were 'marked'. Not in order of time: ORDER BY at_ns. detail: the outcome of a miss, why it died or was marked.
+-- Reads `lookup`.
+CREATE VIEW cache_events AS
+WITH event(at_ns, event, code_id, thread_id, cache_entry_id, lookup_id, compile_id, detail) AS (
+    SELECT e.born_ns, 'born', e.code_id, m.thread_id, e.cache_entry_id, NULL, e.compile_id, NULL
+    FROM cache_entry e LEFT JOIN compile m ON m.compile_id = e.compile_id
+    UNION ALL
+    SELECT died_ns, 'died', code_id, NULL, cache_entry_id, NULL, compile_id, death_cause FROM cache_entry WHERE died_ns IS NOT NULL
+    UNION ALL
+    SELECT l.start_ns, iif(o.missed, 'miss', 'hit'), l.code_id, l.thread_id, iif(o.missed, NULL, l.cache_entry_id), l.lookup_id, NULL,
+           iif(o.missed, o.name, NULL)
+    FROM lookup l JOIN outcomes o ON o.outcome = l.outcome
+    WHERE o.missed OR o.name = 'hit'
+    UNION ALL
+    SELECT at_ns, 'marked', code_id, NULL, NULL, NULL, NULL, action || COALESCE(': ' || reason, '') FROM code_mark
+)
+SELECT v.at_ns, v.event, COALESCE(t.process_id, c.process_id) AS process_id, v.thread_id, v.code_id, c.qualname, c.filename, c.first_line,
+       v.cache_entry_id, e.label AS entry, v.lookup_id, v.compile_id, v.detail
+FROM event v
+LEFT JOIN code c ON c.code_id = v.code_id
+LEFT JOIN thread t ON t.thread_id = v.thread_id
+LEFT JOIN cache_entry e ON e.cache_entry_id = v.cache_entry_id;
 
 
 -- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.

@@ -46,6 +46,10 @@ FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY outcome,
 SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup
     WHERE code_id IN (SELECT value FROM json_each(?1));
 
+-- name: skipped
+-- calls after it was given up: they count, too
+SELECT COUNT(*) AS skipped FROM skipped_calls WHERE code_id IN (SELECT value FROM json_each(?1));
+
 -- name: frames
 -- the same by its frames, for calls that needed no lookup
 SELECT outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns FROM frame

@@ -16,9 +16,10 @@
 
 /* How a call was decided (frame.outcome, lookup.outcome).
  *
- *   asked    a compiler was set, so that the call counts in shares (docs/answers.md)
+ *   asked    compiled code was wanted, so that the call counts in shares (docs/answers.md)
  *   missed   compiled code was looked for, and none fitted
- *   python   it ran as Python though a compiler was set
+ *   python   it ran as Python though compiled code was wanted
+ *            (a skip: where the function was given up, view given_up; others are no calls of watched code)
  *   style    of the word on a screen: GOOD, ACCENT, DIM, WARN, ALARM
  *   words    in a sentence; `torch` is what users of torch say, where that is something else
  *
@@ -33,7 +34,7 @@
     X(5, LIMIT, "limit", true, true, true, ALARM, "no entry fitted, the limit was reached: ran as Python", \
       "no entry fitted, the limit was reached: ran eagerly") \
     X(6, DECLINED, "declined", true, true, true, WARN, "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly") \
-    X(7, DISABLED, "disabled", true, false, true, DIM, "the compiler was off on this thread: ran as Python", \
+    X(7, DISABLED, "disabled", false, false, false, DIM, "the compiler was off on this thread: ran as Python", \
       "the compiler was off (force_eager, disable): ran eagerly") \
     X(8, GUARD_ERROR, "guard_error", true, true, false, ALARM, "a guard raised: the call failed", NULL) \
     X(9, CALLBACK_ERROR, "callback_error", true, true, false, ALARM, "the compiler raised: the call failed", \

@@ -76,6 +76,67 @@ def test_turned_away_functions_count_nowhere_unless_named(run, plant):
     assert share == {"calls": "2", "turned_away": "4"}
 
 
+GIVEN_UP = """
+import os
+from dyntrace.eval_frame import set_eval_frame, skip_code
+from dyntrace.types import GuardedCode
+
+def good(x):
+    return x + 1
+
+def bad(x):
+    return x + 2
+
+def excluded(x):
+    return x + 3
+
+def compiler(frame, entry, state):
+    if frame.f_code is good.__code__:
+        return GuardedCode(frame.f_code.replace(), lambda f_locals: True)
+    return None # declined for good
+
+skip_code(excluded.__code__)
+set_eval_frame(compiler)
+for i in range(10):
+    good(i), bad(i), excluded(i)
+set_eval_frame(None)
+pid = os.fork()
+if not pid:
+    set_eval_frame(compiler)
+    for i in range(5):
+        bad(i)
+    set_eval_frame(None)
+for i in range(7):
+    bad(i)
+if not pid:
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
+
+def test_what_was_given_up_counts(record, run, python, tmp_path):
+    """A function that its first call skipped for ever has all its calls counted, in each process; what the program excluded, none."""
+    (tmp_path / "up.py").write_text(GIVEN_UP)
+    path = record([tmp_path / "up.py"], python=python).path
+    shares = {row["pid"]: (row["calls"], row["hits"], row["ran_as_python"]) for row in table(run("sql", path, "SELECT * FROM shares").stdout)}
+    assert sorted(shares.values()) == [("20", "9", "10"), ("5", "0", "5")]
+    outcomes = table(run("sql", path, "SELECT qualname, outcome, COUNT(*) AS n FROM calls GROUP BY 1, 2 ORDER BY 1, 2").stdout)
+    assert [(r["qualname"], r["outcome"], r["n"]) for r in outcomes] == [("bad", "declined", "1"), ("bad", "skip", "14"), ("good", "compiled", "1"),
+                                                                        ("good", "hit", "9")]
+    found, report = ask(run, path)
+    assert found["report"][1] == pytest.approx(15 / 25) and report["outcomes"]["skip"]["calls"] == 14
+    checks, = json.loads(run("check", path, "--max-eager-share", "1", "--json").stdout)["checks"]
+    assert checks["found"] == 1 # the child's
+    assert "29 calls, 15 that wanted compiled code: 0 % ran compiled code, 100 % ran as Python" in run("why", "bad", path).stdout
+    assert "10 calls: none needed a lookup" in run("why", "excluded", path).stdout
+    assert sum(int(row["calls"]) for row in table(run("sql", path, "eager-calls").stdout)) == 15
+
+
+def test_events_of_a_cache(run, thirteen):
+    events = table(run("sql", thirteen, "SELECT event, COUNT(*) AS n FROM cache_events GROUP BY 1 ORDER BY 1").stdout)
+    assert {row["event"]: row["n"] for row in events} == {"born": "2", "hit": "3", "miss": "10"}
+
+
 def test_entries_inherited_by_fork(run, plant):
     """A parent compiles f; two workers forked from it each compile it for another input, and one compiles g for the first time."""
     p = plant()

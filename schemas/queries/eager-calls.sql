@@ -1,21 +1,20 @@
--- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every lookup)
+-- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every call)
 --
 -- Why: The calls that a compiler was meant to make faster and did not. Those of functions that it turned away unread are in skips.
 -- Columns: qualname, filename, first_line: the function; outcome: why it ran as Python; calls: how many;
 --   percent_of_calls: of all calls of the function; first_s, last_s: when.
 WITH eager AS MATERIALIZED (
     SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns
-    FROM lookup
-    WHERE outcome IN (SELECT outcome FROM outcomes WHERE ran_as_python) AND code_id NOT IN (SELECT code_id FROM turned_away)
+    FROM calls
+    WHERE counted AND ran_as_python
     GROUP BY code_id, outcome
 )
-SELECT c.qualname, c.filename, c.first_line, o.name AS outcome, SUM(e.calls) AS calls,
+SELECT c.qualname, c.filename, c.first_line, e.outcome, SUM(e.calls) AS calls,
        round(100.0 * SUM(e.calls) / NULLIF(SUM(n.calls), 0), 1) AS percent_of_calls,
        round(MIN(e.first_ns) / 1e9, 6) AS first_s, round(MAX(e.last_ns) / 1e9, 6) AS last_s
 FROM eager e
 LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN code_total n ON n.code_id = e.code_id
-LEFT JOIN outcomes o ON o.outcome = e.outcome
 GROUP BY c.filename, c.qualname, c.first_line, e.outcome
 ORDER BY SUM(e.calls) DESC
 LIMIT 100;

@@ -58,10 +58,10 @@ GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMI
 --slow
 --# Ran as Python though a compiler was set
 --|   {calls:count>6} x {!b}{function:80}{!n}  {outcome:30} since {first:seconds}  => function {code_id}
-WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM lookup GROUP BY 1, 2)
-SELECT MIN(e.code_id) AS code_id, c.qualname AS function, o.name AS outcome, SUM(e.calls) AS calls, MIN(e.first) AS first
-FROM eager e JOIN outcomes o ON o.outcome = e.outcome LEFT JOIN code c ON c.code_id = e.code_id
-WHERE o.ran_as_python AND e.code_id NOT IN (SELECT code_id FROM turned_away WHERE code_id IS NOT NULL)
+WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM calls
+                            WHERE counted AND ran_as_python GROUP BY 1, 2)
+SELECT MIN(e.code_id) AS code_id, c.qualname AS function, e.outcome, SUM(e.calls) AS calls, MIN(e.first) AS first
+FROM eager e LEFT JOIN code c ON c.code_id = e.code_id
 GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMIT 4;
 
 --slow # Guards

@@ -116,7 +116,7 @@ static void shares_print(struct why *why, FILE *out)
         fputs(why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED) ? ": none needed a lookup"
                                                                               : ": no compiler had to do with them", out);
     else if (asked && asked < why->all_calls)
-        prose_print(out, ", %'jd looked up while a compiler was set", asked);
+        prose_print(out, ", %'jd that wanted compiled code", asked);
     if (asked)
         prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
                     percent(compiled, asked), percent(why->shared.python, asked), as_python(why));

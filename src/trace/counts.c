@@ -52,14 +52,16 @@ static struct count *count_make(struct counts *counts, int64_t code_id, int64_t 
     return count;
 }
 
-/* One lookup: lookup_id, code_id, thread_id, outcome, start_ns, duration_ns. */
-static bool lookup_count(void *context, const int64_t *values, unsigned nulls)
+/* A call: lookup_id (0: none), code_id, thread_id, outcome, start_ns, duration_ns. */
+static bool call_count(void *context, const int64_t *values, unsigned nulls)
 {
     struct counts *counts = context;
     struct count *count = counts->last ? &counts->all.at[counts->last - 1] : NULL;
     enum outcome outcome = outcome_of(values[3]);
 
     (void)nulls;
+    if (values[0] && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
+        return true;
     if (!(++counts->rows % TICK_ROWS))
         progress_tick(counts->progress, values[0], counts->last_id);
     if (!count || count->code_id != values[1] || counts->last_thread != values[2]) {
@@ -75,7 +77,7 @@ static bool lookup_count(void *context, const int64_t *values, unsigned nulls)
     if (count->seen++ < counts->warmup)
         return true;
     if (counts->warmup && count->seen == counts->warmup + 1) {
-        count->warm_id = values[0] - 1;
+        count->warm_id = values[0] ? values[0] - 1 : INT64_MAX;
         count->warm_ns = values[4];
     }
     count->calls[outcome]++;
@@ -133,8 +135,10 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     counts->progress = progress;
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
     ok = threads_read(counts, db) && !counts->failed &&
-         db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", lookup_count,
+         db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", call_count,
                  counts) &&
+         !counts->failed &&
+         db_each(db, "SELECT each(0, code_id, thread_id, 4, start_ns, 0) FROM skipped_calls", call_count, counts) &&
          !counts->failed && turned_away_set(counts, db);
     if (counts->failed)
         say_error("%s: out of memory", db_path(db));

@@ -160,6 +160,9 @@ static void gather_lookups(struct why *why)
         }
     }
     why_asked(why, query);
+    query = why_ask(why, "why/skipped");
+    calls[OUTCOME_SKIP] = query_step(query) ? query_integer(query, 0) : 0;
+    why_asked(why, query);
     why->shared = calls_sum(calls);
     for (int i = 0; i < OUTCOMES; i++)
         if (sums[i].calls && (class = ADD(why, calls))) {
