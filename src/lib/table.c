@@ -1,13 +1,11 @@
-/* lib/table.c -- rows printed for people and for programs.
+/* lib/table.c -- rows printed for people and for programs. See lib/table.h.
  *
- * Runs in: the viewer. See lib/table.h.
- *
- * To align columns one must know the widest cell, and a result may have no end.
- * So the first rows are kept until there are enough of them to tell, then
- * everything is printed as it comes; a later cell that is wider sticks out. */
+ * To align columns one must know the widest cell, and a result may have no end. So the first rows are kept until there
+ * are enough of them to tell, then everything is printed as it comes; a later number that is wider sticks out. */
 #include "lib/table.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,7 @@
 #include <wchar.h>
 
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/say.h"
 
 enum {
@@ -26,33 +25,37 @@ enum {
     CELL_BYTES = 16 << 10, /* of any cell on a terminal */
 };
 
+enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is set as numbers are */
+
+struct column {
+    char *name;       /* owned */
+    int width;        /* on the screen: of the widest cell so far, until the kept rows are printed */
+    bool right, any;  /* of the first cell that is no NULL; there was one */
+};
+
+/* TABLE_ALIGNED */
 struct cell {
-    char *text;  /* owned, safe to print */
-    int width;   /* columns on the screen */
-    bool right;  /* a number */
-    bool absent; /* NULL */
+    char *text; /* owned, safe to print */
+    int width;  /* columns on the screen */
+    enum kind kind;
+    bool cut;   /* a "…" follows */
+    bool alarm; /* of a row's first: the row is red */
 };
 
 struct table {
     FILE *out; /* borrowed */
     enum table_format format;
-    int columns;
-    char **names; /* owned */
+    int count;
+    struct column *columns; /* owned */
+    int filled;             /* cells of the current row */
+    uint64_t rows;
+    bool headless, alarm;
     struct json json; /* TABLE_JSON, TABLE_LINES */
-    bool headless, colour, failed;
 
-    /* the row being filled */
-    int filled;
-    bool alarm;
-
-    /* TABLE_ALIGNED: kept rows, one after the other */
-    struct cell *cells; /* owned */
-    bool *alarms;       /* owned, one per kept row */
-    size_t rows, bytes;
-    int *widths; /* owned; set when the kept rows are printed */
-    bool streaming;
-
-    uint64_t printed; /* rows */
+    /* TABLE_ALIGNED */
+    LIST(struct cell) cells; /* of the rows that are kept, and of the current one */
+    size_t bytes;            /* in them */
+    bool colour, streaming;  /* streaming: no more rows are kept */
 };
 
 enum table_format table_format(FILE *out, bool json)
@@ -60,80 +63,20 @@ enum table_format table_format(FILE *out, bool json)
     return json ? TABLE_JSON : isatty(fileno(out)) ? TABLE_ALIGNED : TABLE_TSV;
 }
 
-/* Columns that TEXT takes on the screen. */
-static int text_width(const char *text)
-{
-    const char *end = text + strlen(text);
-    int width = 0;
-
-    while (text < end) {
-        unsigned long rune = 0;
-        size_t length = json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
-        int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
-        width += columns < 0 ? 1 : columns;
-        text += length ? length : 1;
-    }
-    return width;
-}
-
-/* Cut TEXT, which is wider, to LIMIT columns, the last of them a "…". Returns its new width. */
-static int text_cut(char *text, int limit)
-{
-    int width = 0;
-    char *p = text;
-
-    while (*p) {
-        char one[5] = {0};
-        unsigned long rune;
-        size_t length = json_rune((unsigned char *)p, strlen(p), &rune);
-        memcpy(one, p, length ? length : 1);
-        int columns = text_width(one);
-        if (width + columns > limit - 1)
-            break;
-        width += columns;
-        p += length ? length : 1;
-    }
-    /* put_aligned has left room for the ellipsis. */
-    strcpy(p, "…");
-    return width + 1;
-}
-
 struct table *table_open(FILE *out, enum table_format format, int columns, const char *const *names)
 {
     struct table *table = calloc(1, sizeof *table);
 
-    if (!table)
-        goto err;
-    table->out = out;
-    table->format = format;
-    table->columns = columns;
-    table->colour = format == TABLE_ALIGNED && say_colour(out);
-    table->names = calloc((size_t)columns + 1, sizeof *table->names);
-    table->widths = calloc((size_t)columns + 1, sizeof *table->widths);
-    if (!table->names || !table->widths)
-        goto err;
+    *table = (struct table){.out = out, .format = format, .count = columns, .json = {.out = out, .compact = format == TABLE_LINES},
+                            .columns = calloc((size_t)columns + 1, sizeof *table->columns),
+                            .colour = format == TABLE_ALIGNED && say_colour(out)};
     for (int i = 0; i < columns; i++)
-        if (!(table->names[i] = format == TABLE_ALIGNED ? say_escape(names[i], strlen(names[i])) : strdup(names[i])))
-            goto err;
-    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
+        table->columns[i].name = strdup(names[i]);
     if (format == TABLE_JSON) {
         json_list(&table->json, NULL);
         json_lines(&table->json);
     }
-    if (format == TABLE_ALIGNED) {
-        table->cells = calloc((size_t)(columns + 1) * KEPT_ROWS, sizeof *table->cells);
-        table->alarms = calloc(KEPT_ROWS, sizeof *table->alarms);
-        if (!table->cells || !table->alarms)
-            goto err;
-    }
     return table;
-err:
-    say_error("out of memory");
-    if (table) {
-        table->failed = true;
-        table_close(table);
-    }
-    return NULL;
 }
 
 void table_headless(struct table *table)
@@ -146,150 +89,152 @@ void table_alarm(struct table *table)
     table->alarm = true;
 }
 
-static void print_spaces(FILE *out, int count)
-{
-    if (count > 0)
-        fprintf(out, "%*s", count, "");
-}
+/* ---- for people ------------------------------------------------------------ */
 
-static void print_cell(struct table *table, int column, const struct cell *cell)
+/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. */
+static size_t text_fit(const char *text, int most, int *width)
 {
-    int room = table->widths[column] - cell->width;
+    size_t bytes = strlen(text), at = 0;
 
-    if (column)
-        fputs("  ", table->out);
-    if (cell->right)
-        print_spaces(table->out, room);
-    if (cell->absent && table->colour)
-        fputs("\033[2m", table->out);
-    fputs(cell->text ? cell->text : "?", table->out);
-    if (cell->absent && table->colour)
-        fputs("\033[22m", table->out);
-    if (!cell->right && column + 1 < table->columns)
-        print_spaces(table->out, room);
-}
-
-static void print_row(struct table *table, struct cell *cells, bool alarm)
-{
-    if (alarm && table->colour)
-        fputs("\033[31m", table->out);
-    for (int i = 0; i < table->columns; i++) {
-        print_cell(table, i, &cells[i]);
-        free(cells[i].text);
-        cells[i].text = NULL;
+    *width = 0;
+    while (at < bytes) {
+        unsigned long rune = 0;
+        size_t length = json_rune((const unsigned char *)text + at, bytes - at, &rune);
+        int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
+        if (columns < 0)
+            columns = 1;
+        if (*width + columns > most)
+            break;
+        *width += columns;
+        at += length ? length : 1;
     }
-    if (alarm && table->colour)
-        fputs("\033[0m", table->out);
-    putc('\n', table->out);
+    return at;
 }
 
-/* Cut the widest text columns until a row fits the screen, none below
- * CELL_WIDTH. One column alone is not cut. */
-static void fit_widths(struct table *table)
+static void cell_cut(struct cell *cell, int most)
+{
+    if (cell->width <= most)
+        return;
+    cell->text[text_fit(cell->text, most - 1, &cell->width)] = 0;
+    cell->width++;
+    cell->cut = true;
+}
+
+static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
+{
+    bool cut = bytes > CELL_BYTES;
+    struct cell cell = {.kind = kind, .text = say_escape(text, cut ? CELL_BYTES : bytes), .cut = cut};
+
+    text_fit(cell.text, INT_MAX, &cell.width);
+    cell.width += cut;
+    return cell;
+}
+
+/* One row, in the terminal's STYLE ("31"; NULL: as it is). */
+static void row_print(struct table *table, struct cell *cells, const char *style)
+{
+    FILE *out = table->out;
+
+    if (style && table->colour)
+        fprintf(out, "\033[%sm", style);
+    for (int i = 0; i < table->count; i++) {
+        const struct cell *cell = &cells[i];
+        const struct column *column = &table->columns[i];
+        int room = column->width > cell->width ? column->width - cell->width : 0;
+        bool right = cell->kind == NUMBER || cell->kind == FIGURE, dim = cell->kind == NONE && table->colour;
+        fprintf(out, "%s%*s%s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text, cell->cut ? "…" : "",
+                dim ? "\033[22m" : "");
+        if (!right && i + 1 < table->count)
+            fprintf(out, "%*s", room, "");
+        free(cell->text);
+    }
+    fputs(style && table->colour ? "\033[0m\n" : "\n", out);
+}
+
+/* Cut the widest text columns until a row fits the screen, none below CELL_WIDTH. */
+static void widths_fit(struct table *table)
 {
     struct winsize size;
-    int screen = 80, total = 0;
+    int screen = 80, total = 0, widest, less;
 
-    if (table->columns < 2)
-        return;
     if (ioctl(fileno(table->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         screen = size.ws_col;
-    for (int i = 0; i < table->columns; i++)
-        total += table->widths[i] + (i ? 2 : 0);
+    for (int i = 0; i < table->count; i++)
+        total += table->columns[i].width + (i ? 2 : 0);
     while (total > screen) {
-        int widest = 0;
-        for (int i = 1; i < table->columns; i++)
-            if (table->widths[i] > table->widths[widest])
+        widest = 0;
+        for (int i = 1; i < table->count; i++)
+            if (table->columns[i].width > table->columns[widest].width)
                 widest = i;
-        if (table->widths[widest] <= CELL_WIDTH)
+        less = table->columns[widest].width - CELL_WIDTH;
+        if (less <= 0)
             break;
-        int less = table->widths[widest] - CELL_WIDTH;
         if (less > total - screen)
             less = total - screen;
-        table->widths[widest] -= less;
+        table->columns[widest].width -= less;
         total -= less;
     }
 }
 
-/* Work out the widths, then print the heading and the kept rows. */
-static void print_kept(struct table *table)
+/* Settle the widths, then print the heading and the kept rows. */
+static void kept_print(struct table *table)
 {
+    struct cell *heads = calloc((size_t)table->count + 1, sizeof *heads);
+
     table->streaming = true;
-    for (int i = 0; i < table->columns; i++) {
-        table->widths[i] = table->headless ? 0 : text_width(table->names[i]);
-        for (size_t row = 0; row < table->rows; row++)
-            if (table->cells[row * (size_t)table->columns + (size_t)i].width > table->widths[i])
-                table->widths[i] = table->cells[row * (size_t)table->columns + (size_t)i].width;
+    for (int i = 0; i < table->count && !table->headless; i++) {
+        struct column *column = &table->columns[i];
+        heads[i] = cell_make(column->right ? FIGURE : TEXT, column->name, strlen(column->name));
+        if (heads[i].width > column->width)
+            column->width = heads[i].width;
     }
-    fit_widths(table);
-    if (!table->headless) {
-        if (table->colour)
-            fputs("\033[1m", table->out);
-        for (int i = 0; i < table->columns; i++) {
-            /* A heading stands where the first cell that is no NULL stands. */
-            struct cell head = {table->names[i], text_width(table->names[i]), false, false};
-            for (size_t row = 0; row < table->rows; row++) {
-                struct cell *cell = &table->cells[row * (size_t)table->columns + (size_t)i];
-                if (!cell->absent) {
-                    head.right = cell->right;
-                    break;
-                }
-            }
-            print_cell(table, i, &head);
-        }
-        if (table->colour)
-            fputs("\033[0m", table->out);
-        putc('\n', table->out);
-    }
-    for (size_t row = 0; row < table->rows; row++) {
-        struct cell *cells = &table->cells[row * (size_t)table->columns];
-        for (int i = 0; i < table->columns; i++)
-            if (table->columns > 1 && cells[i].text && cells[i].width > table->widths[i])
-                cells[i].width = text_cut(cells[i].text, table->widths[i]);
-        print_row(table, cells, table->alarms[row]);
-    }
-    table->rows = 0;
+    if (table->count > 1) /* one column alone is not cut */
+        widths_fit(table);
+    if (!table->headless)
+        row_print(table, heads, "1");
+    for (size_t i = 0; i < table->cells.count && table->count > 1; i++)
+        cell_cut(&table->cells.at[i], table->columns[i % (size_t)table->count].width);
+    for (size_t row = 0; row < table->cells.count; row += (size_t)table->count)
+        row_print(table, &table->cells.at[row], table->cells.at[row].alarm ? "31" : NULL);
+    table->cells.count = 0;
+    free(heads);
 }
 
-/* TABLE_ALIGNED: keep a cell. TEXT is owned from here on. */
-static void put_aligned(struct table *table, char *text, bool right, bool absent)
+/* Keep a cell, or print the row that it ends when the widths are known. */
+static void aligned_put(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
-    struct cell *cell = &table->cells[table->rows * (size_t)table->columns + (size_t)table->filled];
-    char *roomy = text ? realloc(text, strlen(text) + 4) : NULL; /* text_cut may add a "…" */
+    struct column *column = &table->columns[table->filled];
+    struct cell *cell = list_add(&table->cells);
 
-    if (!roomy) {
-        table->failed = true;
-        free(text);
-        text = NULL;
-    } else {
-        text = roomy;
-    }
-    *cell = (struct cell){text, text ? text_width(text) : 1, right, absent};
-    if (text && table->streaming && table->columns > 1 && !right) {
-        int room = table->widths[table->filled] > LATE_WIDTH ? table->widths[table->filled] : LATE_WIDTH;
-        if (cell->width > room)
-            cell->width = text_cut(text, room);
-    }
-    table->bytes += text ? strlen(text) : 0;
-}
-
-/* TABLE_ALIGNED: a row is whole. Keep it, or print it when the widths are known. */
-static void end_aligned(struct table *table)
-{
+    *cell = cell_make(kind, text, bytes);
+    cell->alarm = table->alarm;
+    table->bytes += strlen(cell->text);
     if (table->streaming) {
-        print_row(table, table->cells, table->alarm);
+        if (table->count > 1 && kind != NUMBER && kind != FIGURE)
+            cell_cut(cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
     } else {
-        table->alarms[table->rows++] = table->alarm;
-        if (table->rows == KEPT_ROWS || table->bytes > KEPT_BYTES)
-            print_kept(table);
+        if (cell->width > column->width)
+            column->width = cell->width;
+        if (!column->any && kind != NONE) {
+            column->any = true;
+            column->right = kind == NUMBER || kind == FIGURE;
+        }
     }
+    if (table->filled + 1 < table->count)
+        return;
     table->alarm = false;
+    if (table->streaming) {
+        row_print(table, table->cells.at, table->cells.at->alarm ? "31" : NULL);
+        table->cells.count = 0;
+    } else if (table->cells.count == (size_t)table->count * KEPT_ROWS || table->bytes > KEPT_BYTES) {
+        kept_print(table);
+    }
 }
 
 /* ---- for programs ---------------------------------------------------------- */
 
 /* A cell of RFC 4180: in quotes where it needs them; an empty text always, as nothing is NULL. */
-static void put_csv(const struct table *table, const char *text, size_t bytes)
+static void csv_put(const struct table *table, const char *text, size_t bytes)
 {
     bool plain = bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) &&
                  !memchr(text, '\r', bytes);
@@ -309,30 +254,29 @@ static void put_csv(const struct table *table, const char *text, size_t bytes)
         putc('"', table->out);
 }
 
-/* The line of names. */
-static void head_print(struct table *table)
+/* TABLE_TSV and the CSVs: one cell and what follows it. */
+static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
 {
-    bool csv = table->format != TABLE_TSV;
+    bool tsv = table->format == TABLE_TSV;
 
-    for (int i = 0; i < table->columns && !table->headless; i++) {
-        if (i)
-            putc(csv ? ',' : '\t', table->out);
-        if (csv)
-            put_csv(table, table->names[i], strlen(table->names[i]));
-        else
-            say_escaped(table->out, table->names[i], strlen(table->names[i]));
-    }
-    if (table->columns && !table->headless)
-        fputs(csv ? "\r\n" : "\n", table->out);
+    if (tsv && kind != NONE)
+        say_escaped(table->out, text, bytes);
+    else if (kind == NUMBER)
+        fwrite(text, 1, bytes, table->out);
+    else if (kind != NONE)
+        csv_put(table, text, bytes);
+    fputs(!last ? tsv ? "\t" : "," : tsv ? "\n" : "\r\n", table->out);
 }
 
-/* ---- cells ----------------------------------------------------------------- */
-
-enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is set as numbers are */
-
-static void put_json(struct table *table, enum kind kind, const char *text, size_t bytes)
+static void plain_head(struct table *table)
 {
-    const char *name = table->names[table->filled];
+    for (int i = 0; i < table->count && !table->headless; i++)
+        plain_put(table, TEXT, table->columns[i].name, strlen(table->columns[i].name), i + 1 == table->count);
+}
+
+static void json_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
+{
+    const char *name = table->columns[table->filled].name;
 
     if (!table->filled)
         json_object(&table->json, NULL);
@@ -342,55 +286,29 @@ static void put_json(struct table *table, enum kind kind, const char *text, size
         json_raw(&table->json, name, text, bytes);
     else
         json_bytes(&table->json, name, text, bytes);
+    if (last)
+        json_end(&table->json);
+    if (last && table->format == TABLE_LINES)
+        putc('\n', table->out);
 }
+
+/* ---- cells ----------------------------------------------------------------- */
 
 static void put(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
-    bool cut = bytes > CELL_BYTES, first = !table->printed && !table->filled, last = table->filled + 1 == table->columns;
-    char *safe;
+    bool last = table->filled + 1 == table->count;
 
-    switch (table->format) {
-    case TABLE_ALIGNED:
-        safe = say_escape(text, cut ? CELL_BYTES : bytes);
-        if (safe && cut) {
-            char *longer = realloc(safe, strlen(safe) + 4);
-            safe = longer ? strcat(longer, "…") : safe;
-        }
-        put_aligned(table, safe, kind == NUMBER || kind == FIGURE, kind == NONE);
-        break;
-    case TABLE_JSON:
-    case TABLE_LINES:
-        put_json(table, kind, text, bytes);
-        if (last)
-            json_end(&table->json);
-        if (last && table->format == TABLE_LINES)
-            putc('\n', table->out);
-        break;
-    case TABLE_TSV:
-        if (first)
-            head_print(table);
-        if (kind != NONE)
-            say_escaped(table->out, text, bytes);
-        putc(last ? '\n' : '\t', table->out);
-        break;
-    case TABLE_CSV:
-    case TABLE_SAFE_CSV:
-        if (first)
-            head_print(table);
-        if (kind == NUMBER)
-            fwrite(text, 1, bytes, table->out);
-        else if (kind != NONE)
-            put_csv(table, text, bytes);
-        fputs(last ? "\r\n" : ",", table->out);
-        break;
+    if (table->format == TABLE_ALIGNED) {
+        aligned_put(table, kind, text, bytes);
+    } else if (table->format == TABLE_JSON || table->format == TABLE_LINES) {
+        json_put(table, kind, text, bytes, last);
+    } else {
+        if (!table->rows && !table->filled)
+            plain_head(table);
+        plain_put(table, kind, text, bytes, last);
     }
-    table->filled++;
-    if (!last)
-        return;
-    table->filled = 0;
-    table->printed++;
-    if (table->format == TABLE_ALIGNED)
-        end_aligned(table);
+    table->filled = last ? 0 : table->filled + 1;
+    table->rows += last;
 }
 
 void table_text(struct table *table, const char *text, size_t bytes)
@@ -439,33 +357,21 @@ void table_real(struct table *table, double value)
 
 void table_blob(struct table *table, const void *bytes, size_t count)
 {
-    static const char hex[] = "0123456789abcdef";
     const unsigned char *p = bytes;
-    size_t shown = table->format == TABLE_ALIGNED && count > CELL_BYTES ? CELL_BYTES : count;
-    char *text = malloc(shown * 2 + 1);
+    char *text;
 
-    if (!text) {
-        table->failed = true;
-        table_null(table);
-        return;
-    }
-    for (size_t i = 0; i < shown; i++) {
-        text[i * 2] = hex[p[i] >> 4];
-        text[i * 2 + 1] = hex[p[i] & 15];
-    }
-    text[shown * 2] = 0;
-    put(table, TEXT, text, shown * 2);
+    if (table->format == TABLE_ALIGNED && count > CELL_BYTES)
+        count = CELL_BYTES;
+    text = malloc(count * 2 + 1);
+    for (size_t i = 0; i < count; i++)
+        sprintf(text + i * 2, "%02x", p[i]);
+    put(table, TEXT, text, count * 2);
     free(text);
 }
 
 void table_null(struct table *table)
 {
     put(table, NONE, "NULL", 4);
-}
-
-void table_bool(struct table *table, bool value)
-{
-    table_json(table, value ? "true" : "false");
 }
 
 void table_json(struct table *table, const char *json)
@@ -479,43 +385,41 @@ bool table_close(struct table *table)
 
     if (!table)
         return false;
-    if (!table->failed || table->rows) {
-        if (table->format == TABLE_ALIGNED && !table->streaming)
-            print_kept(table);
-        else if (table->format >= TABLE_TSV && table->format <= TABLE_SAFE_CSV && !table->printed)
-            head_print(table);
-        if (table->format == TABLE_JSON) {
-            json_end(&table->json);
-            putc('\n', table->out);
-        }
+    if (table->format == TABLE_ALIGNED && !table->streaming) {
+        kept_print(table);
+    } else if (table->format == TABLE_JSON) {
+        json_end(&table->json);
+        putc('\n', table->out);
+    } else if (table->format != TABLE_LINES && !table->rows) {
+        plain_head(table);
     }
-    ok = !table->failed && !ferror(table->out);
-    if (table->cells)
-        for (size_t i = 0; i < (size_t)(table->columns + 1) * KEPT_ROWS; i++)
-            free(table->cells[i].text);
-    for (int i = 0; table->names && i < table->columns; i++)
-        free(table->names[i]);
-    free(table->names);
-    free(table->widths);
-    free(table->cells);
-    free(table->alarms);
+    ok = !ferror(table->out);
+    for (int i = 0; i < table->count; i++)
+        free(table->columns[i].name);
+    list_free(&table->cells);
+    free(table->columns);
     free(table);
     return ok;
 }
 
+/* ---- figures --------------------------------------------------------------- */
+
+/* N, of the first of UNITS, in three digits of the unit that suits; each is a thousand of the one before. */
+static const char *human(char *made, double n, const char *const *units)
+{
+    for (; fabs(n) >= 999.5 && units[1]; units++)
+        n /= 1e3;
+    snprintf(made, TABLE_HUMAN, "%.3g %s", n, *units);
+    return made;
+}
+
 const char *table_duration(char *made, int64_t nanoseconds)
 {
-    double n = (double)nanoseconds, size = n < 0 ? -n : n;
+    double size = fabs((double)nanoseconds);
 
-    if (size < 1e3)
-        snprintf(made, TABLE_HUMAN, "%" PRId64 " ns", nanoseconds);
-    else if (size < 999.5e3)
-        snprintf(made, TABLE_HUMAN, "%.3g us", n / 1e3);
-    else if (size < 999.5e6)
-        snprintf(made, TABLE_HUMAN, "%.3g ms", n / 1e6);
-    else if (size < 99.95e9)
-        snprintf(made, TABLE_HUMAN, "%.3g s", n / 1e9);
-    else if (size < 3600e9)
+    if (size < 99.95e9)
+        return human(made, (double)nanoseconds, (const char *[]){"ns", "us", "ms", "s", NULL});
+    if (size < 3600e9)
         snprintf(made, TABLE_HUMAN, "%" PRId64 " min %02d s", nanoseconds / 60000000000, (int)(size / 1e9) % 60);
     else
         snprintf(made, TABLE_HUMAN, "%" PRId64 " h %02d min", nanoseconds / 3600000000000, (int)(size / 60e9) % 60);
@@ -524,15 +428,9 @@ const char *table_duration(char *made, int64_t nanoseconds)
 
 const char *table_count(char *made, int64_t count)
 {
-    double n = (double)count, size = n < 0 ? -n : n;
-
-    if (size < 1e5)
+    if (count > -100000 && count < 100000) {
         snprintf(made, TABLE_HUMAN, "%" PRId64, count);
-    else if (size < 999.5e3)
-        snprintf(made, TABLE_HUMAN, "%.3g k", n / 1e3);
-    else if (size < 999.5e6)
-        snprintf(made, TABLE_HUMAN, "%.3g M", n / 1e6);
-    else
-        snprintf(made, TABLE_HUMAN, "%.3g G", n / 1e9);
-    return made;
+        return made;
+    }
+    return human(made, (double)count / 1e3, (const char *[]){"k", "M", "G", NULL});
 }

@@ -32,7 +32,7 @@ enum table_format table_format(FILE *out, bool json);
 
 struct table;
 
-/* NAMES are copied. NULL when out of memory. The caller ends it with table_close. */
+/* NAMES are copied. The caller ends it with table_close. */
 struct table *table_open(FILE *out, enum table_format format, int columns, const char *const *names);
 
 /* Print no line of names. */
@@ -45,7 +45,6 @@ void table_figure(struct table *table, const char *text); /* set flush right, as
 void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
-void table_bool(struct table *table, bool value);
 void table_maybe(struct table *table, bool known, int64_t value); /* NULL unless KNOWN */
 void table_null(struct table *table);
 void table_json(struct table *table, const char *json); /* is JSON already; elsewhere its text */
@@ -53,7 +52,7 @@ void table_json(struct table *table, const char *json); /* is JSON already; else
 /* Print the current row in red, where there are colours. */
 void table_alarm(struct table *table);
 
-/* Print what is left and free it. False when something could not be written. */
+/* Print what is left and free it. False when something could not be written, or there is no table. */
 bool table_close(struct table *table);
 
 /* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN
