@@ -153,31 +153,18 @@ static bool rule_ask(struct db *db, size_t id, const char *sql)
 
 /* What this version makes is there as it makes it. Of another version's trace that is not known; readers take their own
  * views in any case. */
-static bool schema_check(struct db *db, bool recording)
+static void schema_check(struct db *db, bool recording)
 {
-    char *version = db_meta(db, "dyntrace_version");
-    struct query *query = db_query(db, "SELECT sql FROM main.sqlite_schema WHERE type = ?1 AND name = ?2");
-    struct schema_walk walk = {0};
-    struct schema_object object;
-    bool same = version && !strcmp(version, DYNTRACE_VERSION);
+    struct query *query = db_query(db, schema_statement("altered"));
+    char *made = db_schema_made();
 
-    free(version);
-    while (same && query && schema_object_next(&walk, &object)) {
-        char name[64];
-        const char *sql;
-        size_t bytes;
-        bool there;
-        snprintf(name, sizeof name, "%.*s", (int)object.name_bytes, object.name);
-        query_reset(query);
-        query_bind_text(query, 1, object.type);
-        query_bind_text(query, 2, name);
-        there = query_step(query);
-        sql = there ? query_whole(query, 0, &bytes) : NULL;
-        /* Two indexes are made when the recording ends. */
-        if (there ? !schema_object_same(&object, sql, bytes) : !recording || *object.type != 'i')
-            rule_broken(RULE_SCHEMA, name);
-    }
-    return query_close(query);
+    query_bind_text(query, 1, made);
+    query_bind_text(query, 2, DYNTRACE_VERSION);
+    query_bind_integer(query, 3, recording);
+    while (query_step(query))
+        rule_broken(RULE_SCHEMA, query_text(query, 0, NULL));
+    query_close(query);
+    free(made);
 }
 
 /* A trace that says it is being recorded: is it? RECOVERED: that was tried just now. */
@@ -429,7 +416,7 @@ static int trace_check(const char *path, bool json, bool recovered)
     progress.what = "checking tables";
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
-    complete = schema_check(db, recording) && complete;
+    schema_check(db, recording);
     if (recording)
         recorder_check(db, recovered);
     for (size_t i = RULES_HERE; i < rules.count; i++)
@@ -438,7 +425,7 @@ static int trace_check(const char *path, bool json, bool recovered)
     progress_end(&progress);
 
     progress = progress_begin("checking frames");
-    complete = frames_check(db, &progress, &frames, &open) && complete;
+    complete = frames_check(db, &progress, &frames, &open) && complete && !db_failed(db);
     progress_end(&progress);
     known = db_meta_integer(db, "frame_count", -1);
     if (state && !recording && known != frames) {

@@ -2,9 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * A query comes from the command line, by name from schemas/queries/, from
- * stdin, or from a prompt with history and completion. Whatever it is, it can
- * only read (see trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
+ * A query comes from the command line, by name from schemas/queries/, from stdin, or from a prompt with history and
+ * completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +44,7 @@ static const struct option options[] = {
 struct session {
     struct db *db; /* owned */
     enum table_format format;
-    bool headless;
+    char *pending, *history; /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
 };
 
 /* ---- running queries ------------------------------------------------------- */
@@ -55,12 +54,12 @@ static void tick(void *context)
     progress_tick(context, 0, 0);
 }
 
-/* Print what QUERY finds. Takes QUERY over. */
+/* Print what QUERY finds. Takes QUERY over. False: it failed, which was said. */
 static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
     struct table *table = NULL;
-    bool ok = true, any;
+    bool any, ok = true;
 
     /* Until the first row; from then on rows are the progress. */
     db_on_progress(session->db, tick, &progress);
@@ -68,42 +67,38 @@ static bool result_print(struct session *session, struct query *query)
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);
     progress_end(&progress);
-    if (!query_failed(query) && query_columns(query)) { /* query_close knows whether it failed */
+    if (query_columns(query) && !db_failed(session->db)) {
         table = result_open(stdout, session->format, query, NULL);
-        ok = table;
+        if (given.headless)
+            table_headless(table);
+        for (; any; any = query_step(query))
+            result_row(table, query);
+        ok = table_close(table);
     }
-    if (table && session->headless)
-        table_headless(table);
-    for (; table && any; any = query_step(query))
-        result_row(table, query);
     prompt_running(NULL);
-    if (!query_close(query))
-        ok = false;
-    if (table && !table_close(table))
-        ok = false;
-    return out_flush() && ok;
+    query_close(query);
+    return out_flush() && ok && !db_failed(session->db);
 }
 
 /* Run every statement of SQL, up to the first that fails. */
 static bool sql_run(struct session *session, const char *sql)
 {
-    struct query *query;
     bool first = true;
 
-    while (db_query_next(session->db, sql, &query, &sql)) {
-        if (!query) {
-            if (!*sql)
-                return true;
+    db_retry(session->db);
+    while (*sql) {
+        struct query *query = db_query_next(session->db, sql, &sql);
+        if (db_failed(session->db))
+            return false;
+        if (!query)
             continue; /* a lone ';' or a comment */
-        }
         if (!first && session->format != TABLE_JSON)
             putchar('\n');
         first = false;
-        errno = 0;
         if (!result_print(session, query))
             return false;
     }
-    return false;
+    return true;
 }
 
 /* The text of the named query in the first LENGTH bytes of NAME, or NULL. Borrowed. */
@@ -119,16 +114,15 @@ static bool queries_print(enum table_format format)
 {
     struct table *table = table_open(stdout, format, 2, (const char *[]){"name", "what it shows"});
 
-    for (int i = 0; table && i < schema_query_count; i++) {
-        const char *line = schema_queries[i].text;
-        line += strspn(line, "- ");
+    for (int i = 0; i < schema_query_count; i++) {
+        const char *line = schema_queries[i].text + strspn(schema_queries[i].text, "- ");
         table_string(table, schema_queries[i].name);
         table_text(table, line, strcspn(line, "\n"));
     }
     return table_close(table);
 }
 
-/* ---- the prompt: completion ------------------------------------------------ */
+/* ---- the prompt ------------------------------------------------------------ */
 
 static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
 
@@ -153,8 +147,6 @@ static char **complete(const char *text, int start, int end)
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }
 
-/* ---- the prompt itself ----------------------------------------------------- */
-
 /* TEXT line by line, made safe; a schema is to be read with its comments. */
 static void lines_print(const char *text, size_t bytes)
 {
@@ -177,22 +169,21 @@ static void schema_print(struct session *session, const char *name)
 
     if (name)
         query_bind_text(query, 1, name);
-    while (query_step(query)) {
+    for (; query_step(query); any = true) {
         const char *text = query_text(query, 0, &bytes);
         lines_print(text, bytes);
-        any = true;
     }
-    if (query_close(query) && !any)
+    query_close(query);
+    if (!any && !db_failed(session->db))
         say_error("%s: no such table or view", name ? name : "schema");
 }
 
 /* A line that begins with a dot. False when the prompt is to end. */
 static bool dot_command(struct session *session, char *line)
 {
-    char *word = strtok(line, " \t;"), *argument = word ? strtok(NULL, " \t;") : NULL;
+    char *word = strtok(line, " \t;"), *argument = strtok(NULL, " \t;");
 
-    if (!word)
-        return true;
+    db_retry(session->db);
     if (!strcmp(word, ".quit") || !strcmp(word, ".exit"))
         return false;
     if (!strcmp(word, ".queries"))
@@ -213,75 +204,77 @@ static bool dot_command(struct session *session, char *line)
 }
 
 /* Put a statement into the history, as one line where that does not change it. */
-static void remember(char *statement, const char *file)
+static void remember(const struct session *session, char *statement)
 {
     if (!strstr(statement, "--"))
         for (char *p = statement; *p; p++)
             if (*p == '\n')
                 *p = ' ';
     prompt_remember(statement);
-    if (file)
-        write_history(file);
+    if (session->history)
+        write_history(session->history);
+}
+
+/* Do what LINE says, or keep it until its statement is whole. False when the prompt is to end. */
+static bool line_take(struct session *session, char *line)
+{
+    size_t length = strcspn(line, "; \t");
+    bool one_word = !line[length + strspn(line + length, "; \t")];
+    const char *named = one_word ? named_query(line, length) : NULL;
+    char *joined;
+
+    if (!session->pending && !line[strspn(line, "; \t")])
+        return true; /* nothing typed */
+    if (!session->pending && (line[0] == '.' || named)) {
+        remember(session, line);
+        if (!named)
+            return dot_command(session, line);
+        sql_run(session, named);
+        return true;
+    }
+    joined = say_print("%s%s%s", session->pending ? session->pending : "", session->pending ? "\n" : "", line);
+    free(session->pending);
+    session->pending = joined;
+    if (db_complete(joined)) {
+        sql_run(session, joined);
+        remember(session, joined);
+        free(joined);
+        session->pending = NULL;
+    }
+    return true;
 }
 
 static void prompt(struct session *session)
 {
-    char *pending = NULL; /* owned: lines of an unfinished statement */
-    char *file = state_file("sql_history");
     bool go_on = true;
 
+    session->history = state_file("sql_history");
     prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
     rl_attempted_completion_function = complete;
     stifle_history(HISTORY_LINES);
-    if (file)
-        read_history(file);
+    if (session->history)
+        read_history(session->history);
     sql_words_gather(&words, session->db);
 
     printf("dyntrace sql on ");
     say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
     puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
-        char *line = prompt_line(pending ? "   ...> " : "dyntrace> "), *joined = NULL;
+        char *line = prompt_line(session->pending ? "   ...> " : "dyntrace> ");
         if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
-            free(line);
-            free(pending);
-            pending = NULL;
-            continue;
-        }
-        if (!line) {
+            free(session->pending);
+            session->pending = NULL;
+        } else if (!line) {
             putchar('\n');
-            break;
-        }
-        size_t length = strcspn(line, "; \t");
-        if (!pending && !line[strspn(line, "; \t")]) {
-            free(line); /* nothing typed */
-        } else if (!pending && line[0] == '.') {
-            remember(line, file);
-            go_on = dot_command(session, line);
-            free(line);
-        } else if (!pending && named_query(line, length) && !line[length + strspn(line + length, "; \t")]) {
-            remember(line, file);
-            sql_run(session, named_query(line, length));
-            free(line);
-        } else if (asprintf(&joined, "%s%s%s", pending ? pending : "", pending ? "\n" : "", line) < 0) {
-            say_error("out of memory");
             go_on = false;
-            free(line);
         } else {
-            free(line);
-            free(pending);
-            pending = joined;
-            if (db_complete(pending)) {
-                sql_run(session, pending);
-                remember(pending, file);
-                free(pending);
-                pending = NULL;
-            }
+            go_on = line_take(session, line);
         }
+        free(line);
     }
-    free(pending);
-    free(file);
+    free(session->pending);
+    free(session->history);
     sql_words_free(&words);
 }
 
@@ -290,18 +283,18 @@ static void prompt(struct session *session)
 /* All of stdin, or NULL and why. The caller frees it. */
 static char *stdin_read(void)
 {
-    char *text = malloc(STDIN_MAX + 2);
-    size_t bytes = text ? fread(text, 1, STDIN_MAX + 1, stdin) : 0;
-    const char *why = !text ? "out of memory" : ferror(stdin) ? strerror(errno) : bytes > STDIN_MAX ? "too long for a query"
-                      : memchr(text, 0, bytes) ? "holds a NUL byte, so is no SQL" : NULL;
+    char *text = calloc(1, STDIN_MAX + 2);
+    size_t bytes = fread(text, 1, STDIN_MAX + 1, stdin);
+    const char *why = ferror(stdin)               ? strerror(errno)
+                      : bytes > STDIN_MAX         ? "too long for a query"
+                      : memchr(text, 0, bytes)    ? "holds a NUL byte, so is no SQL"
+                                                  : NULL;
 
-    if (why) {
-        say_error("stdin: %s", why);
-        free(text);
-        return NULL;
-    }
-    text[bytes] = 0;
-    return text;
+    if (!why)
+        return text;
+    say_error("stdin: %s", why);
+    free(text);
+    return NULL;
 }
 
 static bool is_file(const char *argument)
@@ -313,20 +306,17 @@ static bool is_file(const char *argument)
 
 static int sql_main(int count, char **operands)
 {
-    struct session session = {.headless = given.headless, .format = table_format(stdout, given.json)};
-    const char *path = NULL, *text = NULL;
+    struct session session = {.format = table_format(stdout, given.json)};
+    bool with_file = count == 2 || (count == 1 && is_file(operands[0]));
+    const char *path = with_file ? operands[0] : NULL, *text = with_file ? operands[1] : operands[0];
+    const char *named = text ? named_query(text, strlen(text)) : NULL;
     char *typed = NULL;
-    bool ok;
     int status = 2;
 
     if (given.list)
         return queries_print(session.format) ? 0 : 2;
-    if (count == 2 || (count == 1 && is_file(operands[0])))
-        path = operands[0], text = operands[1];
-    else
-        text = operands[0];
-    if (text && named_query(text, strlen(text))) {
-        text = named_query(text, strlen(text));
+    if (named) {
+        text = named;
     } else if (text && !strpbrk(text, " \t\n;(")) {
         say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
         return 2;
@@ -340,13 +330,10 @@ static int sql_main(int count, char **operands)
     if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
         prompt(&session);
         status = 0;
-        goto out;
+    } else if (text || (text = typed = stdin_read())) {
+        bool ok = sql_run(&session, text);
+        status = prompt_interrupted() ? 130 : ok ? 0 : 1;
     }
-    if (!text && !(text = typed = stdin_read()))
-        goto out;
-    ok = sql_run(&session, text);
-    status = prompt_interrupted() ? 130 : ok ? 0 : 1;
-out:
     db_close(session.db);
     free(typed);
     return status;

@@ -152,7 +152,6 @@ void bounds_trace(const char *path)
     struct stat st;
     bool known = false;
 
-    bounds_memory_needed();
     if (!limits_read(&seconds, &megabytes) || stat(path, &st) != 0)
         return;
     bytes = bytes_of(&st);

@@ -1,6 +1,6 @@
-/* trace/db.c -- a trace opened for reading: a thin layer over SQLite.
+/* trace/db.c -- a trace opened for reading: a thin layer over SQLite. See trace/db.h.
  *
- * Runs in: the viewer. See trace/db.h. */
+ * Runs in: the viewer. */
 #include "trace/db.h"
 
 #include <errno.h>
@@ -11,13 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/bounds.h"
-#include "trace/db_schema.h"
+#include "lib/list.h"
 #include "lib/say.h"
 #include "schema.h"
+#include "trace/db_schema.h"
 
 enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
@@ -27,7 +29,7 @@ enum {
     TEXT_SHOWN = 64 << 10,    /* of them what query_text gives */
 };
 
-static atomic_bool damage_said; /* since somebody asked last, of whatever connection */
+static atomic_bool damage_said; /* since db_retry, of whatever connection */
 
 struct db {
     sqlite3 *handle; /* owned */
@@ -41,36 +43,21 @@ struct query {
     struct db *db;           /* borrowed */
     sqlite3_stmt *statement; /* owned */
     bool failed;
-    struct cut *cuts;        /* owned: of this row */
+    struct arena cuts;       /* long texts of this row, cut */
 };
 
-/* A long text, cut. */
-struct cut {
-    struct cut *next;
-    size_t bytes;
-    char text[];
-};
+/* ---- opening --------------------------------------------------------------- */
 
-/* What SQL may do: anything that only reads. A read-only connection alone would
- * still let ATTACH and VACUUM INTO make files. */
-static int authorize(void *unused, int action, const char *first, const char *second,
-                     const char *database, const char *trigger)
+/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH and VACUUM INTO make files. */
+static int authorize(void *unused, int action, const char *first, const char *second, const char *database, const char *trigger)
 {
+    static const char *const denied[] = {"temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size"};
+
     (void)unused, (void)second, (void)database, (void)trigger;
-    switch (action) {
-    case SQLITE_ATTACH:
-    case SQLITE_DETACH:
-        return SQLITE_DENY;
-    case SQLITE_PRAGMA:
-        if (first && (!sqlite3_stricmp(first, "temp_store_directory") ||
-                      !sqlite3_stricmp(first, "data_store_directory") ||
-                      !sqlite3_stricmp(first, "query_only") || !sqlite3_stricmp(first, "trusted_schema") ||
-                      !sqlite3_stricmp(first, "mmap_size")))
+    for (size_t i = 0; action == SQLITE_PRAGMA && first && i < sizeof denied / sizeof *denied; i++)
+        if (!strcasecmp(first, denied[i]))
             return SQLITE_DENY;
-        return SQLITE_OK;
-    default:
-        return SQLITE_OK;
-    }
+    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
 /* What a hostile file may make SQLite do. The sizes are far above what a trace
@@ -97,22 +84,13 @@ static void harden(sqlite3 *handle)
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
-/* "file:/abs/path?mode=ro" with every byte that a URI could take amiss as %NN.
- * The caller frees it. NULL when out of memory. */
+/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI. The caller frees it. */
 static char *uri_make(const char *absolute, bool immutable)
 {
-    char *uri = malloc(strlen(absolute) * 3 + 64), *p = uri;
+    char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
 
-    if (!uri)
-        return NULL;
-    p += sprintf(p, "file:");
-    for (const unsigned char *s = (const unsigned char *)absolute; *s; s++) {
-        if ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
-            strchr("/._-~", *s))
-            *p++ = (char)*s;
-        else
-            p += sprintf(p, "%%%02X", *s);
-    }
+    for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
+        p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
     strcpy(p, immutable ? "?mode=ro&immutable=1" : "?mode=ro");
     return uri;
 }
@@ -122,27 +100,21 @@ static char *uri_make(const char *absolute, bool immutable)
  * write to would fail and elsewhere would litter. */
 static bool wal_idle(const char *absolute)
 {
-    unsigned char header[20];
-    char *log = NULL;
-    bool idle = false;
+    unsigned char header[20] = {0};
+    char *log = say_print("%s-wal", absolute);
     FILE *file = fopen(absolute, "rb");
+    bool idle = file && fread(header, sizeof header, 1, file) == 1 && header[18] == 2 && header[19] == 2 &&
+                access(log, F_OK) != 0 && errno == ENOENT;
 
-    if (!file)
-        return false;
-    if (fread(header, sizeof header, 1, file) == 1 && header[18] == 2 && header[19] == 2 &&
-        asprintf(&log, "%s-wal", absolute) >= 0) {
-        idle = access(log, F_OK) != 0 && errno == ENOENT;
-        free(log);
-    }
-    fclose(file);
+    if (file)
+        fclose(file);
+    free(log);
     return idle;
 }
 
-/* Words for an SQLite error on PATH, where ours are clearer. Borrowed. */
+/* Words for an SQLite error, where ours are clearer. Borrowed. */
 static const char *error_words(sqlite3 *handle, int status)
 {
-    if ((status & 0xff) == SQLITE_NOMEM)
-        bounds_memory_over();
     switch (status & 0xff) {
     case SQLITE_NOTADB:
         return "not an SQLite database, so not a trace";
@@ -151,11 +123,17 @@ static const char *error_words(sqlite3 *handle, int status)
     case SQLITE_BUSY:
         return "another program keeps it locked";
     case SQLITE_INTERRUPT:
-        return "interrupted";
+        return bounds_time_over() ? bounds_time_words() : "interrupted";
     case SQLITE_TOOBIG:
         return "holds a value or makes a row of more than 16 MB, which no recording does";
-    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+        return "the trace is open for reading only";
+    case SQLITE_AUTH:
+        return "only reading is allowed here";
     case SQLITE_NOMEM:
+        bounds_memory_over();
+        return sqlite3_errstr(status);
+    case SQLITE_CANTOPEN:
         return sqlite3_errstr(status);
     default:
         return handle ? sqlite3_errmsg(handle) : sqlite3_errstr(status);
@@ -176,36 +154,30 @@ static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
     return status;
 }
 
-/* What makes a database a trace that we can read; says why not unless QUIET. The version stands in the file's header,
- * too, which can be read before the schema is trusted. */
-static bool is_trace(sqlite3 *handle, const char *path, bool quiet)
+/* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands in the
+ * file's header, too, which can be read before the schema is trusted. */
+static char *not_a_trace(sqlite3 *handle)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                  " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
     sqlite3_int64 found = 0, version = SCHEMA_VERSION;
     int status = number(handle, tables, &found);
+    char *why = NULL;
 
-    if (status == SQLITE_OK && found == 6)
+    if (status == SQLITE_OK && found != 6)
+        return say_print("a database, but not a dyntrace trace");
+    if (status == SQLITE_OK)
         status = number(handle, "PRAGMA main.user_version", &version);
-    if (status == SQLITE_OK && found == 6 && version == SCHEMA_VERSION) {
-        if (!db_schema_trust(handle, path, quiet, &status) && status == SQLITE_OK)
-            return false;
-        if (status == SQLITE_OK)
-            status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
-    }
-    if (status == SQLITE_OK && found == 6 && version == SCHEMA_VERSION)
-        return true;
-    if (quiet)
-        return false;
+    if (status == SQLITE_OK && version == SCHEMA_VERSION)
+        why = db_schema_trust(handle, &status);
+    if (status == SQLITE_OK && version == SCHEMA_VERSION && !why)
+        status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
     if (status != SQLITE_OK)
-        say_error("%s: %s", path, error_words(handle, status));
-    else if (found != 6)
-        say_error("%s: a database, but not a dyntrace trace", path);
-    else
-        say_error("%s: made by %s dyntrace (schema %lld, this one reads %d): %s", path,
-                  version > SCHEMA_VERSION ? "a newer" : "an older",
-                  (long long)version, SCHEMA_VERSION, version > SCHEMA_VERSION ? "please upgrade dyntrace" : "record it again");
-    return false;
+        return say_print("%s", error_words(handle, status));
+    if (version == SCHEMA_VERSION)
+        return why;
+    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s", version > SCHEMA_VERSION ? "a newer" : "an older",
+                     (long long)version, SCHEMA_VERSION, version > SCHEMA_VERSION ? "please upgrade dyntrace" : "record it again");
 }
 
 /* SQLite calls this every few milliseconds of a query. */
@@ -218,64 +190,56 @@ static int progress(void *context)
     return bounds_time_over();
 }
 
-/* Open PATH and see that it is a trace. NULL otherwise, and unless QUIET said why. */
-static struct db *open_path(const char *path, bool quiet)
+/* Make DB a reader of the file PATH. NULL, or why that cannot be, which the caller frees. */
+static char *open_file(struct db *db, const char *path)
 {
-    struct db *db = NULL, *opened = NULL;
-    char *absolute = NULL, *uri = NULL;
+    char *absolute, *uri, *why;
     struct stat st;
     int status;
 
-    if (stat(path, &st) != 0) {
-        if (!quiet)
-            say_error("%s: %s", path, strerror(errno));
-        goto out;
-    }
-    if (!S_ISREG(st.st_mode)) { /* a FIFO would wait forever */
-        if (!quiet)
-            say_error("%s: %s", path, S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-        goto out;
-    }
-    if (access(path, R_OK) != 0 || !(absolute = realpath(path, NULL))) {
-        if (!quiet)
-            say_error("%s: %s", path, strerror(errno));
-        goto out;
-    }
-    db = calloc(1, sizeof *db);
+    if (stat(path, &st) != 0)
+        return say_print("%s", strerror(errno));
+    if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
+        return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+    if (access(path, R_OK) != 0 || !(absolute = realpath(path, NULL)))
+        return say_print("%s", strerror(errno));
     uri = uri_make(absolute, wal_idle(absolute));
-    if (!db || !uri || !(db->path = strdup(path))) {
-        say_error("%s: out of memory", path);
-        goto out;
-    }
     bounds_trace(absolute);
     status = sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    free(absolute);
+    free(uri);
     if (status == SQLITE_OK) {
         harden(db->handle);
         sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
-        status = sqlite3_exec(db->handle,
-                              "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
                               NULL, NULL, NULL);
     }
-    if (status != SQLITE_OK) {
-        if (!quiet)
-            say_error("%s: %s", path, error_words(db->handle, status));
-        goto out;
-    }
-    if (is_trace(db->handle, path, quiet)) {
+    why = status == SQLITE_OK ? not_a_trace(db->handle) : say_print("%s", error_words(db->handle, status));
+    if (!why) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
         sqlite3_set_authorizer(db->handle, authorize, NULL);
-        opened = db;
-        db = NULL;
     }
-out:
+    return why;
+}
+
+/* Open PATH. NULL when it is no trace that can be read; unless QUIET it was said why. */
+static struct db *open_path(const char *path, bool quiet)
+{
+    struct db *db = calloc(1, sizeof *db);
+    char *why;
+
+    db->path = strdup(path);
+    if (!(why = open_file(db, path)))
+        return db;
+    if (!quiet)
+        say_error("%s: %s", path, why);
+    free(why);
     db_close(db);
-    free(absolute);
-    free(uri);
-    return opened;
+    return NULL;
 }
 
 struct candidate {
-    char *path; /* borrowed from the glob */
+    const char *path; /* borrowed from the glob */
     struct timespec changed;
 };
 
@@ -289,45 +253,45 @@ static int candidate_newer(const void *a, const void *b)
     return (x->tv_nsec < y->tv_nsec) - (x->tv_nsec > y->tv_nsec);
 }
 
+/* When PATH was changed last. A live trace changes in its log first. */
+static struct candidate candidate_of(const char *path)
+{
+    char *log = say_print("%s-wal", path);
+    struct candidate file = {.path = path}, logged = {.path = path};
+    struct stat st;
+
+    if (stat(path, &st) == 0)
+        file.changed = st.st_mtim;
+    if (stat(log, &st) == 0)
+        logged.changed = st.st_mtim;
+    free(log);
+    return candidate_newer(&logged, &file) < 0 ? logged : file;
+}
+
 /* The newest *.db here that is a trace; others are passed over in silence. */
 static struct db *open_newest(void)
 {
-    glob_t found = {0};
-    struct candidate *candidates = NULL;
+    LIST(struct candidate) candidates = {0};
     struct db *db = NULL;
-    size_t count = 0;
+    glob_t found = {0};
 
-    if (glob("./*.db", 0, NULL, &found) == 0 &&
-        (candidates = calloc(found.gl_pathc, sizeof *candidates))) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            char log[PATH_MAX + 8];
-            struct stat st;
-            if (stat(found.gl_pathv[i], &st) != 0 || !S_ISREG(st.st_mode))
-                continue;
-            candidates[count].path = found.gl_pathv[i];
-            candidates[count].changed = st.st_mtim;
-            /* A live trace changes in its log first. */
-            snprintf(log, sizeof log, "%s-wal", found.gl_pathv[i]);
-            if (stat(log, &st) == 0) {
-                struct candidate logged = {found.gl_pathv[i], st.st_mtim};
-                if (candidate_newer(&logged, &candidates[count]) < 0)
-                    candidates[count] = logged;
-            }
-            count++;
-        }
-        qsort(candidates, count, sizeof *candidates, candidate_newer);
-        for (size_t i = 0; i < count && !db; i++)
-            db = open_path(candidates[i].path + 2, true);
+    if (glob("./*.db", 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            *list_add(&candidates) = candidate_of(found.gl_pathv[i]);
+        qsort(candidates.at, candidates.count, sizeof *candidates.at, candidate_newer);
+        for (size_t i = 0; i < candidates.count && !db; i++)
+            db = open_path(candidates.at[i].path + 2, true);
     }
     if (!db)
         say_error("no trace: this directory has no *.db that is one; name a file, or record one by `dyntrace run`");
-    free(candidates);
+    list_free(&candidates);
     globfree(&found);
     return db;
 }
 
 struct db *db_open(const char *path)
 {
+    bounds_memory_needed();
     return path ? open_path(path, false) : open_newest();
 }
 
@@ -356,11 +320,12 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context)
     db->progress_context = context;
 }
 
+/* ---- queries --------------------------------------------------------------- */
+
 /* Say what SQLite has against a query. */
 static void query_error(struct db *db)
 {
     int status = sqlite3_errcode(db->handle);
-    const char *words = sqlite3_errmsg(db->handle);
 
     db->error = true;
     if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG) {
@@ -368,48 +333,27 @@ static void query_error(struct db *db)
         if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
             return;
     }
-    if (status == SQLITE_READONLY)
-        words = "the trace is open for reading only";
-    else if (status == SQLITE_AUTH)
-        words = "only reading is allowed here";
-    else if (status == SQLITE_INTERRUPT && bounds_time_over())
-        words = bounds_time_words();
-    else
-        words = error_words(db->handle, status);
-    say_error("%s: %s", db->path, words);
+    say_error("%s: %s", db->path, error_words(db->handle, status));
 }
 
-static bool query_make(struct db *db, const char *sql, struct query **made, const char **rest)
+struct query *db_query_next(struct db *db, const char *sql, const char **rest)
 {
-    struct query *query = calloc(1, sizeof *query);
+    sqlite3_stmt *statement = NULL;
+    struct query *query = NULL;
 
-    *made = NULL;
-    query->db = db;
-    if (sqlite3_prepare_v2(db->handle, sql, -1, &query->statement, rest) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(db->handle, sql, -1, &statement, rest) != SQLITE_OK)
         query_error(db);
-        free(query);
-        return false;
+    if (statement) {
+        query = calloc(1, sizeof *query);
+        query->db = db;
+        query->statement = statement;
     }
-    if (!query->statement) {
-        free(query);
-        return true;
-    }
-    *made = query;
-    return true;
-}
-
-bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest)
-{
-    damage_said = false;
-    return query_make(db, sql, made, rest);
+    return query;
 }
 
 struct query *db_query(struct db *db, const char *sql)
 {
-    struct query *query;
-
-    query_make(db, sql, &query, NULL);
-    return query;
+    return db_query_next(db, sql, NULL);
 }
 
 bool db_damaged(const struct db *db)
@@ -425,6 +369,7 @@ bool db_failed(const struct db *db)
 void db_retry(struct db *db)
 {
     db->error = false;
+    damage_said = false;
 }
 
 bool db_complete(const char *sql)
@@ -444,32 +389,18 @@ void query_bind_text(struct query *query, int parameter, const char *text)
         sqlite3_bind_text(query->statement, parameter, text, -1, SQLITE_TRANSIENT);
 }
 
-/* A new row: what was cut of the last is gone. */
-static void cuts_free(struct query *query)
-{
-    while (query->cuts) {
-        struct cut *cut = query->cuts;
-        query->cuts = cut->next;
-        free(cut);
-    }
-}
-
 bool query_step(struct query *query)
 {
     int status;
 
     if (!query || query->failed)
         return false;
-    if (query->cuts)
-        cuts_free(query);
+    arena_free(&query->cuts);
     status = sqlite3_step(query->statement);
-    if (status == SQLITE_ROW)
-        return true;
-    if (status != SQLITE_DONE) {
+    query->failed = status != SQLITE_ROW && status != SQLITE_DONE;
+    if (query->failed)
         query_error(query->db);
-        query->failed = true;
-    }
-    return false;
+    return status == SQLITE_ROW;
 }
 
 bool query_failed(const struct query *query)
@@ -490,7 +421,7 @@ bool query_close(struct query *query)
     if (!query)
         return false;
     ok = !query->failed;
-    cuts_free(query);
+    arena_free(&query->cuts);
     sqlite3_finalize(query->statement);
     free(query);
     return ok;
@@ -518,18 +449,9 @@ const char *query_name(struct query *query, int column)
 
 enum query_type query_type(struct query *query, int column)
 {
-    switch (sqlite3_column_type(query->statement, column)) {
-    case SQLITE_INTEGER:
-        return QUERY_INTEGER;
-    case SQLITE_FLOAT:
-        return QUERY_REAL;
-    case SQLITE_TEXT:
-        return QUERY_TEXT;
-    case SQLITE_BLOB:
-        return QUERY_BLOB;
-    default:
-        return QUERY_NULL;
-    }
+    int type = sqlite3_column_type(query->statement, column);
+
+    return type == SQLITE_NULL ? QUERY_NULL : (enum query_type)type;
 }
 
 int64_t query_integer(struct query *query, int column)
@@ -556,19 +478,15 @@ const char *query_whole(struct query *query, int column, size_t *bytes)
 
 const char *query_text(struct query *query, int column, size_t *bytes)
 {
-    size_t all, kept = TEXT_SHOWN;
+    size_t all;
     const char *text = query_whole(query, column, &all);
-    struct cut *cut;
+    int kept = TEXT_SHOWN;
 
-    if (all > TEXT_SHOWN && (cut = malloc(sizeof *cut + TEXT_SHOWN + 64))) {
+    if (all > TEXT_SHOWN) {
         while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80) /* not inside of a character */
             kept--;
-        memcpy(cut->text, text, kept);
-        cut->bytes = kept + (size_t)sprintf(cut->text + kept, "… (cut: %zu bytes)", all);
-        cut->next = query->cuts;
-        query->cuts = cut;
-        text = cut->text;
-        all = cut->bytes;
+        text = arena_print(&query->cuts, "%.*s… (cut: %zu bytes)", kept, text, all);
+        all = strlen(text);
     }
     if (bytes)
         *bytes = all;
@@ -620,15 +538,10 @@ bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const in
              void *context)
 {
     struct each each = {row, context, false};
-    struct query *query = NULL;
+    struct query *query;
     bool ok;
 
-    if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step,
-                                   each_end,
-                                   NULL) != SQLITE_OK) {
-        query_error(db);
-        return false;
-    }
+    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end, NULL);
     query = db_query(db, sql);
     ok = query && (sqlite3_step(query->statement) == SQLITE_ROW || each.stopped);
     if (query && !ok)

@@ -41,19 +41,18 @@ void db_interrupt(struct db *db);
 /* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
 void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 
-/* Prepare the first statement of SQL. NULL on an error, or when SQL holds no
- * statement. db_query_next also sets *REST to what follows (borrowed from SQL)
- * and distinguishes an error (false) from "nothing there" (true with *MADE NULL); it is for what somebody typed, who
- * hears of damage each time. */
+/* Prepare the first statement of SQL. NULL on an error (db_failed), or when SQL holds no statement. db_query_next also sets
+ * *REST to what follows, which is borrowed from SQL. */
 struct query *db_query(struct db *db, const char *sql);
-bool db_query_next(struct db *db, const char *sql, struct query **made, const char **rest);
+struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 
 /* True when a query has come upon damage, which was said once: an answer that was printed all the same is not to be
  * relied on. */
 bool db_damaged(const struct db *db);
 
 /* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So nobody needs to carry
- * errors upwards: a query that failed has no more rows, and a command asks once, at its end. */
+ * errors upwards: a query that failed has no more rows, and a command asks once, at its end. db_retry forgets it, and damage
+ * is said once more. */
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
@@ -88,7 +87,7 @@ bool db_run(struct db *db, const char *sql);
 bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
              void *context);
 
-enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
+enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */
 
 /* Columns count from 0. Names, texts and blobs are borrowed until the next step. */
 int query_columns(struct query *query);

@@ -5,162 +5,49 @@
  * What SQLite has made of the file is asked, by pragmas: the columns of sqlite_schema may say anything. */
 #include "trace/db_schema.h"
 
-#include <ctype.h>
 #include <sqlite3.h>
-#include <stdarg.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "lib/say.h"
 #include "schema.h"
 
-/* ---- what we make ----------------------------------------------------------- */
-
-/* Behind the statement at SQL, at its ';'. */
-static const char *statement_end(const char *sql)
-{
-    while (*sql && *sql != ';') {
-        if (sql[0] == '-' && sql[1] == '-')
-            sql += strcspn(sql, "\n");
-        else if (*sql == '\'')
-            sql += 1 + strcspn(sql + 1, "'");
-        if (*sql)
-            sql++;
-    }
-    return sql;
-}
-
-bool schema_object_next(struct schema_walk *walk, struct schema_object *object)
-{
-    static const char *const types[] = {"table", "view", "index"}, *const begins[] = {"CREATE TABLE ", "CREATE VIEW ",
-                                                                                      "CREATE INDEX "};
-    const char *const texts[] = {schema_trace_sql, schema_views_sql};
-
-    for (; walk->text < 2; walk->text++, walk->at = NULL) {
-        const char *sql = walk->at ? walk->at : texts[walk->text];
-        while (*sql) {
-            sql += strspn(sql, "; \n");
-            if (sql[0] == '-' && sql[1] == '-') {
-                sql += strcspn(sql, "\n");
-                continue;
-            }
-            walk->at = statement_end(sql);
-            for (int i = 0; i < 3; i++)
-                if (!strncmp(sql, begins[i], strlen(begins[i]))) {
-                    const char *name = sql + strlen(begins[i]);
-                    *object = (struct schema_object){types[i], name, sql, strcspn(name, " ("), (size_t)(walk->at - sql)};
-                    return true;
-                }
-            sql = walk->at;
-        }
-    }
-    return false;
-}
-
-/* The next byte that counts, 0 at END. */
-static char significant(const char **at, const char *end)
-{
-    while (*at < end && (isspace((unsigned char)**at) || ((*at)[0] == '-' && *at + 1 < end && (*at)[1] == '-'))) {
-        if (**at == '-')
-            while (*at < end && **at != '\n')
-                ++*at;
-        else
-            ++*at;
-    }
-    return *at < end ? *(*at)++ : 0;
-}
-
-bool schema_object_same(const struct schema_object *object, const char *sql, size_t bytes)
-{
-    const char *a = object->sql, *b = sql, *end_a = a + object->sql_bytes, *end_b = b + bytes;
-    char x, y;
-
-    do {
-        x = significant(&a, end_a);
-        y = significant(&b, end_b);
-    } while (x && x == y);
-    return x == y;
-}
-
-/* ---- what is there ----------------------------------------------------------- */
-
-struct look {
-    sqlite3 *handle;  /* borrowed */
-    const char *path; /* borrowed */
-    bool quiet;
-};
-
-/* The file is not to be read, for it has WHAT, which is called NAME. */
-static bool refuse(const struct look *look, const char *what, const char *name)
-{
-    if (!look->quiet)
-        say_error("%s: is not read, for it has %s %.100s: a recording's schema only holds rows, and others may do endless work", look->path,
-                  what, name);
-    return false;
-}
-
-/* The first column of the first row of FORMAT, which is SQLite's own kind; as text to be freed by sqlite3_free. NULL:
- * none, or an error in *STATUS. */
-static char *ask(const struct look *look, int *status, const char *format, ...)
+/* The first column of the first row of SQL, whose ?1 is TEXT; the caller frees it. NULL: none, or an error in *STATUS. */
+static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text)
 {
     sqlite3_stmt *statement = NULL;
-    char *sql, *found = NULL;
-    va_list arguments;
+    char *found = NULL;
 
-    va_start(arguments, format);
-    sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    *status = sql ? sqlite3_prepare_v2(look->handle, sql, -1, &statement, NULL) : SQLITE_NOMEM;
-    if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW &&
-        !(found = sqlite3_mprintf("%s", sqlite3_column_text(statement, 0))))
-        *status = SQLITE_NOMEM;
+    *status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+    if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW)
+        found = say_print("%s", (const char *)sqlite3_column_text(statement, 0));
     if (*status == SQLITE_ROW || *status == SQLITE_DONE)
         *status = SQLITE_OK;
     sqlite3_finalize(statement);
-    sqlite3_free(sql);
     return found;
 }
 
-/* Every table of ours is there, and is one. */
-static bool tables_are_tables(const struct look *look, int *status)
+/* What SQL finds in an empty trace. */
+static char *ask_ours(const char *sql)
 {
-    struct schema_walk walk = {0};
-    struct schema_object ours;
-    bool ok = true;
+    sqlite3 *ours = NULL;
+    char *found;
+    int status;
 
-    while (ok && schema_object_next(&walk, &ours)) {
-        char *found;
-        if (*ours.type != 't')
-            continue;
-        found = ask(look, status, "SELECT iif(type = 'table', '', name) FROM pragma_table_list('%.*s') WHERE schema = 'main'",
-                    (int)ours.name_bytes, ours.name);
-        ok = *status == SQLITE_OK && found && (!*found ||
-                                               refuse(look, "something else in the place of the table", found));
-        if (*status == SQLITE_OK && !found && !look->quiet)
-            say_error("%s: is not read, for it has no table %.*s, as every trace has", look->path, (int)ours.name_bytes,
-                      ours.name);
-        sqlite3_free(found);
-    }
-    return ok;
+    sqlite3_open(":memory:", &ours);
+    sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
+    sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
+    found = ask(ours, &status, sql, NULL);
+    sqlite3_close(ours);
+    return found;
 }
 
-/* Make our views in `temp`, where they come before those of the file, which may say anything. */
-static bool views_make(const struct look *look, int *status)
+char *db_schema_made(void)
 {
-    struct schema_walk walk = {0};
-    struct schema_object ours;
-
-    while (*status == SQLITE_OK && schema_object_next(&walk, &ours)) {
-        int skipped = (int)strlen("CREATE ");
-        char *make = *ours.type == 'v' ? sqlite3_mprintf("CREATE TEMP %.*s", (int)ours.sql_bytes - skipped,
-                                                         ours.sql + skipped) : NULL;
-        if (*ours.type == 'v')
-            *status = make ? sqlite3_exec(look->handle, make, NULL, NULL, NULL) : SQLITE_NOMEM;
-        sqlite3_free(make);
-    }
-    return *status == SQLITE_OK;
+    return ask_ours("SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema");
 }
 
-bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
+char *db_schema_trust(sqlite3 *handle, int *status)
 {
     static const struct {
         const char *sql, *what;
@@ -174,14 +61,29 @@ bool db_schema_trust(sqlite3 *handle, const char *path, bool quiet, int *status)
         {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i, pragma_index_xinfo(i.name, 'main') x"
          " WHERE l.schema = 'main' AND l.type <> 'view' AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
          "an index on expressions, on some rows only or in an order of its own,"},
+        /* With an argument it is SQLite's own: where the file has a table of that name, this is an error. */
+        {"SELECT l.name FROM json_each(?1) o, pragma_table_list(o.value ->> 'name') l"
+         " WHERE o.value ->> 'type' = 'table' AND l.schema = 'main' AND l.type <> 'table'", "something else in the place of the table"},
     };
-    struct look look = {handle, path, quiet};
-    bool ok = true;
+    char *made = db_schema_made(), *found = NULL, *why = NULL, *views;
 
-    for (size_t i = 0; ok && i < sizeof foreign / sizeof *foreign; i++) {
-        char *found = ask(&look, status, "%s", foreign[i].sql);
-        ok = *status == SQLITE_OK && (!found || refuse(&look, foreign[i].what, found));
-        sqlite3_free(found);
+    *status = SQLITE_OK;
+    for (size_t i = 0; !found && *status == SQLITE_OK && i < sizeof foreign / sizeof *foreign; i++)
+        if ((found = ask(handle, status, foreign[i].sql, made)))
+            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and others may do endless work",
+                            foreign[i].what, found);
+    if (!found && *status == SQLITE_OK &&
+        (found = ask(handle, status, "SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
+                                     " AND NOT EXISTS (SELECT 1 FROM pragma_table_list(o.value ->> 'name') WHERE schema = 'main')", made)))
+        why = say_print("is not read, for it has no table %s, as every trace has", found);
+    if (!found && *status == SQLITE_OK) {
+        views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1)"
+                                    " WHERE value ->> 'type' = 'view'", made);
+        if (views)
+            *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
+        free(views);
     }
-    return ok && tables_are_tables(&look, status) && views_make(&look, status);
+    free(made);
+    free(found);
+    return why;
 }

@@ -10,30 +10,13 @@
 #ifndef DYNTRACE_DB_SCHEMA_H
 #define DYNTRACE_DB_SCHEMA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct sqlite3;
 
-/* True when HANDLE, opened from PATH, may be read. False: SQLite's error is in *STATUS, or that is SQLITE_OK and it was
- * said why not, unless QUIET. Makes our views in `temp`. */
-bool db_schema_trust(struct sqlite3 *handle, const char *path, bool quiet, int *status);
+/* NULL when HANDLE may be read: our views are in its `temp` then. Else why not, in words that the caller frees, or NULL with
+ * SQLite's error in *STATUS. */
+char *db_schema_trust(struct sqlite3 *handle, int *status);
 
-/* What schemas/ makes: "table", "view" or "index", its name, and the statement as SQLite keeps it. Borrowed, not
- * terminated. */
-struct schema_object {
-    const char *type, *name, *sql;
-    size_t name_bytes, sql_bytes;
-};
-
-/* One after the other, from a walk that begins as zeros. False after the last. */
-struct schema_walk {
-    int text;
-    const char *at;
-};
-bool schema_object_next(struct schema_walk *walk, struct schema_object *object);
-
-/* Is SQL the statement of OBJECT but for comments and white space? */
-bool schema_object_same(const struct schema_object *object, const char *sql, size_t bytes);
+/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name, tbl_name and sql. The caller frees it. */
+char *db_schema_made(void);
 
 #endif
