@@ -2,365 +2,220 @@
  *
  * Runs in: the viewer.
  *
- * The traces are copied one after the other, row by row. Ids of each are moved
- * up by what the ones before it have used, of that kind:
+ * The traces are copied one after the other, table by table. Ids of each are moved up by what the ones before it have
+ * used, of that kind:
  *
  *     A: frames 1..900     B: frames 1..500  ->  901..1400
  *
- * so parents keep smaller ids than their children and a thread's frames follow
- * start time, as within each trace. Times are moved so that they count from the
- * start of the earliest, by the wall clocks of the machines. A process is known
- * by (host, pid, start): `process.host` says the machine where they differ, and a
- * process that two traces have is refused, for its frames would count twice.
+ * so parents keep smaller ids than their children and a thread's frames follow start time, as within each trace. Times
+ * are moved so that they count from the start of the earliest, by the wall clocks of the machines. A process is known
+ * by (host, pid, start): `process.host` says the machine where they differ, and a process that two traces have is
+ * refused, for its frames would count twice.
  *
- * What a column holds is in tables.h. */
+ * What a column holds is in tables.h; the rest of the SQL in schemas/merge.sql. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
-#include "tables.h"
-#include "trace/db.h"
-#include "lib/json.h"
-#include "lib/list.h"
+#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
 #include "lib/say.h"
-#include "cmd/writer.h"
+#include "schema.h"
+#include "tables.h"
+#include "trace/db.h"
 
-enum { TICK_ROWS = 1 << 14, FRAME_END = 7 /* the column end_ns of `frame` */ };
+enum { SQL_MOST = 2000 /* a table has 18 columns at most */ };
 
-struct renumbered {
-    int64_t id, made; /* of a signature in the trace being copied, in the new one */
+static struct {
+    const char *out;
+    bool force;
+} given;
+
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
+    OPTION_END,
 };
 
 struct merge {
-    struct writer *writer; /* owned */
+    struct db *out;        /* owned */
     int64_t base[ROW_IDS]; /* added to ids of the trace being copied */
     int64_t top[ROW_IDS];  /* the greatest id written so far */
-    int64_t shift_ns;      /* added to its times */
-    const char *host;      /* borrowed: its machine, where its rows do not say */
-    LIST(struct renumbered) signatures; /* each text is stored once */
+    int64_t started_ns;    /* of the earliest */
+    int64_t shift_ns;      /* added to times of the trace being copied */
     struct progress progress;
-    int64_t rows, frames, open; /* copied */
 };
 
-/* VALUE of COLUMN in the trace being copied, as it is in the new one. False: it cannot be. */
-static bool moved(struct merge *merge, const struct row_column *column, int64_t value, int64_t *made)
+static void tick(void *progress)
 {
-    struct renumbered *found = column->id == ID_SIGNATURE ? list_find(&merge->signatures, id, value) : NULL;
-
-    if (column->holds == ROW_TIME)
-        return !__builtin_add_overflow(value, merge->shift_ns, made);
-    if (found) {
-        *made = found->made;
-        return true;
-    }
-    if (value < 0 || __builtin_add_overflow(value, merge->base[column->id], made))
-        return false;
-    if (*made > merge->top[column->id])
-        merge->top[column->id] = *made;
-    return true;
+    progress_tick(progress, 0, 0);
 }
 
-/* The statements that read a table and write it; rowids are given anew. How many columns; 0: no memory, said. */
-static int statements_of(enum row_table table, char **select, char **into)
+static bool is_moved(const struct row_column *column)
+{
+    return column->holds == ROW_TIME || (column->id && column->id != ID_ROW);
+}
+
+/* Can the ids and times of TABLE be moved? Then the greatest ids are known. */
+static bool table_fits(struct merge *merge, struct db *source, enum row_table table)
 {
     const struct row_table_facts *facts = &row_tables[table];
-    char *names = strdup(""), *marks = strdup(""), *more;
-    const char *order = facts->columns[0].holds == ROW_KEY ? facts->columns[0].name : "rowid";
-    int count = 0;
+    char sql[SQL_MOST] = "SELECT 0";
+    size_t used = strlen(sql);
+    struct query *query;
+    int at = 1;
+    bool fits;
 
-    for (const struct row_column *c = facts->columns; names && marks && c->name && c->id != ID_ROW; c++, count++) {
-        more = asprintf(&more, "%s%s%s", names, count ? ", " : "", c->name) < 0 ? NULL : more;
-        free(names);
-        names = more;
-        more = asprintf(&more, "%s%s?", marks, count ? ", " : "") < 0 ? NULL : more;
-        free(marks);
-        marks = more;
-    }
-    *select = *into = NULL;
-    if (!names || !marks || asprintf(select, "SELECT %s FROM %s ORDER BY %s", names, facts->name, table == TABLE_graph_node ? "1, 2" : order) < 0 ||
-        asprintf(into, "INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks) < 0) {
-        say_error("out of memory");
-        count = 0;
-    }
-    free(names);
-    free(marks);
-    return count;
-}
-
-/* The current row of QUERY. */
-static bool row_copy(struct merge *merge, struct query *query, struct insert *insert, enum row_table table, int count)
-{
-    const struct row_column *columns = row_tables[table].columns;
-    int64_t value;
-
-    for (int c = 0; c < count; c++)
-        if ((columns[c].id || columns[c].holds == ROW_TIME) && query_type(query, c) == QUERY_INTEGER) {
-            if (!moved(merge, &columns[c], query_integer(query, c), &value))
-                return false;
-            insert_integer(insert, c + 1, value);
-        } else if (columns[c].holds == ROW_KEY) {
-            return false; /* a key that is no number */
-        } else if (table == TABLE_process && query_type(query, c) == QUERY_NULL && !strcmp(columns[c].name, "host")) {
-            insert_text(insert, c + 1, merge->host);
-        } else {
-            insert_copy(insert, c + 1, query, c);
+    for (const struct row_column *c = facts->columns; c->name; c++)
+        if (is_moved(c))
+            used += (size_t)snprintf(sql + used, sizeof sql - used, ", MIN(%s), MAX(%s)", c->name, c->name);
+    snprintf(sql + used, sizeof sql - used, " FROM %s NOT INDEXED", facts->name);
+    query = db_query(source, sql);
+    fits = query_step(query);
+    for (const struct row_column *c = facts->columns; fits && c->name; c++) {
+        int64_t by = c->id ? merge->base[c->id] : merge->shift_ns, least, most;
+        if (!is_moved(c))
+            continue;
+        if (query_type(query, at) != QUERY_NULL) {
+            fits = query_type(query, at) == QUERY_INTEGER && query_type(query, at + 1) == QUERY_INTEGER &&
+                   (!c->id || query_integer(query, at) >= 0) && !__builtin_add_overflow(query_integer(query, at), by, &least) &&
+                   !__builtin_add_overflow(query_integer(query, at + 1), by, &most);
+            if (fits && most > merge->top[c->id])
+                merge->top[c->id] = most;
         }
-    return true;
+        at += 2;
+    }
+    if (!fits && !query_failed(query))
+        say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more", db_path(source), facts->name);
+    query_close(query);
+    return fits;
 }
 
-static bool table_copy(struct merge *merge, struct db *db, enum row_table table)
+/* Rowids are given anew, in the order of the old ones. */
+static void table_copy(struct merge *merge, enum row_table table)
 {
-    char *select, *into;
-    int count = statements_of(table, &select, &into);
-    struct query *query = count ? db_query(db, select) : NULL;
-    struct insert *insert = query ? writer_insert(merge->writer, into) : NULL;
-    bool ok = insert != NULL;
+    const struct row_table_facts *facts = &row_tables[table];
+    char sql[SQL_MOST];
+    size_t used = (size_t)snprintf(sql, sizeof sql, "INSERT INTO main.%s SELECT ", facts->name);
 
-    while (ok && query_step(query)) {
-        if (!(++merge->rows % TICK_ROWS))
-            progress_tick(&merge->progress, 0, 0);
-        ok = row_copy(merge, query, insert, table, count);
-        if (!ok)
-            say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more", db_path(db), row_tables[table].name);
+    for (const struct row_column *c = facts->columns; c->name && c->id != ID_ROW; c++) {
+        used += (size_t)snprintf(sql + used, sizeof sql - used, "%s", c == facts->columns ? "" : ", ");
+        if (c->id == ID_SIGNATURE)
+            used += (size_t)snprintf(sql + used, sizeof sql - used, "(SELECT made FROM renumbered WHERE id = %s)", c->name);
+        else if (is_moved(c))
+            used += (size_t)snprintf(sql + used, sizeof sql - used, "%s + (%" PRId64 ")", c->name,
+                                     c->id ? merge->base[c->id] : merge->shift_ns);
+        else if (table == TABLE_process && !strcmp(c->name, "host"))
+            used += (size_t)snprintf(sql + used, sizeof sql - used, "COALESCE(host, (SELECT value FROM source.meta WHERE key = 'host'))");
         else
-            ok = insert_run(insert);
-        merge->frames += table == TABLE_frame;
-        merge->open += table == TABLE_frame && query_type(query, FRAME_END) == QUERY_NULL;
+            used += (size_t)snprintf(sql + used, sizeof sql - used, "%s", c->name);
     }
-    ok = query_close(query) && ok;
-    insert_close(insert);
-    free(select);
-    free(into);
-    return ok;
+    snprintf(sql + used, sizeof sql - used, " FROM source.%s NOT INDEXED", facts->name);
+    db_run(merge->out, sql);
 }
 
-/* Signatures: those that are there already keep their number. */
-static bool signatures_copy(struct merge *merge, struct db *db)
+/* Open the trace PATH, and to MERGE as `source`; NULL, said, when it cannot be merged. */
+static struct db *source_open(struct merge *merge, const char *path)
 {
-    struct query *query = db_query(db, "SELECT signature_id, text FROM signature ORDER BY signature_id");
-    struct insert *find = writer_insert(merge->writer, "SELECT signature_id FROM signature WHERE text = ?1");
-    struct insert *insert = writer_insert(merge->writer, "INSERT INTO signature VALUES (?1, ?2)");
-    bool ok = query && find && insert;
+    struct db *source = db_open(path);
+    char *state = source ? db_meta(source, "state") : NULL;
 
-    merge->signatures.count = 0;
-    while (ok && query_step(query)) {
-        struct renumbered *one = list_add(&merge->signatures);
-        if (!one) {
-            say_error("out of memory");
-            ok = false;
-            break;
-        }
-        one->id = query_integer(query, 0);
-        insert_copy(find, 1, query, 1);
-        if (!insert_find(find, &one->made)) {
-            one->made = ++merge->top[ID_SIGNATURE];
-            insert_integer(insert, 1, one->made);
-            insert_copy(insert, 2, query, 1);
-            ok = insert_run(insert);
-        }
-    }
-    insert_close(find);
-    insert_close(insert);
-    return query_close(query) && ok;
-}
-
-static bool trace_copy(struct merge *merge, struct db *db)
-{
-    bool ok = true;
-
-    memcpy(merge->base, merge->top, sizeof merge->base);
-    for (int i = 0; ok && i < ROW_TABLES; i++)
-        ok = i == TABLE_signature ? signatures_copy(merge, db) : table_copy(merge, db, (enum row_table)i);
-    /* There may be hundreds of traces, each with pages in memory. */
-    struct query *shrink = db_query(db, "PRAGMA shrink_memory");
-    query_step(shrink);
-    return query_close(shrink) && ok;
-}
-
-/* ---- what the new trace says of itself ------------------------------------- */
-
-struct source {
-    struct db *db;        /* owned */
-    char *host, *command; /* owned, or NULL */
-    int64_t started_ns;
-};
-
-/* Read what SOURCE says; false, said, when it cannot be merged. */
-static bool source_read(struct source *source, const char *path)
-{
-    char *state;
-    bool ok = false;
-
-    if (!(source->db = db_open(path)))
-        return false;
-    db_run(source->db, "BEGIN");
-    state = db_meta(source->db, "state");
-    source->host = db_meta(source->db, "host");
-    source->command = db_meta(source->db, "command");
-    source->started_ns = db_meta_integer(source->db, "started_unix_ns", 0);
     if (state && !strcmp(state, "recording"))
         say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE --recover` completes it)", path);
-    else if (source->started_ns <= 0)
+    else if (source && db_meta_integer(source, "started_unix_ns", 0) <= 0)
         say_error("%s: does not say when it began, so its times cannot be put beside those of others", path);
-    else
-        ok = true;
+    else if (source && db_attach(merge->out, source)) {
+        free(state);
+        return source;
+    }
     free(state);
-    return ok;
+    db_close(source);
+    return NULL;
 }
 
-static bool meta_put(struct insert *meta, const char *key, const char *text)
+/* What trace NUMBER says of itself. False: it cannot be merged, which was said. */
+static bool trace_read(struct merge *merge, const char *path, int number)
 {
-    insert_text(meta, 1, key);
-    insert_text(meta, 2, text);
-    return insert_run(meta);
+    struct db *source = source_open(merge, path);
+    struct query *given;
+    int64_t started;
+    bool fits;
+
+    if (!source)
+        return false;
+    started = db_meta_integer(source, "started_unix_ns", 0);
+    if (number == 1 || started < merge->started_ns)
+        merge->started_ns = started;
+    given = db_query(merge->out, schema_statement("merge/given"));
+    query_bind_integer(given, 1, number);
+    query_bind_text(given, 2, path);
+    query_step(given);
+    query_close(given);
+    fits = !db_failed(merge->out) && db_attach(merge->out, NULL);
+    db_close(source);
+    return fits;
 }
 
-static bool meta_number(struct insert *meta, const char *key, int64_t value)
+static bool trace_copy(struct merge *merge, const char *path)
 {
-    insert_text(meta, 1, key);
-    insert_integer(meta, 2, value);
-    return insert_run(meta);
+    struct db *source = source_open(merge, path);
+    bool fits = source;
+
+    if (!source)
+        return false;
+    memcpy(merge->base, merge->top, sizeof merge->base);
+    merge->shift_ns = db_meta_integer(source, "started_unix_ns", 0) - merge->started_ns;
+    db_run(merge->out, "BEGIN");
+    for (int i = 0; fits && i < ROW_TABLES && !db_failed(merge->out); i++)
+        if (i == TABLE_signature)
+            db_run(merge->out, schema_statement("merge/signatures"));
+        else if ((fits = table_fits(merge, source, (enum row_table)i)))
+            table_copy(merge, (enum row_table)i);
+    fits = fits && !db_failed(merge->out) && db_run(merge->out, "COMMIT") && db_attach(merge->out, NULL);
+    db_close(source);
+    return fits;
 }
 
-/* The value that all sources have, or OTHERWISE. */
-static bool meta_common(struct insert *meta, const struct source *sources, int count, const char *key, const char *otherwise)
-{
-    char *first = db_meta(sources[0].db, key);
-    bool same = first != NULL, done;
-
-    for (int i = 1; same && i < count; i++) {
-        char *next = db_meta(sources[i].db, key);
-        same = next && !strcmp(next, first);
-        free(next);
-    }
-    done = meta_put(meta, key, same ? first : otherwise);
-    free(first);
-    return done;
-}
-
-/* [{"file": ..., "host": ..., "command": ..., "started_unix_ns": ...}, ...]. The caller frees it. */
-static char *sources_json(const struct source *sources, int count)
-{
-    char *made = NULL;
-    size_t bytes;
-    struct json json = {.out = open_memstream(&made, &bytes)};
-
-    if (!json.out)
-        return NULL;
-    json_list(&json, NULL);
-    for (int i = 0; i < count; i++) {
-        json_object(&json, NULL);
-        json_string(&json, "file", db_path(sources[i].db));
-        json_string(&json, "host", sources[i].host ? sources[i].host : "");
-        json_string(&json, "command", sources[i].command ? sources[i].command : "");
-        json_integer(&json, "started_unix_ns", sources[i].started_ns);
-        json_end(&json);
-    }
-    json_end(&json);
-    fclose(json.out);
-    return made;
-}
-
-static bool meta_write(struct merge *merge, const struct source *sources, int count, int64_t started)
-{
-    struct insert *meta = writer_insert(merge->writer, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
-    char *from = sources_json(sources, count);
-    int64_t span = 0, shortest = 0, ends;
-    bool ok = meta && from;
-
-    for (int i = 0; i < count; i++) {
-        struct db *db = sources[i].db;
-        int64_t shift = sources[i].started_ns - started, least = db_meta_integer(db, "min_duration_ns", 0);
-        ends = db_meta_integer(db, "span_ns", 0) + shift;
-        span = ends > span ? ends : span;
-        shortest = least > shortest ? least : shortest;
-    }
-    ok = ok && meta_put(meta, "dyntrace_version", DYNTRACE_VERSION) && meta_common(meta, sources, count, "state", "recovered") &&
-         meta_common(meta, sources, count, "host", "several") &&
-         meta_common(meta, sources, count, "command", "[\"dyntrace\", \"merge\"]") &&
-         meta_common(meta, sources, count, "clock", "several") && meta_common(meta, sources, count, "values", "several") &&
-         meta_put(meta, "merged_from", from) && meta_number(meta, "started_unix_ns", started) && meta_number(meta, "span_ns", span) &&
-         meta_number(meta, "frame_count", merge->frames) && meta_number(meta, "open_frame_count", merge->open) &&
-         meta_number(meta, "min_duration_ns", shortest);
-    insert_close(meta);
-    free(from);
-    return ok;
-}
-
-/* Is a process there twice? Said. */
+/* Is no process there twice? */
 static bool processes_apart(struct merge *merge)
 {
-    struct insert *twice = writer_insert(merge->writer,
-        "SELECT pid FROM process WHERE pid IS NOT NULL AND start_ns IS NOT NULL GROUP BY host, pid, start_ns HAVING COUNT(*) > 1");
-    int64_t pid;
-    bool apart = twice != NULL;
+    struct query *twice = db_query(merge->out, schema_statement("merge/twice"));
+    bool apart = !query_step(twice);
 
-    if (twice && insert_find(twice, &pid)) {
+    if (!apart)
         say_error("merge: two of the traces have the process %" PRId64 " of the same machine and moment: its frames would count twice",
-                  pid);
-        apart = false;
-    }
-    insert_close(twice);
+                  query_integer(twice, 0));
+    query_close(twice);
     return apart;
 }
 
-static int traces_merge(char **paths, int count, const char *out_path, bool force)
+static bool traces_merge(struct merge *merge, char **paths, int count)
 {
-    struct source *sources = calloc((size_t)count, sizeof *sources);
-    struct merge merge = {0};
-    struct out_file out = {0};
-    int64_t started = INT64_MAX, lost = 0;
-    bool ok = sources != NULL;
-
-    for (int i = 0; ok && i < count; i++) {
-        ok = source_read(&sources[i], paths[i]);
-        if (ok && sources[i].started_ns < started)
-            started = sources[i].started_ns;
-        if (ok && out_is(out_path, paths[i])) {
-            say_error("merge: %s: is one of the traces to merge", out_path);
-            ok = false;
-        }
-    }
-    ok = ok && out_open(&out, out_path, force);
-    if (!ok)
-        goto out;
-    merge.progress = progress_begin("merging");
-    ok = (merge.writer = writer_open(out.temporary)) && writer_run(merge.writer, "CREATE INDEX signature_text ON signature(text)");
-    for (int i = 0; ok && i < count; i++) {
-        merge.shift_ns = sources[i].started_ns - started;
-        merge.host = sources[i].host;
-        ok = trace_copy(&merge, sources[i].db);
-        if (ok)
-            lost += db_integer(sources[i].db, 0, "SELECT SUM(COALESCE(events, 1)) FROM loss WHERE cause NOT LIKE 'stall:%'");
-    }
-    ok = ok && processes_apart(&merge) && meta_write(&merge, sources, count, started) &&
-         writer_run(merge.writer, "DROP INDEX signature_text") && writer_finish(merge.writer);
-    progress_end(&merge.progress);
-    writer_close(merge.writer);
-    ok = ok && out_commit(&out);
-    if (ok && lost)
-        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", out_path, lost);
-out:
-    out_close(&out);
-    list_free(&merge.signatures);
-    for (int i = 0; sources && i < count; i++) {
-        db_close(sources[i].db);
-        free(sources[i].host);
-        free(sources[i].command);
-    }
-    free(sources);
-    return ok ? 0 : 2;
+    for (int i = 0; i < count; i++)
+        if (!trace_read(merge, paths[i], i + 1))
+            return false;
+    for (int i = 0; i < count; i++)
+        if (!trace_copy(merge, paths[i]))
+            return false;
+    if (!processes_apart(merge))
+        return false;
+    db_run(merge->out, schema_statement("merge/meta"));
+    return db_made(merge->out);
 }
 
 /* ---- the command line ------------------------------------------------------ */
 
 static int merge_main(int count, char **operands)
 {
-    if (!out_is_named(writer_given.out)) {
+    struct merge merge = {0};
+    struct out_file out = {0};
+    int64_t lost = 0;
+    bool ok;
+
+    if (!out_is_named(given.out)) {
         say_error("merge: -o FILE names the trace to make");
         return 2;
     }
@@ -368,7 +223,27 @@ static int merge_main(int count, char **operands)
         say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
-    return traces_merge(operands, count, writer_given.out, writer_given.force);
+    for (int i = 0; i < count; i++)
+        if (out_is(given.out, operands[i])) {
+            say_error("merge: %s: is one of the traces to merge", given.out);
+            return 2;
+        }
+    if (!out_open(&out, given.out, given.force))
+        return 2;
+    merge.progress = progress_begin("merging");
+    merge.out = db_make(out.temporary);
+    if ((ok = merge.out && db_run(merge.out, schema_statement("merge/begin")))) {
+        db_on_progress(merge.out, tick, &merge.progress);
+        ok = traces_merge(&merge, operands, count);
+        lost = ok ? db_integer(merge.out, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall") : 0;
+    }
+    progress_end(&merge.progress);
+    db_close(merge.out);
+    ok = ok && out_commit(&out);
+    if (ok && lost)
+        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", given.out, lost);
+    out_close(&out);
+    return ok ? 0 : 2;
 }
 
 const struct command command_merge = {
@@ -377,7 +252,7 @@ const struct command command_merge = {
     .operands = "A B...",
     .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
              "count from the start of the earliest trace, by the machines' clocks.",
-    .options = writer_options,
+    .options = options,
     .more = "Traces that are still being recorded, and two that have a process in common, are refused.",
     .operands_most = OPERANDS_ANY,
     .run = merge_main,

@@ -36,6 +36,7 @@ struct db {
     char *path;      /* owned */
     void (*progress)(void *context);
     void *progress_context;
+    const char *attached; /* borrowed: db_attach */
     bool damaged, error;
 };
 
@@ -84,17 +85,6 @@ static void harden(sqlite3 *handle)
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
-/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI. The caller frees it. */
-static char *uri_make(const char *absolute, bool immutable)
-{
-    char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
-
-    for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
-        p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
-    strcpy(p, immutable ? "?mode=ro&immutable=1" : "?mode=ro");
-    return uri;
-}
-
 /* True when the file is in WAL mode and has no log beside it: no recorder is
  * using it. Then SQLite must not make one, which in a directory that we cannot
  * write to would fail and elsewhere would litter. */
@@ -110,6 +100,17 @@ static bool wal_idle(const char *absolute)
         fclose(file);
     free(log);
     return idle;
+}
+
+/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it, "?mode=rw". The caller frees it. */
+static char *uri_make(const char *absolute, bool write)
+{
+    char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
+
+    for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
+        p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
+    strcpy(p, write ? "?mode=rw" : wal_idle(absolute) ? "?mode=ro&immutable=1" : "?mode=ro");
+    return uri;
 }
 
 /* Words for an SQLite error, where ours are clearer. Borrowed. */
@@ -203,7 +204,7 @@ static char *open_file(struct db *db, const char *path)
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
     if (access(path, R_OK) != 0 || !(absolute = realpath(path, NULL)))
         return say_print("%s", strerror(errno));
-    uri = uri_make(absolute, wal_idle(absolute));
+    uri = uri_make(absolute, false);
     bounds_trace(absolute);
     status = sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     free(absolute);
@@ -333,7 +334,7 @@ static void query_error(struct db *db)
         if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
             return;
     }
-    say_error("%s: %s", db->path, error_words(db->handle, status));
+    say_error("%s: %s", db->damaged && db->attached ? db->attached : db->path, error_words(db->handle, status));
 }
 
 struct query *db_query_next(struct db *db, const char *sql, const char **rest)
@@ -429,10 +430,13 @@ bool query_close(struct query *query)
 
 bool db_run(struct db *db, const char *sql)
 {
-    struct query *query = db_query(db, sql);
-
-    query_step(query);
-    return query_close(query);
+    while (*sql && !db->error) {
+        struct query *query = db_query_next(db, sql, &sql);
+        while (query_step(query))
+            ;
+        query_close(query);
+    }
+    return !db->error;
 }
 
 int query_columns(struct query *query)
@@ -571,4 +575,55 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
         otherwise = strtoll(value, NULL, 10);
     free(value);
     return otherwise;
+}
+
+/* ---- a trace that is made --------------------------------------------------- */
+
+struct db *db_make(const char *path)
+{
+    struct db *db = calloc(1, sizeof *db);
+    char *absolute = realpath(path, NULL), *uri = uri_make(absolute ? absolute : path, true);
+
+    db->path = strdup(path);
+    if (sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        query_error(db);
+    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+    db_run(db, "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE;"
+               "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536; BEGIN");
+    db_run(db, schema_trace_sql);
+    db_run(db, schema_views_sql);
+    db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT"); /* quicker made at the end */
+    free(absolute);
+    free(uri);
+    if (db->error) {
+        db_close(db);
+        db = NULL;
+    }
+    return db;
+}
+
+bool db_made(struct db *db)
+{
+    return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX guard_check_lookup ON guard_check(lookup_id)");
+}
+
+bool db_attach(struct db *db, const struct db *source)
+{
+    char *absolute = source ? realpath(source->path, NULL) : NULL, *uri = absolute ? uri_make(absolute, false) : NULL;
+    struct query *query = NULL;
+
+    if (db->attached)
+        db_run(db, "DETACH source");
+    db->attached = source ? source->path : NULL;
+    if (source) {
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        sqlite3_limit(db->handle, SQLITE_LIMIT_LENGTH, VALUE_MOST);
+        query = db_query(db, "ATTACH ?1 AS source");
+        query_bind_text(query, 1, uri ? uri : source->path);
+        query_step(query);
+        query_close(query);
+    }
+    free(absolute);
+    free(uri);
+    return !db->error;
 }

@@ -76,7 +76,7 @@ void query_reset(struct query *query);
 /* End it. False when a step failed. Harmless on NULL (false). */
 bool query_close(struct query *query);
 
-/* Run SQL for what it does: "BEGIN", from which on all queries see the trace at one moment, while its recording goes
+/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at one moment, while its recording goes
  * on. */
 bool db_run(struct db *db, const char *sql);
 
@@ -108,5 +108,16 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 /* A value of `meta` as text, NULL when it is not there. The caller frees it. */
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
+
+/* ---- a trace that is made --------------------------------------------------- */
+
+/* Make PATH, an empty file, an empty trace, which all of the above can write as well; NULL on an error. It has no journal:
+ * it is worth nothing before db_made, after which nothing more is written; false when anything failed. */
+struct db *db_make(const char *path);
+bool db_made(struct db *db);
+
+/* From here on the tables of SOURCE can be read in DB, a trace that is made, as source.NAME. SOURCE, borrowed, is there
+ * until another or NULL takes its place, which is not done within a transaction. */
+bool db_attach(struct db *db, const struct db *source);
 
 #endif

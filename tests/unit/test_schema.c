@@ -124,7 +124,7 @@ int main(void)
     for (int i = 0; i < schema_query_count; i++)
         prepares(db, schema_queries[i].name, schema_queries[i].text);
     for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7)) /* not SQL alone, and of temporary tables */
+        if (strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */
             prepares(db, s->name, schema_statement(s->name));
     sqlite3_close(db);
     return failures != 0;
