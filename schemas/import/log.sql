@@ -4,7 +4,7 @@
 PRAGMA cache_size = -8192; PRAGMA temp.cache_size = -8192;
 CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEGER, name TEXT, label TEXT, frame TEXT,
                          attempt INTEGER, data TEXT, body TEXT);
-CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER);
+CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER, UNIQUE (file, pid));
 
 -- name: record
 -- What a record is about is the key that is not about where it comes from.
@@ -21,3 +21,13 @@ SELECT ?1, ?2, k.key,
 FROM json_each(?3) k WHERE k.key NOT IN ('frame_id', 'frame_compile_id', 'attempt', 'has_payload', 'stack',
  'compiled_autograd_id', 'thread', 'process', 'pathname')
  AND (k.key <> 'rank' OR NOT EXISTS (SELECT 1 FROM record r WHERE r.process_id = ?1 AND r.name = 'rank'));
+
+-- name: process
+-- The number of process ?2 in file ?1, new or not.
+INSERT INTO source(file, pid) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET pid = excluded.pid RETURNING process_id;
+
+-- name: loss
+INSERT INTO loss(process_id, at_ns, events, cause) VALUES (NULLIF(?1, 0), 0, ?2, 'import: ' || ?3 || ': lines and records that are damaged');
+
+-- name: meta
+INSERT INTO meta VALUES ('dyntrace_version', ?1), ('state', 'complete'), ('clock', 'wall'), ('imported_from', json_quote(?2));

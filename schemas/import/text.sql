@@ -27,13 +27,14 @@ SELECT e.cache_entry_id FROM cache_entry e JOIN attempt a ON a.compile_id = e.co
 SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 ORDER BY ordinal;
 
 -- name: cause
-INSERT INTO recompile_cause SELECT ?1, ?2, (SELECT COUNT(*) FROM recompile_cause r WHERE r.compile_id = ?1 AND r.cache_entry_id IS ?2),
- ?3, ?4, ?5,
+-- 0 and -1 are NULL.
+INSERT INTO recompile_cause SELECT ?1, NULLIF(?2, 0),
+ (SELECT COUNT(*) FROM recompile_cause r WHERE r.compile_id = ?1 AND r.cache_entry_id IS NULLIF(?2, 0)), NULLIF(?3, 0), ?4, ?5,
  CASE WHEN ?9 IS NOT NULL THEN ?9 WHEN ?4 IN ('EQUALS_MATCH', 'CONSTANT_MATCH', 'NONE_MATCH', 'NOT_NONE', 'TRUE_MATCH', 'FALSE_MATCH')
  THEN 'value' WHEN ?4 = 'TYPE_MATCH' THEN 'type' WHEN ?4 = 'ID_MATCH' THEN 'identity' WHEN ?4 GLOB '*LENGTH*' THEN 'length'
  WHEN ?4 GLOB '*CONTAINS' THEN 'keys' WHEN ?4 GLOB '*HASATTR' THEN 'attribute' WHEN ?4 GLOB '*ALIASING' THEN 'relation'
  WHEN ?4 IN ('GLOBAL_STATE', 'DEFAULT_DEVICE', 'TORCH_FUNCTION_MODE_STACK') THEN 'state' END,
- ?10, ?6, ?7, ?8, 're-checked';
+ NULLIF(?10, -1), ?6, ?7, ?8, 're-checked';
 
 -- name: breaks
 SELECT t.compile_id, r.body, c.filename, c.qualname FROM text t JOIN record r ON r.id = t.id JOIN compile m ON m.compile_id = t.compile_id
@@ -45,7 +46,8 @@ SELECT t.compile_id, r.body, c.filename, c.qualname FROM text t JOIN record r ON
 -- torch start again is met again: it is one. It is at a line of the compiled function, which may be in the middle of calling
 -- another one that torch looked into.
 INSERT INTO graph_break(compile_id, code_id, line, reason, user_stack)
-SELECT ?1, (SELECT code_id FROM compile WHERE compile_id = ?1), ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = ?1 AND b.line IS ?3 AND b.reason IS ?4);
+SELECT ?1, (SELECT code_id FROM compile WHERE compile_id = ?1), NULLIF(?2, 0), ?3, ?4
+WHERE NOT EXISTS (SELECT 1 FROM graph_break b WHERE b.compile_id = ?1 AND b.line IS NULLIF(?2, 0) AND b.reason IS ?3);
 
 -- name: resume
 -- The rest after a break is known when it was compiled, too.

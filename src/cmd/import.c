@@ -2,10 +2,17 @@
  *
  * Runs in: the viewer.
  *
- * With TORCH_TRACE=DIR torch writes a file for each process, of records in JSON.
- * They go into a temporary table as they are; SQL then makes rows of them
- * (schemas/import/map.sql). The log has compiles, not calls: frames, lookups, hits
- * and what guards took are not in it, and so not in the trace. */
+ * With TORCH_TRACE=DIR torch writes a file for each process, of records:
+ *
+ *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
+ *     <tab>a line of the record's text
+ *
+ * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql), and cmd/import/text.c
+ * of what torch has in text alone. The log has compiles, not calls: frames, lookups, hits and what guards took are not in
+ * it, and so not in the trace.
+ *
+ * Files come from anybody, are cut short when a program is killed, and two processes may have written into one: so
+ * nothing is taken that is not whole. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,114 +22,224 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "cmd/import/text.h"
 #include "command.h"
-#include "cmd/import/import.h"
-#include "lib/json.h"
+#include "lib/bounds.h"
+#include "lib/list.h"
+#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
 #include "lib/say.h"
-#include "cmd/writer.h"
 #include "schema.h"
+#include "trace/db.h"
 
-enum { TICK_ROWS = 1 << 8 };
+enum { TICK_ROWS = 1 << 8, MOST = 15 << 20 /* bytes of a line, and of a record's text: readers take a row of 16 MB */ };
 
-struct import {
-    struct writer *writer;        /* owned */
-    struct insert *record, *valid, *process, *loss; /* owned */
-    struct progress progress;
-    int64_t bytes, bytes_all, records, processes, broken;
+static struct {
+    const char *out;
+    bool force;
+} given;
+
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
+    OPTION_END,
 };
 
-/* ---- records into a table -------------------------------------------------- */
+struct import {
+    struct db *out;                /* owned */
+    struct query *record, *valid;  /* owned */
+    LIST(char *) files;            /* owned, with the paths */
+    struct progress progress;
+    int64_t read, bytes;           /* of all files */
+};
 
-/* The process PID of the FILE that is read; 0: it cannot be written, which was said. */
+/* ---- records of a file ------------------------------------------------------ */
+
+struct line {
+    char *text;          /* owned; ends in a NUL */
+    size_t length, room;
+    bool text_only;      /* no NUL in it, and not too long */
+};
+
+struct log {
+    FILE *file;          /* owned */
+    struct line line, head;
+    LIST(char) text;     /* of the record */
+    bool have_line;      /* LINE is the one after the last record */
+    bool ended;          /* the last line read had an end: the file is not cut there */
+    int64_t broken;      /* lines and records passed over */
+};
+
+/* The last record read. */
+struct record {
+    const char *json, *text; /* borrowed until the next one; TEXT NULL: it has none */
+    unsigned month, day, hour, minute, second, micro; /* of the machine's local time */
+    int64_t pid;
+};
+
+/* The next line, without its end. */
+static bool line_next(struct import *import, struct log *log)
+{
+    ssize_t got = getline(&log->line.text, &log->line.room, log->file);
+
+    if (got < 0)
+        return false;
+    import->read += got;
+    log->ended = log->line.text[got - 1] == '\n';
+    log->line.length = (size_t)got - log->ended;
+    log->line.text[log->line.length] = 0;
+    log->line.text_only = log->line.length <= MOST && strlen(log->line.text) == log->line.length;
+    return true;
+}
+
+/* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be "[rank0]:". */
+static bool head_read(const char *line, struct record *record)
+{
+    const char *end = *line == '[' ? strstr(line, "]:") : NULL;
+
+    if (sscanf(end ? end + 2 : line, "%*1[A-Z]%2u%2u %2u:%2u:%2u.%6u %" SCNd64, &record->month, &record->day, &record->hour,
+               &record->minute, &record->second, &record->micro, &record->pid) != 7 ||
+        record->month - 1 > 11 || record->day - 1 > 30 || record->hour > 23 || record->minute > 59 || record->second > 60 ||
+        record->micro > 999999 || record->pid < 0)
+        return false;
+    end = strstr(line, "] {");
+    record->json = end ? end + 2 : NULL;
+    return end;
+}
+
+/* Does JSON say that a text follows? (With a digest of it, which is not checked: a text that is cut short is seen by its end.) */
+static bool has_text(const char *json)
+{
+    static const char key[] = "\"has_payload\": \"";
+    const char *at = NULL;
+
+    for (const char *next = json; (next = strstr(next, key)); next++) /* torch puts it last */
+        at = next;
+    return at && strspn(at + sizeof key - 1, "0123456789abcdef") == 32;
+}
+
+/* The next record that is whole; false at the end. What is none, cut short, too long, or without the text that it
+ * announces, is passed over and counted. */
+static bool record_next(struct import *import, struct log *log, struct record *record)
+{
+    while (log->have_line || line_next(import, log)) {
+        struct line spare = log->head;
+        bool is_record, text = false, whole = true;
+        log->head = log->line; /* the line that was read becomes the head */
+        log->line = spare;
+        log->text.count = 0;
+        is_record = log->head.text_only && head_read(log->head.text, record);
+        while ((log->have_line = line_next(import, log)) && *log->line.text == '\t') {
+            whole = whole && log->line.text_only && log->ended && log->text.count + log->line.length <= MOST;
+            if (whole) {
+                char *more = list_add_many(&log->text, log->line.length);
+                memcpy(more, log->line.text + 1, log->line.length);
+                more[log->line.length - 1] = '\n';
+            }
+            text = true;
+            log->broken += !is_record;
+        }
+        if (is_record && whole && has_text(record->json) == text) {
+            if (text)
+                log->text.at[log->text.count - 1] = 0; /* the last line's end */
+            record->text = text ? log->text.at : NULL;
+            return true;
+        }
+        log->broken += log->head.length > 0;
+    }
+    return false;
+}
+
+/* Nanoseconds of 1970 as if the record's local time were UTC. Its year is not written: it is no later than the file's,
+ * which was changed at CHANGED. */
+static int64_t local_ns(const struct record *record, time_t changed)
+{
+    struct tm year = {.tm_year = 70};
+    time_t seconds;
+
+    gmtime_r(&changed, &year);
+    for (int before = 0; before < 2; before++) { /* written in December, touched in January */
+        struct tm tm = {.tm_year = year.tm_year - before, .tm_mon = (int)record->month - 1, .tm_mday = (int)record->day,
+                        .tm_hour = (int)record->hour, .tm_min = (int)record->minute, .tm_sec = (int)record->second};
+        seconds = timegm(&tm);
+        if (seconds <= changed + 2 * 86400)
+            break;
+    }
+    return (int64_t)seconds * 1000000000 + record->micro * INT64_C(1000);
+}
+
+/* The process PID of a FILE. */
 static int64_t process_of(struct import *import, const char *file, int64_t pid)
 {
+    struct query *query = db_query(import->out, schema_statement("import/log/process"));
     int64_t id = 0;
-    struct insert *find = writer_insert(import->writer, "SELECT process_id FROM source WHERE file = ?1 AND pid = ?2");
 
-    if (!find)
-        return 0;
-    insert_text(find, 1, file);
-    insert_integer(find, 2, pid);
-    if (!insert_find(find, &id)) {
-        id = ++import->processes;
-        insert_integer(import->process, 1, id);
-        insert_text(import->process, 2, file);
-        insert_integer(import->process, 3, pid);
-        if (!insert_run(import->process))
-            id = 0;
-    }
-    insert_close(find);
+    query_bind_text(query, 1, file);
+    query_bind_integer(query, 2, pid);
+    if (query_step(query))
+        id = query_integer(query, 0);
+    query_close(query);
     return id;
 }
 
-/* Nanoseconds of 1970 as if the record's local time were UTC. Its year is not written: it is no later than the file's. */
-static int64_t local_ns(const struct record *record, const struct stat *st)
+static bool is_valid(struct import *import, const char *json)
 {
-    struct tm tm = {.tm_mon = (int)record->month - 1, .tm_mday = (int)record->day};
-    struct tm changed;
-    time_t seconds;
+    bool valid;
 
-    if (!gmtime_r(&st->st_mtime, &changed))
-        changed.tm_year = 70;
-    tm.tm_year = changed.tm_year;
-    seconds = timegm(&tm);
-    if (seconds > st->st_mtime + 2 * 86400) { /* written in December, touched in January */
-        tm = (struct tm){.tm_mon = (int)record->month - 1, .tm_mday = (int)record->day, .tm_year = changed.tm_year - 1};
-        seconds = timegm(&tm);
-    }
-    return (int64_t)seconds * 1000000000 + record->ns;
+    query_bind_text(import->valid, 1, json);
+    valid = query_step(import->valid) && query_integer(import->valid, 0);
+    query_reset(import->valid);
+    return valid;
 }
 
-static bool file_read(struct import *import, const char *path, const char *name)
+/* False: the file could not be read, which was said. */
+static bool file_read(struct import *import, const char *path)
 {
-    struct log *log = log_open(path);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct log log = {.file = fopen(path, "re")};
     struct record record;
-    struct stat st = {0};
-    int64_t pid = -1, process = 0, before = import->bytes, valid, broken = 0, rows = 0;
-    bool ok = log != NULL;
+    struct stat st;
+    int64_t pid = -1, process = 0, rows = 0;
+    bool whole;
 
-    if (log && stat(path, &st) != 0)
+    bounds_trace(path);
+    bounds_no_time(); /* what it takes grows with the square of the compiles */
+    if (log.file && fstat(fileno(log.file), &st) != 0)
         st.st_mtime = time(NULL);
-    while (ok && log_next(log, &record)) {
+    while (log.file && !db_failed(import->out) && record_next(import, &log, &record)) {
         if (!(++rows % TICK_ROWS))
-            progress_tick(&import->progress, before + log_place(log), import->bytes_all);
-        insert_text(import->valid, 1, record.json);
-        if (!insert_find(import->valid, &valid) || !valid) {
-            broken++;
+            progress_tick(&import->progress, import->read, import->bytes);
+        if (!is_valid(import, record.json)) {
+            log.broken++;
             continue;
         }
-        if (record.pid != pid) {
-            pid = record.pid;
-            process = process_of(import, name, pid);
-        }
-        insert_integer(import->record, 1, process);
-        insert_integer(import->record, 2, local_ns(&record, &st));
-        insert_text(import->record, 3, record.json);
-        insert_text(import->record, 4, record.text);
-        ok = process && insert_run(import->record);
-        import->records++;
+        if (record.pid != pid)
+            process = process_of(import, name, pid = record.pid);
+        query_bind_integer(import->record, 1, process);
+        query_bind_integer(import->record, 2, local_ns(&record, st.st_mtime));
+        query_bind_text(import->record, 3, record.json);
+        query_bind_text(import->record, 4, record.text);
+        query_step(import->record);
+        query_reset(import->record);
     }
-    if (ok) {
-        broken += log_broken(log);
-        ok = !log_failed(log);
-        import->bytes = before + log_place(log);
-        import->broken += broken;
+    whole = log.file && (feof(log.file) || db_failed(import->out));
+    if (!whole)
+        say_error("%s: %s", path, strerror(errno));
+    if (log.broken) {
+        struct query *loss = db_query(import->out, schema_statement("import/log/loss"));
+        query_bind_integer(loss, 1, process);
+        query_bind_integer(loss, 2, log.broken);
+        query_bind_text(loss, 3, name);
+        query_step(loss);
+        query_close(loss);
     }
-    if (ok && broken) {
-        char *cause = NULL;
-        if (asprintf(&cause, "import: %s: lines and records that are damaged", name) < 0)
-            cause = NULL;
-        if (process)
-            insert_integer(import->loss, 1, process);
-        insert_integer(import->loss, 2, broken);
-        insert_text(import->loss, 3, cause);
-        ok = insert_run(import->loss);
-        free(cause);
-    }
-    log_close(log);
-    return ok;
+    if (log.file)
+        fclose(log.file);
+    free(log.line.text);
+    free(log.head.text);
+    list_free(&log.text);
+    return whole;
 }
 
 /* ---- the directory --------------------------------------------------------- */
@@ -134,132 +251,119 @@ static int is_log(const struct dirent *entry)
     return length > 4 && !strcmp(entry->d_name + length - 4, ".log");
 }
 
-/* All logs in DIRECTORY, or that one file. */
-static bool logs_read(struct import *import, const char *directory)
+static void file_add(struct import *import, char *path)
 {
-    struct dirent **entries = NULL;
     struct stat st;
-    int count, files = 0;
-    bool ok = true;
+
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        *list_add(&import->files) = path;
+        import->bytes += st.st_size;
+    } else {
+        free(path);
+    }
+}
+
+/* All logs in DIRECTORY, or that one file. */
+static bool files_find(struct import *import, const char *directory)
+{
+    struct dirent **entries;
+    struct stat st;
+    int count;
 
     if (stat(directory, &st) != 0) {
         say_error("%s: %s", directory, strerror(errno));
         return false;
     }
     if (S_ISREG(st.st_mode)) {
-        const char *slash = strrchr(directory, '/');
-        import->bytes_all = st.st_size;
-        return file_read(import, directory, slash ? slash + 1 : directory);
+        file_add(import, strdup(directory));
+        return true;
     }
     count = S_ISDIR(st.st_mode) ? scandir(directory, &entries, is_log, alphasort) : -1;
     if (count < 0) {
         say_error("%s: %s", directory, S_ISDIR(st.st_mode) ? strerror(errno) : "neither a directory nor a file");
         return false;
     }
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < count; i++) {
-            char *path = NULL;
-            if (asprintf(&path, "%s/%s", directory, entries[i]->d_name) < 0) {
-                say_error("%s: out of memory", directory);
-                ok = false;
-                break;
-            }
-            if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-                if (!pass)
-                    import->bytes_all += st.st_size;
-                else if (ok) {
-                    files++;
-                    ok = file_read(import, path, entries[i]->d_name);
-                }
-            }
-            free(path);
-        }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        file_add(import, say_print("%s/%s", directory, entries[i]->d_name));
         free(entries[i]);
+    }
     free(entries);
-    if (ok && !files) {
+    if (!import->files.count)
         say_error("%s: no *.log in it; torch writes them there when TORCH_TRACE=%s is set", directory, directory);
-        ok = false;
-    }
-    return ok;
+    return import->files.count;
 }
 
-static bool meta_write(struct import *import, const char *directory)
+static bool files_import(struct import *import, const char *directory)
 {
-    struct insert *meta = writer_insert(import->writer, "INSERT INTO meta VALUES (?1, ?2)");
-    char *from = NULL;
-    size_t bytes = 0;
-    struct json json = {.out = open_memstream(&from, &bytes)};
-    bool ok = meta && json.out;
+    bool ok = db_run(import->out, schema_statement("import/log/tables"));
 
-    if (json.out) {
-        json_string(&json, NULL, directory);
-        fclose(json.out);
-    }
-    if (ok) {
-        const char *values[][2] = {{"dyntrace_version", DYNTRACE_VERSION}, {"state", "complete"}, {"clock", "wall"}, {"imported_from", from}};
-        for (size_t i = 0; ok && i < sizeof values / sizeof *values; i++) {
-            insert_text(meta, 1, values[i][0]);
-            insert_text(meta, 2, values[i][1]);
-            ok = insert_run(meta);
-        }
-    }
-    insert_close(meta);
-    free(from);
-    return ok;
-}
-
-static int logs_import(const char *directory, const char *path, bool force)
-{
-    struct import import = {0};
-    struct out_file out = {0};
-    bool ok = out_open(&out, path, force);
-
-    if (!ok)
-        goto out;
-    import.progress = progress_begin("importing");
-    ok = (import.writer = writer_open(out.temporary)) && writer_run(import.writer, schema_statement("import/log/tables")) &&
-         (import.record = writer_insert(import.writer, schema_statement("import/log/record"))) &&
-         (import.valid = writer_insert(import.writer, "SELECT json_valid(?1)")) &&
-         (import.process = writer_insert(import.writer, "INSERT INTO source VALUES (?1, ?2, ?3)")) &&
-         (import.loss = writer_insert(import.writer, "INSERT INTO loss(process_id, at_ns, events, cause) VALUES (?1, 0, ?2, ?3)")) &&
-         logs_read(&import, directory);
-    if (ok && !import.records) {
+    db_run(import->out, "BEGIN");
+    import->record = db_query(import->out, schema_statement("import/log/record"));
+    import->valid = db_query(import->out, "SELECT json_valid(?1)");
+    for (size_t i = 0; ok && i < import->files.count; i++)
+        ok = file_read(import, import->files.at[i]);
+    query_close(import->record);
+    query_close(import->valid);
+    if (!ok || db_failed(import->out))
+        return false;
+    if (!db_integer(import->out, 0, "SELECT EXISTS (SELECT 1 FROM source)")) {
         say_error("%s: nothing in its logs is a record of torch's", directory);
-        ok = false;
+        return false;
     }
-    import.progress.what = "making the trace";
-    ok = ok && meta_write(&import, directory) && writer_run(import.writer, schema_statement("import/map")) && import_texts(import.writer);
-    insert_close(import.record);
-    insert_close(import.valid);
-    insert_close(import.process);
-    insert_close(import.loss);
-    ok = ok && writer_run(import.writer, "DROP TABLE record; DROP TABLE source") && writer_finish(import.writer);
-    progress_end(&import.progress);
-    writer_close(import.writer);
-    ok = ok && out_commit(&out);
-    if (ok && import.broken)
-        say_error("%s: %" PRId64 " damaged lines were passed over; `dyntrace report` says where", directory, import.broken);
-out:
-    out_close(&out);
-    return ok ? 0 : 2;
+    import->progress.what = "making the trace";
+    return true;
+}
+
+static void trace_make(struct import *import, const char *directory)
+{
+    struct query *meta = db_query(import->out, schema_statement("import/log/meta"));
+
+    query_bind_text(meta, 1, DYNTRACE_VERSION);
+    query_bind_text(meta, 2, directory);
+    query_step(meta);
+    query_close(meta);
+    db_run(import->out, schema_statement("import/map"));
+    import_texts(import->out);
+    db_run(import->out, "DROP TABLE record; DROP TABLE source; COMMIT");
 }
 
 static int import_main(int count, char **operands)
 {
+    struct import import = {0};
+    struct out_file out = {0};
+    int64_t broken = 0;
+    bool ok = false;
+
     if (!count) {
         say_error("import: which directory? `dyntrace import TORCH_TRACE_DIR -o FILE`");
         return 2;
     }
-    if (!out_is_named(writer_given.out)) {
+    if (!out_is_named(given.out)) {
         say_error("import: -o FILE names the trace to make");
         return 2;
     }
-    if (out_is(writer_given.out, operands[0])) {
-        say_error("import: %s: is the log itself", writer_given.out);
+    if (out_is(given.out, operands[0])) {
+        say_error("import: %s: is the log itself", given.out);
         return 2;
     }
-    return logs_import(operands[0], writer_given.out, writer_given.force);
+    if (!out_open(&out, given.out, given.force))
+        return 2;
+    import.progress = progress_begin("importing");
+    if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) && files_import(&import, operands[0])) {
+        trace_make(&import, operands[0]);
+        broken = db_integer(import.out, 0, "SELECT SUM(events) FROM loss");
+        ok = db_made(import.out);
+    }
+    progress_end(&import.progress);
+    db_close(import.out);
+    for (size_t i = 0; i < import.files.count; i++)
+        free(import.files.at[i]);
+    list_free(&import.files);
+    ok = ok && out_commit(&out);
+    if (ok && broken)
+        say_error("%s: %" PRId64 " damaged lines were passed over; `dyntrace report` says where", operands[0], broken);
+    out_close(&out);
+    return ok ? 0 : 2;
 }
 
 const struct command command_import = {
@@ -269,7 +373,7 @@ const struct command command_import = {
     .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases, guards, "
              "recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits, lookups. "
              "Damaged lines are counted in the table `loss`.",
-    .options = writer_options,
+    .options = options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",
     .run = import_main,

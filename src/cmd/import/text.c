@@ -1,4 +1,4 @@
-/* cmd/import/text.c -- what torch's log has in text alone: guards, causes, breaks. See cmd/import/import.h.
+/* cmd/import/text.c -- what torch's log has in text alone: guards, causes, breaks. See cmd/import/text.h.
  *
  * Runs in: the viewer.
  *
@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/import/import.h"
-#include "cmd/writer.h"
+#include "cmd/import/text.h"
+#include "lib/list.h"
+#include "lib/say.h"
 #include "schema.h"
+#include "trace/db.h"
 
 enum { DEPTH = 200, MOST_TEXT = 8000, MOST_SOURCE = 2000 };
 
@@ -41,7 +43,6 @@ static size_t code_length(const char *text)
 static char *user_stack(const char *text, const char *filename)
 {
     const char *mark = NULL, *colon, *in;
-    char *made = NULL;
     size_t shown, whole;
 
     for (const char *next = text; (next = strstr(next, "# ")); next++)
@@ -60,16 +61,14 @@ static char *user_stack(const char *text, const char *filename)
         mark = filename;
         shown = whole;
     }
-    if (asprintf(&made, "File \"%.*s\", line %.*s, in %.*s", (int)shown, mark, (int)(in - colon), colon,
-                 (int)strcspn(in + 4, " \n"), in + 4) < 0) /* after it there may be a "(HINT: ...)" */
-        return NULL;
-    return made;
+    return say_print("File \"%.*s\", line %.*s, in %.*s", (int)shown, mark, (int)(in - colon), colon,
+                     (int)strcspn(in + 4, " \n"), in + 4); /* after it there may be a "(HINT: ...)" */
 }
 
-/* Of a manager "source=L['x'], accessed_by=..." the source. The caller frees it. */
-static char *manager_source(const char *text)
+/* Of a manager "source=L['x'], accessed_by=..." the source, which TEXT then ends with; NULL: it says none. */
+static const char *manager_source(char *text)
 {
-    const char *end;
+    char *end;
 
     if (strncmp(text, "source=", 7) != 0)
         return NULL;
@@ -77,7 +76,11 @@ static char *manager_source(const char *text)
     end = strstr(text, ", accessed_by=");
     if (!end)
         end = strstr(text, ", type=<class ");
-    return strndup(text, end && end - text < MOST_SOURCE ? (size_t)(end - text) : strnlen(text, MOST_SOURCE));
+    if (end)
+        *end = 0;
+    if (strlen(text) > MOST_SOURCE)
+        text[MOST_SOURCE] = 0;
+    return text;
 }
 
 /* What the guards of the whole call look at, as our recorder names it. */
@@ -96,60 +99,58 @@ static const char *kind_source(const char *kind, const char *said)
 
 /* A guard that is being read: torch prints each part of a long one on a line of its own. */
 struct guard {
-    char *kind, *source; /* borrowed */
-    char *said, *stack;  /* owned; SAID NULL: there is none */
+    const char *kind, *source; /* borrowed */
+    char *stack;               /* owned, or NULL */
+    LIST(char) said;           /* empty: there is no guard */
     size_t depth;
 };
 
-/* The guard that was read, as a row. */
-static bool guard_put(struct insert *insert, int64_t entry, struct guard *guard, int64_t *count)
+static void guard_says(struct guard *guard, const char *text)
 {
-    bool ok = true;
+    if (*text)
+        memcpy(list_add_many(&guard->said, strlen(text)), text, strlen(text));
+}
 
-    if (guard->said) {
-        insert_integer(insert, 1, entry);
-        insert_integer(insert, 2, (*count)++);
-        insert_text(insert, 3, guard->kind);
-        insert_text(insert, 4, guard->source);
-        insert_text(insert, 5, guard->said);
-        insert_text(insert, 6, guard->stack);
-        ok = insert_run(insert);
+/* The guard that was read, as a row of ENTRY. */
+static void guard_put(struct query *insert, int64_t entry, struct guard *guard, int64_t *count)
+{
+    if (guard->kind) {
+        *list_add(&guard->said) = 0;
+        query_bind_integer(insert, 1, entry);
+        query_bind_integer(insert, 2, (*count)++);
+        query_bind_text(insert, 3, guard->kind);
+        query_bind_text(insert, 4, guard->source);
+        query_bind_text(insert, 5, guard->said.at);
+        query_bind_text(insert, 6, guard->stack);
+        query_step(insert);
+        query_reset(insert);
     }
-    free(guard->said);
+    list_free(&guard->said);
     free(guard->stack);
     *guard = (struct guard){0};
-    return ok;
 }
 
-/* Another part of the same guard? Those of OBJECT_ALIASING are guards by themselves, and of LAMBDA_GUARD but for the one
- * of all sizes at the end. */
-static bool guard_more(struct guard *guard, const char *kind, size_t depth, const char *said)
+/* Is what comes next another part of GUARD? Those of OBJECT_ALIASING are guards by themselves, and of LAMBDA_GUARD but for
+ * the one of all sizes at the end. */
+static bool goes_on(const struct guard *guard, const char *kind, size_t depth)
 {
-    char *both = NULL;
-
-    if (!guard->said || guard->depth != depth || strcmp(guard->kind, kind) != 0 || (depth && !strcmp(kind, "LAMBDA_GUARD")) ||
-        !strcmp(kind, "OBJECT_ALIASING") || asprintf(&both, "%s and %s", guard->said, said) < 0)
-        return false;
-    free(guard->said);
-    guard->said = both;
-    return true;
+    return guard->kind && guard->depth == depth && !strcmp(guard->kind, kind) && !(depth && !strcmp(kind, "LAMBDA_GUARD")) &&
+           strcmp(kind, "OBJECT_ALIASING") != 0;
 }
 
-/* The guards of TEXT as rows of ENTRY, for code of FILENAME; how many, -1: it cannot be written. */
-static int64_t guards_put(struct insert *insert, int64_t entry, char *text, const char *filename)
+/* The guards of TEXT, which is written over, as rows of ENTRY, for code of FILENAME; how many. */
+static int64_t guards_put(struct query *insert, int64_t entry, char *text, const char *filename)
 {
-    char *sources[DEPTH] = {0}, *line, *rest = text, *relation = NULL, *related = NULL;
+    const char *sources[DEPTH] = {0}, *related = NULL;
+    char *line, *rest = text, *relation = NULL;
     struct guard guard = {0};
     int64_t count = 0;
-    bool ok = true;
 
-    while (ok && (line = strsep(&rest, "\n"))) {
+    while ((line = strsep(&rest, "\n"))) {
         size_t depth = 0;
-        char *kind, *colon, *said;
-        while (!strncmp(line, "| ", 2)) {
+        char *kind, *colon, *said, *comment;
+        for (; !strncmp(line, "| ", 2); line += 2)
             depth++;
-            line += 2;
-        }
         if (strncmp(line, "+- ", 3) != 0 || depth >= DEPTH)
             continue;
         kind = line + 3;
@@ -160,78 +161,65 @@ static int64_t guards_put(struct insert *insert, int64_t entry, char *text, cons
         if (colon)
             *colon = 0;
         if (strstr(kind, "Manager") || strstr(kind, "Accessor")) { /* also "KeyManager: GuardManager: source=..." */
-            char *source = manager_source(!strncmp(said, "GuardManager: ", 14) ? said + 14 : said);
-            ok = guard_put(insert, entry, &guard, &count);
-            if (source) {
-                free(sources[depth]);
+            const char *source = manager_source(!strncmp(said, "GuardManager: ", 14) ? said + 14 : said);
+            guard_put(insert, entry, &guard, &count);
+            if (source)
                 sources[depth] = source;
-            }
-            for (size_t deeper = depth + 1; deeper < DEPTH && sources[deeper]; deeper++) {
-                free(sources[deeper]);
-                sources[deeper] = NULL;
-            }
+            memset(sources + depth + 1, 0, (DEPTH - depth - 1) * sizeof *sources);
             continue;
         }
-        line = said + code_length(said);
-        if (*line)
-            *line++ = 0;
-        if (guard_more(&guard, kind, depth, said))
+        comment = said + code_length(said);
+        if (*comment)
+            *comment++ = 0;
+        if (goes_on(&guard, kind, depth)) {
+            guard_says(&guard, " and ");
+            guard_says(&guard, said);
             continue;
-        ok = guard_put(insert, entry, &guard, &count);
+        }
+        guard_put(insert, entry, &guard, &count);
         if (*said && strstr(kind, "ALIASING")) {
             relation = said;
             related = kind;
         } else if (related && !strcmp(related, kind)) { /* between several values: printed once */
             said = relation;
         }
-        guard = (struct guard){
-            .kind = kind, .said = strdup(said), .stack = user_stack(line, filename), .depth = depth,
-            .source = depth && sources[depth - 1] ? sources[depth - 1] : (char *)kind_source(kind, said),
-        };
+        guard = (struct guard){.kind = kind, .stack = user_stack(comment, filename), .depth = depth,
+                               .source = depth && sources[depth - 1] ? sources[depth - 1] : kind_source(kind, said)};
+        guard_says(&guard, said);
     }
-    ok = guard_put(insert, entry, &guard, &count) && ok;
-    for (size_t depth = 0; depth < DEPTH; depth++)
-        free(sources[depth]);
-    return ok ? count : -1;
+    guard_put(insert, entry, &guard, &count);
+    return count;
 }
 
-static bool all_guards(struct writer *writer)
+static void all_guards(struct db *out)
 {
-    struct insert *lists = writer_insert(writer, schema_statement("import/text/guards"));
-    struct insert *insert = writer_insert(writer, schema_statement("import/text/guard"));
-    struct insert *total = writer_insert(writer, schema_statement("import/text/guard_count"));
-    bool ok = lists && insert && total;
+    struct query *lists = db_query(out, schema_statement("import/text/guards"));
+    struct query *insert = db_query(out, schema_statement("import/text/guard"));
+    struct query *total = db_query(out, schema_statement("import/text/guard_count"));
 
-    while (ok && insert_next(lists)) {
-        int64_t entry = insert_get_integer(lists, 0), count;
-        const char *text = insert_get_text(lists, 1);
-        char *copy = text ? strdup(text) : NULL;
-        if (!copy)
+    while (query_step(lists)) {
+        char *text = strdup(query_whole(lists, 1, NULL));
+        int64_t count = guards_put(insert, query_integer(lists, 0), text, query_whole(lists, 2, NULL));
+        free(text);
+        if (!count)
             continue;
-        count = guards_put(insert, entry, copy, insert_get_text(lists, 2));
-        free(copy);
-        ok = count >= 0;
-        if (count > 0) {
-            insert_integer(total, 1, entry);
-            insert_integer(total, 2, count);
-            ok = insert_run(total);
-        }
+        query_bind_integer(total, 1, query_integer(lists, 0));
+        query_bind_integer(total, 2, count);
+        query_step(total);
+        query_reset(total);
     }
-    insert_close(lists);
-    insert_close(insert);
-    insert_close(total);
-    return ok;
+    query_close(lists);
+    query_close(insert);
+    query_close(total);
 }
 
 /* ---- causes ---------------------------------------------------------------- */
 
-/* TEXT with locals by their bare names: "x" for "L['x']". The caller frees it. */
-static char *bare(const char *text, size_t bytes)
+/* TEXT with locals by their bare names: "x" for "L['x']". */
+static const char *bare(struct arena *arena, const char *text, size_t bytes)
 {
-    char *made = malloc(bytes + 1), *to = made;
+    char *made = arena_take(arena, bytes + 1), *to = made;
 
-    if (!made)
-        return NULL;
     for (const char *at = text; at < text + bytes;) {
         size_t left = (size_t)(text + bytes - at), name;
         if (left > 4 && !strncmp(at, "L['", 3) && (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_'))) {
@@ -249,17 +237,22 @@ static char *bare(const char *text, size_t bytes)
     return made;
 }
 
+/* What a reason says: its texts are in an arena, NULL: not said. */
 struct said {
-    char *text;         /* owned: without what torch adds about the place */
-    char *tensor;       /* owned: of "tensor 'x' ...", else NULL */
-    char *narrow;       /* owned: ".size()[0]", ".dtype"; NULL: of the whole */
+    const char *text;   /* without what torch adds about the place; NULL: it has no label */
+    const char *label;  /* of the entry */
+    const char *tensor; /* of "tensor 'x' ..." */
+    const char *narrow; /* ".size()[0]", ".dtype"; NULL: of the whole */
     const char *aspect; /* recompile_cause.aspect; NULL: that of the guard's kind */
+    const char *expected, *actual;
     int dimension;      /* -1: none */
-    char *expected, *actual; /* owned, NULL: not said */
+    /* Of the guard, once it is found. */
+    int64_t guard;      /* 0: not found */
+    const char *kind, *source;
 };
 
 /* "tensor 'x' size mismatch at index 0. expected 2, actual 3" */
-static void tensor_read(struct said *said)
+static void tensor_read(struct arena *arena, struct said *said)
 {
     static const struct {
         const char *mark, *narrow, *aspect;
@@ -271,63 +264,52 @@ static void tensor_read(struct said *said)
         {"' requires_grad mismatch", ".requires_grad", "requires_grad"},
         {"' dispatch key set mismatch", "", "dispatch_keys"},
     };
-    const char *name = said->text + sizeof "tensor '" - 1, *end = NULL, *rest = NULL, *expected, *actual;
+    const char *name = said->text + sizeof "tensor '" - 1, *end = NULL, *rest, *expected, *actual;
     size_t found = 0;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *at = strstr(name, words[i].mark);
         if (at && (!end || at < end)) {
             end = at;
-            rest = at + strlen(words[i].mark);
             found = i;
         }
     }
     if (!end)
         return;
-    said->tensor = bare(name, (size_t)(end - name));
+    rest = end + strlen(words[found].mark);
+    said->tensor = bare(arena, name, (size_t)(end - name));
     said->aspect = words[found].aspect;
-    if (isdigit((unsigned char)*rest) && rest[-1] == ' ')
+    said->narrow = words[found].narrow;
+    if (isdigit((unsigned char)*rest) && rest[-1] == ' ') {
         said->dimension = atoi(rest);
-    if (said->dimension < 0 ? (said->narrow = strdup(words[found].narrow)) == NULL
-                            : asprintf(&said->narrow, "%s[%d]", words[found].narrow, said->dimension) < 0)
-        said->narrow = NULL;
+        said->narrow = arena_print(arena, "%s[%d]", said->narrow, said->dimension);
+    }
     expected = strstr(end, "expected ");
     actual = expected ? strstr(expected, ", actual ") : NULL;
     if (actual) {
-        said->expected = strndup(expected + 9, (size_t)(actual - expected) - 9);
-        said->actual = strdup(actual + 9);
+        said->expected = arena_text(arena, expected + 9, (size_t)(actual - expected) - 9);
+        said->actual = actual + 9;
     }
 }
 
-/* "0/1: k == 1   # def f(x, k): ...  # a/b.py:4 in f\nUser stack trace:\n..." False: it has no label. */
-static bool said_read(const char *reason, struct said *said)
+/* "0/1: k == 1   # def f(x, k): ...  # a/b.py:4 in f\nUser stack trace:\n..." */
+static struct said said_read(struct arena *arena, const char *reason)
 {
     const char *colon = strstr(reason, ": ");
-    size_t length;
+    struct said said = {.dimension = -1};
+    char *text;
 
-    *said = (struct said){.dimension = -1};
     if (!colon || strspn(reason, "!0123456789/") != (size_t)(colon - reason))
-        return false;
-    reason = colon + 2;
-    length = strcspn(reason, "\n");
-    said->text = strndup(reason, length);
-    if (!said->text)
-        return false;
-    said->text[code_length(said->text)] = 0;
-    if (!strncmp(said->text, "tensor '", 8))
-        tensor_read(said);
-    else if (strstr(said->text, " got deallocated"))
-        said->aspect = "alive";
-    return true;
-}
-
-static void said_free(struct said *said)
-{
-    free(said->text);
-    free(said->tensor);
-    free(said->narrow);
-    free(said->expected);
-    free(said->actual);
+        return said;
+    said.label = arena_text(arena, reason, (size_t)(colon - reason));
+    text = arena_text(arena, colon + 2, strcspn(colon + 2, "\n"));
+    text[code_length(text)] = 0;
+    said.text = text;
+    if (!strncmp(text, "tensor '", 8))
+        tensor_read(arena, &said);
+    else if (strstr(text, " got deallocated"))
+        said.aspect = "alive";
+    return said;
 }
 
 /* TEXT is one of the conditions of ALL, "a and b and c". */
@@ -341,100 +323,87 @@ static bool part_of(const char *all, const char *text)
     return false;
 }
 
-/* The guard of ENTRY that said it. True: GUARD, KIND and SOURCE are set; the caller frees the texts. */
-static bool guard_find(struct insert *guards, int64_t entry, struct said *said, int64_t *guard, char **kind, char **source)
+/* Of the guards of ENTRY the one that said it. */
+static void guard_find(struct arena *arena, struct query *guards, int64_t entry, struct said *said)
 {
     static const char flags[] = "GLOBAL_STATE changed: ";
     const char *flag = strncmp(said->text, flags, sizeof flags - 1) ? NULL : said->text + sizeof flags - 1;
-    char *text = bare(said->text, strlen(said->text));
-    bool found = false;
+    const char *text = bare(arena, said->text, strlen(said->text)), *equals;
+    struct arena row = {0};
 
-    insert_integer(guards, 1, entry);
-    while (insert_next(guards)) {
-        const char *expression = insert_get_text(guards, 3), *looked = insert_get_text(guards, 2), *name = insert_get_text(guards, 1);
-        char *plain;
-        if (found || !expression || !name || !text) /* read to the end, so that it can be asked anew */
-            continue;
-        if (flag) {
-            found = !strcmp(name, "GLOBAL_STATE");
-            if (found) {
-                *guard = insert_get_integer(guards, 0);
-                *kind = strdup(name);
-                *source = strndup(flag, strcspn(flag, " "));
-            }
-            continue;
+    query_bind_integer(guards, 1, entry);
+    while (!said->guard && query_step(guards)) {
+        const char *kind = query_whole(guards, 1, NULL), *looked = query_whole(guards, 2, NULL), *expression = query_whole(guards, 3, NULL);
+        const char *plain = bare(&row, said->tensor ? looked : expression, strlen(said->tensor ? looked : expression));
+        if (flag ? !strcmp(kind, "GLOBAL_STATE")
+            : said->tensor ? !strcmp(kind, "TENSOR_MATCH") && !strcmp(plain, said->tensor)
+                           : !strcmp(plain, text) || (!strcmp(kind, "LAMBDA_GUARD") && part_of(plain, text))) {
+            said->guard = query_integer(guards, 0);
+            said->kind = arena_print(arena, "%s", kind);
+            if (flag)
+                said->source = arena_text(arena, flag, strcspn(flag, " "));
+            else if (query_type(guards, 2) != QUERY_NULL)
+                said->source = arena_print(arena, "%s%s", looked, said->narrow ? said->narrow : "");
+            if (!strcmp(kind, "EQUALS_MATCH") && !said->expected && (equals = strstr(said->text, " == ")))
+                said->expected = equals + 4;
         }
-        plain = said->tensor ? (looked ? bare(looked, strlen(looked)) : NULL) : bare(expression, strlen(expression));
-        if (plain && (said->tensor ? !strcmp(name, "TENSOR_MATCH") && !strcmp(plain, said->tensor)
-                                    : !strcmp(plain, text) || (!strcmp(name, "LAMBDA_GUARD") && part_of(plain, text)))) {
-            found = true;
-            *guard = insert_get_integer(guards, 0);
-            *kind = strdup(name);
-            if (!strcmp(name, "EQUALS_MATCH") && !said->expected && strstr(said->text, " == "))
-                said->expected = strdup(strstr(said->text, " == ") + 4);
-            if (looked && asprintf(source, "%s%s", looked, said->narrow ? said->narrow : "") < 0)
-                *source = NULL;
-        }
-        free(plain);
+        arena_free(&row);
     }
-    free(text);
-    return found;
+    query_reset(guards);
 }
 
-static bool all_causes(struct writer *writer)
+/* The entry called LABEL that COMPILE found; 0: none is. */
+static int64_t entry_find(struct query *entries, int64_t compile, const char *label)
 {
-    struct insert *reasons = writer_insert(writer, schema_statement("import/text/reasons"));
-    struct insert *entries = writer_insert(writer, schema_statement("import/text/entry"));
-    struct insert *guards = writer_insert(writer, schema_statement("import/text/entry_guards"));
-    struct insert *cause = writer_insert(writer, schema_statement("import/text/cause"));
-    bool ok = reasons && entries && guards && cause;
+    int64_t entry = 0;
 
-    while (ok && insert_next(reasons)) {
-        int64_t compile = insert_get_integer(reasons, 0), entry = 0, guard = 0;
-        const char *reason = insert_get_text(reasons, 1);
-        struct said said = {0};
-        char *kind = NULL, *source = NULL, *label = NULL;
-        bool known = false;
-        if (!reason)
-            continue;
-        insert_integer(cause, 1, compile);
-        if (said_read(reason, &said)) {
-            label = strndup(reason, strcspn(reason, ":"));
-            insert_integer(entries, 1, compile);
-            insert_text(entries, 2, label);
-            known = insert_find(entries, &entry);
-            if (known)
-                insert_integer(cause, 2, entry);
-            if (known && guard_find(guards, entry, &said, &guard, &kind, &source)) {
-                insert_integer(cause, 3, guard);
-                insert_text(cause, 4, kind);
-                insert_text(cause, 5, source);
-            }
-            insert_text(cause, 6, said.expected);
-            insert_text(cause, 7, said.actual);
-            insert_text(cause, 9, said.aspect);
-            if (said.dimension >= 0)
-                insert_integer(cause, 10, said.dimension);
-        }
-        insert_text(cause, 8, said.text ? said.text : reason);
-        ok = insert_run(cause);
-        said_free(&said);
-        free(label);
-        free(kind);
-        free(source);
+    query_bind_integer(entries, 1, compile);
+    query_bind_text(entries, 2, label);
+    if (query_step(entries))
+        entry = query_integer(entries, 0);
+    query_reset(entries);
+    return entry;
+}
+
+static void all_causes(struct db *out)
+{
+    struct query *reasons = db_query(out, schema_statement("import/text/reasons"));
+    struct query *entries = db_query(out, schema_statement("import/text/entry"));
+    struct query *guards = db_query(out, schema_statement("import/text/entry_guards"));
+    struct query *cause = db_query(out, schema_statement("import/text/cause"));
+
+    while (query_step(reasons)) {
+        struct arena arena = {0};
+        const char *reason = query_whole(reasons, 1, NULL);
+        struct said said = said_read(&arena, reason);
+        int64_t compile = query_integer(reasons, 0), entry = said.label ? entry_find(entries, compile, said.label) : 0;
+        if (entry)
+            guard_find(&arena, guards, entry, &said);
+        query_bind_integer(cause, 1, compile);
+        query_bind_integer(cause, 2, entry);
+        query_bind_integer(cause, 3, said.guard);
+        query_bind_text(cause, 4, said.kind);
+        query_bind_text(cause, 5, said.source);
+        query_bind_text(cause, 6, said.expected);
+        query_bind_text(cause, 7, said.actual);
+        query_bind_text(cause, 8, said.text ? said.text : reason);
+        query_bind_text(cause, 9, said.aspect);
+        query_bind_integer(cause, 10, said.dimension);
+        query_step(cause);
+        query_reset(cause);
+        arena_free(&arena);
     }
-    insert_close(reasons);
-    insert_close(entries);
-    insert_close(guards);
-    insert_close(cause);
-    return ok;
+    query_close(reasons);
+    query_close(entries);
+    query_close(guards);
+    query_close(cause);
 }
 
 /* ---- breaks ---------------------------------------------------------------- */
 
 struct place {
-    char *reason, *stack; /* owned */
-    int64_t line;                /* 0: not known */
+    const char *reason, *stack; /* in an arena */
+    int64_t line;               /* 0: not known */
 };
 
 /* The line of the innermost frame of STACK that is code NAME of FILENAME, 0: none is. The rest of f after a break,
@@ -466,7 +435,7 @@ static int64_t line_of(const char *stack, const char *filename, const char *name
 }
 
 /* "Graph break in user code at FILE:LINE\nGraph Break Reason: ...\nUser code traceback:\n  File ..." */
-static struct place place_read(const char *text)
+static struct place place_read(struct arena *arena, const char *text)
 {
     static const char head[] = " in user code at ";
     struct place place = {0};
@@ -485,46 +454,41 @@ static struct place place_read(const char *text)
     stop = user ? user : reason + strlen(reason);
     while (stop > reason && (stop[-1] == '\n' || stop[-1] == ' '))
         stop--;
-    place.reason = strndup(reason, (size_t)(stop - reason) < MOST_TEXT ? (size_t)(stop - reason) : MOST_TEXT);
+    place.reason = arena_text(arena, reason, (size_t)(stop - reason) < MOST_TEXT ? (size_t)(stop - reason) : MOST_TEXT);
     if (user) {
         user += sizeof "\nUser code traceback:\n" - 1;
         stop = strstr(user, "\n\n"); /* then "NoneType: None", or the exception's own traceback */
-        place.stack = strndup(user, stop ? (size_t)(stop - user) : strnlen(user, MOST_TEXT));
+        place.stack = arena_text(arena, user, stop ? (size_t)(stop - user) : strnlen(user, MOST_TEXT));
     }
     return place;
 }
 
-static bool all_breaks(struct writer *writer)
+static void all_breaks(struct db *out)
 {
-    struct insert *logged = writer_insert(writer, schema_statement("import/text/breaks"));
-    struct insert *insert = writer_insert(writer, schema_statement("import/text/break"));
-    bool ok = logged && insert;
+    struct query *logged = db_query(out, schema_statement("import/text/breaks"));
+    struct query *insert = db_query(out, schema_statement("import/text/break"));
 
-    while (ok && insert_next(logged)) {
-        const char *text = insert_get_text(logged, 1);
-        struct place place;
-        if (!text)
-            continue;
-        place = place_read(text);
-        if (place.stack && insert_get_text(logged, 2) && insert_get_text(logged, 3)) {
-            int64_t line = line_of(place.stack, insert_get_text(logged, 2), insert_get_text(logged, 3));
-            place.line = line ? line : place.line;
-        }
-        insert_integer(insert, 1, insert_get_integer(logged, 0));
-        if (place.line > 0)
-            insert_integer(insert, 3, place.line);
-        insert_text(insert, 4, place.reason);
-        insert_text(insert, 5, place.stack);
-        ok = insert_run(insert);
-        free(place.reason);
-        free(place.stack);
+    while (query_step(logged)) {
+        struct arena arena = {0};
+        struct place place = place_read(&arena, query_whole(logged, 1, NULL));
+        int64_t line = place.stack && query_type(logged, 2) != QUERY_NULL && query_type(logged, 3) != QUERY_NULL
+                           ? line_of(place.stack, query_whole(logged, 2, NULL), query_whole(logged, 3, NULL)) : 0;
+        query_bind_integer(insert, 1, query_integer(logged, 0));
+        query_bind_integer(insert, 2, line > 0 ? line : place.line > 0 ? place.line : 0);
+        query_bind_text(insert, 3, place.reason);
+        query_bind_text(insert, 4, place.stack);
+        query_step(insert);
+        query_reset(insert);
+        arena_free(&arena);
     }
-    insert_close(logged);
-    insert_close(insert);
-    return ok && writer_run(writer, schema_statement("import/text/resume"));
+    query_close(logged);
+    query_close(insert);
+    db_run(out, schema_statement("import/text/resume"));
 }
 
-bool import_texts(struct writer *writer)
+void import_texts(struct db *out)
 {
-    return all_guards(writer) && all_causes(writer) && all_breaks(writer);
+    all_guards(out);
+    all_causes(out);
+    all_breaks(out);
 }
