@@ -280,7 +280,7 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
 @pytest.mark.parametrize("dead", ["nobody", "all"])
 def test_truncated_session(dyntrace, python, tmp_path, name, dead):
     """A file of the recorder's own is cut short. The program does not notice; the trace is finished and says what it lacks."""
-    work = Work(dyntrace, python, tmp_path, 1, rounds=100000 if dead == "nobody" else -1)
+    work = Work(dyntrace, python, tmp_path, 1, rounds=500000 if dead == "nobody" else -1)  # many: it is to be at work meanwhile
     try:
         session = Path(work.session())
         until(lambda: work.begun_and_done(0)[0] > 5000, "the program goes on")
@@ -292,7 +292,7 @@ def test_truncated_session(dyntrace, python, tmp_path, name, dead):
         os.truncate(session / name, 16)
         if dead == "nobody":
             assert work.wait() == 5, work.err
-            assert work.out == "finished [100000]\n"
+            assert work.out == "finished [500000]\n"
         else:
             done = subprocess.run([dyntrace, "fsck", "--recover", work.trace], capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
