@@ -237,8 +237,8 @@ CREATE TABLE compile(
     label          TEXT,    -- the compiler's own name for it, such as "0/1"
     start_ns       INTEGER,
     end_ns         INTEGER,
-    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code), 'skipped' (it never looked), 'limit' (it made as many
-                            --   entries as it may), 'error' (it raised)
+    outcome        TEXT,    -- 'compiled', 'declined' (it gave no code, or gave up), 'skipped' (its rules exclude the code),
+                            --   'limit' (it made as many entries as it may), 'error' (it raised)
     cache_entry_id INTEGER, -- the entry made, if one was
     reason         TEXT,    -- why it did not succeed, or why it was asked for
     sticky         INTEGER  -- 1: it is not asked again for this code; 0: it is; NULL: not known, or it succeeded

@@ -26,7 +26,7 @@ only make at an earlier statement ("step_unsupported"), at a comprehension, thos
 DistributedDataParallel makes, and those caused by a `UserError` (torch 2.13; 2.6 counts them). They are rows too, one
 for each place however often the analysis starts over, and where it is known the cause follows the first line; for
 "step_unsupported" that is the last thing that torch said it cannot do. Frames that torch gives up as a whole
-(fullgraph, a loop with a break in it) are no breaks but compiles with the outcome 'skipped' or 'error'.
+(fullgraph, a loop with a break in it) are no breaks but compiles with the outcome 'declined' or 'error'; 'skipped' is what its rules exclude.
 
 A break's code, line and offset are where the frame stops that is being compiled, which is where its resume function
 goes on; the last line of its user stack is the cause, possibly in a function that was being inlined.
@@ -228,7 +228,8 @@ def _outcome(token, result, error):
     if action == "RUN_ONLY":
         # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell what is known.
         return "limit", reason, sticky
-    return ("skipped" if action == "SKIP" or said else "declined"), reason, sticky
+    excluded = (action == "SKIP" or said) and (not failure or failure.startswith("SkipFrame"))
+    return ("skipped" if excluded else "declined"), reason, sticky
 
 
 def _suppressed_failure(token):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import test_torch_answers as planted  # noqa: E402
+import planted_torch as planted  # noqa: E402
 
 pytestmark = pytest.mark.slow
 QUERIES = [path.stem for path in (Path(__file__).resolve().parents[2] / "schemas/queries").glob("*.sql")]

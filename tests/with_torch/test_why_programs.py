@@ -84,7 +84,7 @@ ANSWERED = {
     "disabling_f": ({"hit": 1, "compiled": 1}, r"line %d, 1 time: .*torch.compiler.disable" % line_of("return loud_f(x + 1) + 1"),
                     "enable", "disable off disabled.<locals>.loud_f"),
     "itself_f": ({"declined": 2}, r"non-recursively disabled", "enable", "disable(recursive=False) off"),
-    "skipped_f": ({"skip": 1, "declined": 1}, r"skipped, for good: .*graph_break\(\)", "remove graph_break", "graph_break()"),
+    "skipped_f": ({"skip": 1, "declined": 1}, r"declined, for good: .*graph_break\(\)", "remove graph_break", "graph_break()"),
     "plain_f": ({"skip": 1, "declined": 1}, r"No ops traced", "nothing to compile", "no tensor operation"),
     "generator_f": ({"skip": 1, "declined": 1}, r"skipped, for good", "no generator", "a generator itself is not compiled"),
     "full_f": ({"callback_error": 1}, r"error: Unsupported: .*", "hoist the print", "Hoist the print"),
@@ -127,7 +127,7 @@ OLD_ANSWERED = {
     # The code itself is marked, not a wrapper: torch is never asked.
     "itself_f": ({"skip": 2}, r"runs eagerly: it was asked to", "asked for", "Take torch.compiler.disable or skip_code off"),
     # The context manager is what it cannot do: it does not look into it.
-    "skipped_f": ({"skip": 1, "declined": 1}, r"skipped, for good: .*context manager", "give up less", "context manager"),
+    "skipped_f": ({"skip": 1, "declined": 1}, r"declined, for good: .*context manager", "give up less", "context manager"),
     "plain_f": ({"skip": 1, "declined": 1}, r"skipped, for good: torch did not say why", "look again", "nothing_to_compile"),
     "item_f": ({"hit": 1, "compiled": 1}, r"line %d, 1 time: Tensor\.item" % line_of("n = x.sum().item()"), "capture scalars",
                "capture_scalar_outputs = True"),
