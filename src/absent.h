@@ -1,6 +1,6 @@
 /* absent.h -- Pythons that should be recorded and cannot join the session say so.
  *
- * Runs in: the traced process (tracer/absent.c) and the collector (collector/absent.c).
+ * Runs in: the traced process (tracer/session.c) and the collector (collector/absent.c).
  *
  * A child that became another user, or lost sight of the session's directory, has its name in the environment and cannot
  * open it. It sends a datagram to the abstract socket of the directory's name, which needs neither rights nor a file, and
@@ -26,7 +26,7 @@ struct absent {
 /* The socket of the session in DIRECTORY. */
 static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
 {
-    const char *name = session_check_base(directory);
+    const char *name = basename(directory);
     size_t length = strnlen(name, sizeof address->sun_path - 1);
 
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};

@@ -1,4 +1,4 @@
-/* inject.h -- the two variables by which an interpreter that is started finds the recorder.
+/* inject.h -- how an interpreter that is started finds the recorder, and which command lines keep it from that.
  *
  * Runs in: the command line, which starts the command, and the traced process, which starts children.
  *
@@ -13,6 +13,7 @@
 #ifndef DYNTRACE_INJECT_H
 #define DYNTRACE_INJECT_H
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,32 @@ static inline void inject_environment(const char *inject, const char *session)
     if (!before || strcmp(before, session))
         setenv(INJECT_SESSION, session, 1);
     free(paths);
+}
+
+/* Is PROGRAM called as a Python is: python, python3, python3.12? */
+static inline bool python_is(const char *program)
+{
+    const char *base = basename(program);
+
+    return !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
+}
+
+/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or 0. -E and -I make Python
+ * ignore the environment, -S leaves out site, which loads sitecustomize. */
+static inline char python_ignores_us(const char *const *words)
+{
+    for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)
+        for (const char *p = *words + 1; *p; p++) {
+            if (strchr("IES", *p))
+                return *p;
+            if (strchr("mc", *p)) /* the rest is the program's */
+                return 0;
+            if (strchr("WX", *p)) { /* takes a value */
+                words += !p[1] && words[1];
+                break;
+            }
+        }
+    return 0;
 }
 
 #endif

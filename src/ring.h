@@ -11,10 +11,9 @@
  *     PID-TICKS-E.lost    empty: a process image that could not make one, errno E
  *     state, window, rows the collector's own, so that its death loses nothing
  *
- * A process's file is large from the start, and sparse; it is given out in
- * extents. Memory is reserved (MADV_POPULATE_WRITE) before it is touched, so that
- * a full filesystem is an error code and never SIGBUS; a ring's in steps, as its
- * writer gets there for the first time:
+ * A process's file is large from the start, and sparse; it is given out in extents. Memory is reserved
+ * (MADV_POPULATE_WRITE) before it is touched, so that a full filesystem is an error code and never SIGBUS; a ring's in
+ * steps, as its writer gets there for the first time:
  *
  *     0            struct process_file
  *     facts_off    struct facts  -> next chunk -> ...     facts.h: names of code objects
@@ -23,13 +22,12 @@
  *     nested       struct process_file                    a forked child's, and
  *                  its facts and rings                    all that it needs
  *
- * A child that may not make a file of its own, or finds no descriptor for it,
- * has its extents in the file of its parent, which fork has mapped for it. Nested
- * processes are a list: `nested` of the process at 0 is the newest, `next_nested`
- * the one before. Every offset is from the start of the file.
+ * A child that may not make a file of its own, or finds no descriptor for it, has its extents in the file of its
+ * parent, which fork has mapped for it. Nested processes are a list: `nested` of the process at 0 is the newest,
+ * `next_nested` the one before. Every offset is from the start of the file.
  *
- * One ring, one writer thread, one reader. Counters of words run free and are
- * compared by difference; a word's place is counter % words.
+ * One ring, one writer thread, one reader. Counters of words run free and are compared by difference; a word's place is
+ * counter % words.
  *
  *        tail            head
  *         v               v
@@ -41,9 +39,8 @@
  *   C  collector is done with the words, then stores tail (release)
  *   D  producer loads tail (acquire, matches C) before it writes over them
  *
- * A stale tail is safe: it only under-reports free space. A stale head is safe: it
- * only under-reports words.
- * A process that dies leaves the file; everything below head is whole.
+ * A stale tail is safe: it only under-reports free space. A stale head is safe: it only under-reports words. A process
+ * that dies leaves the file; everything below head is whole.
  *
  * A word, high bits first:
  *
@@ -52,10 +49,9 @@
  *     EXIT    tag 3 | frame   21 | clock 40      tag 4 return, 5 yield, 6 raise
  *     CONTROL tag 3 | what 5 | words 16 | payload 40          tag 7
  *
- * `clock` is the low 40 bits of the session's clock; a CONTROL_EPOCH word
- * follows any pause long enough to make that ambiguous. `frame` is the low bits
- * of a count of this ring's ENTERs: it names the frame that ends, and so checks
- * that both sides agree. A frame open at a crash is an ENTER without an EXIT. */
+ * `clock` is the low 40 bits of the session's clock; a CONTROL_EPOCH word follows any pause long enough to make that
+ * ambiguous. `frame` is the low bits of a count of this ring's ENTERs: it names the frame that ends, and so checks that
+ * both sides agree. A frame open at a crash is an ENTER without an EXIT. */
 #ifndef DYNTRACE_RING_H
 #define DYNTRACE_RING_H
 

@@ -17,20 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The last part of PATH. Borrowed from it. */
-static inline const char *session_check_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not matter: it has
  * another number in another user namespace, and the directory itself says who owns it. */
 static inline bool session_check_name(const char *path)
 {
     static const char prefix[] = "dyntrace-";
-    const char *at = session_check_base(path);
+    const char *at = basename(path);
     int random = 0;
 
     if (*path != '/' || strncmp(at, prefix, sizeof prefix - 1))

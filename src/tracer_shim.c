@@ -9,7 +9,7 @@
  *
  * There is no shadow stack in shared memory: an open frame is an ENTER without
  * an EXIT, and the collector rebuilds ids and parents. A list of open frames
- * runs through the C stack; fork needs it (tracer/gap.c).
+ * runs through the C stack; fork needs it (tracer/ring.c).
  *
  * The hook is one function per combination of options, so that the common one
  * does nothing it need not. */

@@ -393,8 +393,8 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         words.append("stride " + _numbers(strides, any_stride))
     if keys:
         words.append(_key_text(keys[0], 120))
-    return (value, attributes, format, itemsize, sizes, strides, tuple(any_size), tuple(any_stride), keys, check,
-            " ".join(words))
+    sizes, strides = _fixed(sizes, any_size), strides if strides is None else _fixed(strides, any_stride)
+    return value, attributes, format, itemsize, sizes, strides, keys, check, " ".join(words)
 
 
 def _strides(value):
@@ -422,6 +422,11 @@ def _depending(strides, any_size):
     return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
 
 
+def _fixed(numbers, any_):
+    """NUMBERS, None where they may be ANY."""
+    return tuple(None if wild else number for number, wild in zip(numbers, any_))
+
+
 def _numbers(numbers, any_):
     """(4, *, 3)"""
     words = ", ".join("*" if wild else str(number) for number, wild in zip(numbers, any_))
@@ -446,9 +451,8 @@ def _torch_check(value, sizes, strides, any_size, any_stride):
     try:
         from torch._C._dynamo.guards import TensorGuards
 
-        dynamic = {"dynamic_dims_sizes": zip(sizes, any_size), "dynamic_dims_strides": zip(strides, any_stride)}
-        check = TensorGuards(value, **{name: [[None if wild else number for number, wild in numbers]]
-                                       for name, numbers in dynamic.items()}).check
+        check = TensorGuards(value, dynamic_dims_sizes=[list(_fixed(sizes, any_size))],
+                             dynamic_dims_strides=[list(_fixed(strides, any_stride))]).check
         return check if check(value) is True else None
     except Exception:  # another torch: the attributes do
         return None

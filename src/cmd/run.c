@@ -24,7 +24,7 @@
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
-#include "python_options.h"
+#include "inject.h"
 #include "versions.h"
 
 static struct {

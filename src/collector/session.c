@@ -125,7 +125,7 @@ static int directories_make(struct session *s)
         s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, temporary);
         return s->place[SESSION_MAIN] < 0 ? -1 : 0;
     }
-    snprintf(s->spill, sizeof s->spill, "%.200s/%.50s", temporary, session_check_base(s->directory));
+    snprintf(s->spill, sizeof s->spill, "%.200s/%.50s", temporary, basename(s->directory));
     if (mkdir(s->spill, 0700) == 0)
         s->place[SESSION_SPILL] = session_open_directory(s->spill);
     if (s->place[SESSION_SPILL] < 0)
@@ -252,7 +252,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
         goto err;
     text = s->file->text; /* the last byte is 0, so the strings end within the file */
     end = (char *)s->file + s->bytes;
-    if (strlen(text) < sizeof s->spill && !strcmp(session_check_base(text), session_check_base(directory)))
+    if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(directory)))
         s->place[SESSION_SPILL] = session_open_directory(text);
     if (s->place[SESSION_SPILL] >= 0)
         snprintf(s->spill, sizeof s->spill, "%s", text);

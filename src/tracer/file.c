@@ -1,12 +1,10 @@
-/* tracer/file.c -- a process's file: how it is made, and its extents. See ring.h.
+/* tracer/file.c -- a process's file: how it is made, its extents, and the facts in it. See ring.h and facts.h.
  *
  * Runs in: the traced process.
  *
- * The program may close every descriptor it finds, become another user, or lose
- * sight of the session's directory. So nothing but the header's mapping is needed
- * to map more of the file (mremap), and the file is as large as it will ever be.
- *
- * A forked child makes a file of its own, or a nested one in its parent's. */
+ * The program may close every descriptor it finds, become another user, or lose sight of the session's directory. So
+ * nothing but the header's mapping is needed to map more of the file (mremap), and the file is as large as it will ever
+ * be. A forked child makes a file of its own, or a nested one in its parent's. */
 #include "tracer/file.h"
 
 #include <errno.h>
@@ -24,6 +22,13 @@
 
 #define P tracer_process
 #define FILE_BYTES (UINT64_C(64) << 30) /* sparse; some thousand nested processes */
+
+enum {
+    HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
+    FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
+    MORE_FACTS = 512 << 10,  /* of those after it */
+    ARGV_MAX = 64 << 10,
+};
 
 /* What this process has mapped of its file; the first is the header at 0. */
 static struct mapping {
@@ -79,7 +84,8 @@ static void mappings_drop(size_t first)
     }
 }
 
-void *file_at(uint64_t offset)
+/* What is mapped of the file at OFFSET. NULL: nothing. */
+static void *file_at(uint64_t offset)
 {
     for (size_t i = 0; i < mapping_count; i++)
         if (offset >= mappings[i].offset && offset - mappings[i].offset < mappings[i].bytes)
@@ -147,6 +153,165 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
     *offset = at;
     errno = error;
     return mapped;
+}
+
+/* ---- facts ---- */
+
+static struct facts *facts; /* the chunk being filled */
+
+/* The facts go to CHUNK from here on, of BYTES; NULL: there is no file. */
+static void facts_begin(struct facts *chunk, size_t bytes)
+{
+    facts = chunk;
+    if (facts)
+        facts->bytes = bytes - sizeof *facts;
+}
+
+/* Room for a record of SIZE bytes. NULL: there is none, and the fact is dropped: the collector shows its code as unknown. */
+static struct fact *fact_room(size_t size)
+{
+    struct facts *before = facts, *chunk;
+    uint64_t offset = 0, used;
+
+    if (!P.file || !facts)
+        return NULL;
+    used = atomic_load_explicit(&facts->used, memory_order_relaxed);
+    if (size > facts->bytes - used) {
+        size_t wanted = size + sizeof *facts > MORE_FACTS ? (size + sizeof *facts + 4095) & ~(size_t)4095 : MORE_FACTS;
+        if (!(chunk = file_extent(wanted, wanted, &offset)))
+            return NULL;
+        facts_begin(chunk, wanted);
+        before->next_off = offset;
+        used = 0;
+    }
+    return (struct fact *)(facts->data + used);
+}
+
+/* The record, in the room that was made last, is whole. The first of a chunk also publishes next_off of the one before. */
+static void fact_made(const struct fact *made)
+{
+    uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;
+
+    atomic_store_explicit(&facts->used, end, memory_order_release);
+}
+
+void tracer_put_fact(enum fact_kind kind, const void *fact)
+{
+    size_t size = fact_bytes(kind, fact);
+    struct fact *made;
+
+    tracer_lock();
+    if ((made = fact_room(size))) {
+        fact_write(made, kind, fact, size);
+        fact_made(made);
+    }
+    tracer_unlock();
+}
+
+void tracer_loss(const char *cause)
+{
+    tracer_fact(LOSS, .clock = (int64_t)tracer_now(P.monotonic), .events = 1, .cause = fact_string(cause));
+}
+
+/* NAME's value in the environment; -1: it is no number. */
+static int64_t rank_in(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && *text >= '0' && *text <= '9' ? atoll(text) : -1;
+}
+
+void facts_of_process(void)
+{
+    static char buffer[ARGV_MAX];
+    const char *version = Py_GetVersion(), *text;
+    PyObject *executable = PySys_GetObject("executable"); /* borrowed */
+    int fd = P.session->no_argv ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    Py_ssize_t used = 0, got;
+
+    if (fd >= 0) {
+        while (used < ARGV_MAX && (got = read(fd, buffer + used, sizeof buffer - (size_t)used)) > 0)
+            used += got;
+        close(fd);
+        tracer_fact(ARGV, .argv = {buffer, (uint64_t)used});
+    }
+    tracer_fact(PYTHON, .version = {version, strcspn(version, " ")});
+    text = executable && PyUnicode_Check(executable) ? PyUnicode_AsUTF8AndSize(executable, &used) : NULL;
+    if (text)
+        tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
+    PyErr_Clear();
+    if (rank_in("RANK") >= 0)
+        tracer_fact(RANK, .rank = rank_in("RANK"), .local_rank = rank_in("LOCAL_RANK"));
+}
+
+/* ---- from one session to the next ---- */
+
+static char *kept;
+static size_t kept_bytes;
+static uint8_t *died; /* a bit for each entry */
+static size_t died_bytes;
+
+void facts_entry_died(uint32_t entry)
+{
+    size_t bytes = entry / 8 + 1;
+    uint8_t *more;
+
+    tracer_lock();
+    more = bytes > died_bytes ? realloc(died, 2 * bytes) : NULL;
+    if (more) {
+        memset(more + died_bytes, 0, 2 * bytes - died_bytes);
+        died = more;
+        died_bytes = 2 * bytes;
+    }
+    if (bytes <= died_bytes)
+        died[entry / 8] |= (uint8_t)(1 << entry % 8);
+    tracer_unlock();
+}
+
+/* May the next session's words refer to what FACT says? Never to an entry that has died. */
+static bool is_kept(const struct fact *fact)
+{
+    uint64_t entry = (uint64_t)fact->number[0];
+
+    if (fact->kind == FACT_ENTRY || fact->kind == FACT_GUARD || fact->kind == FACT_ORDER)
+        return entry / 8 >= died_bytes || !(died[entry / 8] >> entry % 8 & 1);
+    return fact->kind == FACT_CODE || fact->kind == FACT_SIGNATURE;
+}
+
+void facts_keep(void)
+{
+    const struct facts *chunk = file_at(P.file->facts_off);
+
+    free(kept);
+    kept = NULL;
+    kept_bytes = 0;
+    for (; chunk; chunk = chunk->next_off ? file_at(chunk->next_off) : NULL) {
+        uint64_t used = atomic_load_explicit(&chunk->used, memory_order_relaxed);
+        for (uint64_t at = 0; at < used; at += ((const struct fact *)(chunk->data + at))->bytes) {
+            const struct fact *fact = (const struct fact *)(chunk->data + at);
+            char *more = is_kept(fact) ? realloc(kept, kept_bytes + fact->bytes) : NULL;
+            if (more) {
+                kept = more;
+                memcpy(kept + kept_bytes, fact, fact->bytes);
+                kept_bytes += fact->bytes;
+            }
+        }
+    }
+}
+
+void facts_again(void)
+{
+    tracer_lock();
+    for (size_t at = 0; at < kept_bytes; at += ((const struct fact *)(kept + at))->bytes) {
+        const struct fact *fact = (const struct fact *)(kept + at);
+        struct fact *made = is_kept(fact) ? fact_room(fact->bytes) : NULL;
+        if (made) {
+            memcpy(made, fact, fact->bytes);
+            made->row_id = made->row_more = 0;
+            fact_made(made);
+        }
+    }
+    tracer_unlock();
 }
 
 /* ---- the header ---- */

@@ -1,11 +1,13 @@
-/* tracer/module.c -- the extension module `_dyntrace`.
+/* tracer/module.c -- the extension module `_dyntrace`, and the interpreters of a process that have it.
  *
  * Runs in: the traced process.
  *
- * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c)
- * available. `_start`, called by sitecustomize.py, joins the
- * session of `dyntrace run`; pause() and resume() take the hook away and put it
- * back, for programs that measure themselves. */
+ * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available. `_start`, called by
+ * sitecustomize.py, joins the session of `dyntrace run`; pause() and resume() take the hook away and put it back, for
+ * programs that measure themselves.
+ *
+ * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The shim's
+ * objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions raise. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/torch/torch.h"
 
@@ -13,6 +15,112 @@
 #include <string.h>
 
 #define P tracer_process
+
+/* ---- interpreters ---- */
+
+/* Indices of code data that were requested before ours come first in each code object's data, so that CPython calls
+ * their free functions for whatever we mark (tracer/compat/cpython.h): not with NULL, which it promises. */
+static freefunc earlier[8];
+#define FREE_EARLIER(n)                                                                                               \
+    static void free_earlier_##n(void *value)                                                                          \
+    {                                                                                                                  \
+        if (value)                                                                                                     \
+            earlier[n](value);                                                                                         \
+    }
+FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
+FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
+
+static Py_ssize_t request_extra(PyInterpreterState *interpreter)
+{
+    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2, free_earlier_3,
+                                        free_earlier_4, free_earlier_5, free_earlier_6, free_earlier_7};
+    Py_ssize_t ours = compat_request_extra(code_state_free);
+
+    for (int i = 0; i < ours && i < 8; i++) {
+        earlier[i] = interpreter->co_extra_freefuncs[i];
+        if (earlier[i])
+            interpreter->co_extra_freefuncs[i] = not_null[i];
+    }
+    return ours;
+}
+
+/* The same index as in the other interpreters. False: it is taken here. */
+static bool request_same_extra(void)
+{
+    Py_ssize_t index;
+
+    do
+        index = compat_request_extra(NULL); /* a mark needs no free function */
+    while (index >= 0 && index < P.extra);
+    return index == P.extra;
+}
+
+static enum tracer_place place_new(PyInterpreterState *interpreter)
+{
+    if (P.interpreter) {
+        P.interpreters = true;
+        if (!request_same_extra())
+            return PLACE_NONE;
+        if (interpreter != PyInterpreterState_Main())
+            return PLACE_SUB;
+        /* What it knew of us went with the interpreter that it was before. */
+        P.hook = NULL;
+        P.evaluate = _PyEval_EvalFrameDefault;
+        P.torch_seen = true; /* and stays alone */
+        shim_settings.active_threads = 0;
+        tracer_forget_callbacks();
+        return PLACE_AGAIN;
+    }
+    if (interpreter != PyInterpreterState_Main())
+        return PLACE_NONE; /* the main one knows nothing of us: nothing is recorded */
+    P.interpreter = interpreter;
+    P.extra = request_extra(interpreter);
+    return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
+}
+
+/* Interpreters come and go, at the same addresses: each keeps itself what it is. */
+enum tracer_place tracer_place(void)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    PyObject *dict = PyInterpreterState_GetDict(interpreter), *known; /* borrowed */
+    enum tracer_place place = PLACE_NONE;
+
+    if (!dict) {
+        PyErr_Clear();
+        return place;
+    }
+    known = PyDict_GetItemString(dict, "dyntrace");
+    if (known)
+        return (enum tracer_place)PyLong_AsLong(known);
+    place = place_new(interpreter);
+    known = PyLong_FromLong(place);
+    if (!known || PyDict_SetItemString(dict, "dyntrace", known))
+        PyErr_Clear();
+    Py_XDECREF(known);
+    return place;
+}
+
+void tracer_join_interpreter(void)
+{
+    static const char words[] = "code data: an interpreter of this process has another's where the first one has ours: "
+                                "nothing of it was recorded";
+    enum tracer_place place = tracer_place();
+
+    if (P.session->frames == SESSION_NONE)
+        return;
+    if (place == PLACE_NONE) {
+        tracer_loss(words);
+    } else if (!P.decided_only || place != PLACE_SUB) {
+        if (COMPAT_INIT_BYPASSES_HOOK)
+            tracer_fix_all_types();
+        if (place == PLACE_SUB)
+            tracer_hook_sub(true);
+        else
+            tracer_rehook();
+    }
+}
+
+/* ---- the module ---- */
 
 PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str | None\n\n"
              "Join the recording session in directory SESSION and install the frame hook.\n"
@@ -41,8 +149,6 @@ static PyObject *start(PyObject *module, PyObject *args)
     if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
         strcpy(P.standard_library, PyBytes_AS_STRING(library));
     why = tracer_open_session(PyBytes_AS_STRING(session));
-    if (why && strcmp(why, "over") && strcmp(why, "room"))
-        tracer_absent(PyBytes_AS_STRING(session));
     PyErr_Clear();
     if (why)
         goto done;

@@ -1,13 +1,14 @@
-/* tracer/ring.c -- threads and their rings: attaching, room, waiting. See ring.h.
+/* tracer/ring.c -- threads and their rings: attaching, room, waiting, gaps. See ring.h.
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * A ring belongs to one thread at a time. When the thread ends the ring goes to
- * a free list; the next thread writes a CONTROL_THREAD word and carries on.
+ * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the next thread writes a
+ * CONTROL_THREAD word and carries on. A thread that finds its ring full waits, and lets go of the GIL if that takes long.
  *
- * A thread that finds its ring full waits, and lets go of the GIL if that takes
- * long. When the collector takes nothing for --max-stall the thread goes on in a
- * gap (tracer/gap.c). */
+ * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in a *gap*: nothing is
+ * written, frames are counted. It ends with the first event for which there is room: a CONTROL_GAP says how many frames
+ * were lost and which of the open ones are left, and those that began in the gap are named. After a fork the open frames
+ * are named likewise: struct open_frame lies on the C stack, which the child has a copy of. */
 #include "tracer/file.h"
 #include "tracer/record.h"
 #include "tracer/values.h"
@@ -53,9 +54,8 @@ static uint64_t step_of(uint64_t bytes)
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* A ring's size falls as the process has more of them, so that hundreds of
- * threads stay near the session's budget: 64 KB each beyond it. NULL: there is
- * no room, which is noted. */
+/* A ring's size falls as the process has more of them, so that hundreds of threads stay near the session's budget: 64
+ * KB each beyond it. NULL: there is no room, which is noted. */
 static struct ring *ring_new(void)
 {
     uint64_t left = P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
@@ -99,9 +99,8 @@ static struct ring *ring_take(void)
     return ring_new();
 }
 
-/* The thread's name as Python knows it. A thread of `threading` begins with the
- * frame Thread._bootstrap, whose self has it as a plain attribute. "" otherwise.
- * Only ordinary attribute access is used: no code of the program runs. */
+/* The thread's name as Python knows it. A thread of `threading` begins with the frame Thread._bootstrap, whose self has
+ * it as a plain attribute. "" otherwise. Only ordinary attribute access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL, *value, *keep;
@@ -147,7 +146,8 @@ static bool reserve_more(struct ring *ring)
     return true;
 }
 
-bool ring_has_room(struct tracer *t)
+/* Can T's ring take a control word and an event? Looks at its tail again. False with no limit: it has no memory. */
+static bool ring_has_room(struct tracer *t)
 {
     /* D: matches the collector's C. */
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
@@ -200,15 +200,8 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     return moved;
 }
 
-static void stop(struct tracer *t, uint64_t now, int error)
-{
-    t->gone = true;
-    gap_begin(t, now, error);
-    if (atomic_load(&P.session->closed))
-        tracer_record(false);
-}
-
-bool ring_room_held(struct tracer *t, uint64_t *now)
+/* Wait for room where no gap may begin while others run. False: there is none. */
+static bool room_held(struct tracer *t, uint64_t *now)
 {
     uint64_t waited = 0;
     bool room = ring_has_room(t);
@@ -218,6 +211,85 @@ bool ring_room_held(struct tracer *t, uint64_t *now)
         room = ring_has_room(t);
     }
     return room;
+}
+
+/* ---- gaps ---- */
+
+/* From now on nothing is written, for ERROR, or because the collector takes nothing (0). */
+static void gap_begin(struct tracer *t, uint64_t now, int error)
+{
+    t->limit = 0;
+    if (!t->ring->lost_since) {
+        t->ring->lost_since = now;
+        t->ring->lost_error = (uint64_t)error;
+    }
+}
+
+/* ENTERs of the open frames whose ENTER is not in the ring, the outermost first. False: there was no room for all. */
+static bool gap_write_open(struct tracer *t, uint64_t *now)
+{
+    struct open_frame **stack, *open;
+    size_t count = 0, at;
+    bool room = true;
+
+    for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
+        count++;
+    stack = count ? malloc(count * sizeof *stack) : NULL;
+    if (!stack)
+        return true; /* none; or what runs next has other parents: there is no memory for more */
+    for (at = count, open = t->open; at; open = open->outer)
+        stack[--at] = open;
+    for (size_t n = 0; n < count && room; n++) {
+        room = room_held(t, now);
+        if (room) {
+            stack[n]->ordinal = t->entered++;
+            stack[n]->code &= ~OPEN_LOST;
+            tracer_put_control(t, CONTROL_ENTER, (uint64_t)RING_INHERITED << 37 | stack[n]->code, 1, now);
+        }
+    }
+    free(stack);
+    return room;
+}
+
+/* Say in the ring what is missing from it. LEFT open frames are those from before the gap. */
+static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost, uint64_t still_open)
+{
+    struct ring *ring = t->ring;
+    uint64_t lost = ring->lost > still_open ? ring->lost - still_open : 0;
+    const uint64_t words[] = {now, ring->lost_since, (lost > UINT32_MAX ? UINT32_MAX : lost) << 32 | innermost};
+
+    ring->lost = ring->lost_since = 0;
+    tracer_put_control(t, CONTROL_GAP, left, 3, words);
+    t->epoch = now;
+}
+
+/* There is room again: the words go on, unless it does not suffice for what is open. */
+static bool gap_end(struct tracer *t, uint64_t *now)
+{
+    uint64_t left = 0, still_open = 0;
+    struct open_frame *open = t->open;
+    uint32_t innermost;
+
+    for (; open && open->code & OPEN_LOST; open = open->outer)
+        still_open++;
+    innermost = open ? open->ordinal : 0;
+    for (; open; open = open->outer)
+        left++;
+    write_gap(t, *now, left, innermost, still_open);
+    if (!gap_write_open(t, now)) {
+        gap_begin(t, *now, 0);
+        for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
+            t->ring->lost++;
+    }
+    return !t->ring->lost_since;
+}
+
+static void stop(struct tracer *t, uint64_t now, int error)
+{
+    t->gone = true;
+    gap_begin(t, now, error);
+    if (atomic_load(&P.session->closed))
+        tracer_record(false);
 }
 
 /* ---- threads ---- */
@@ -251,7 +323,7 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
         return false;
     }
     if (ring->lost_since)
-        gap_inherited(t, now);
+        write_gap(t, now, 0, 0, 0); /* of the thread before */
     tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
     t->epoch = now;
     for (struct open_frame *open = t->open; open; open = open->outer)
@@ -321,11 +393,12 @@ struct tracer *tracer_attach(compat_frame *frame)
 /* Room for an event: one AT_FRAME's beginning or end, where a gap may end and other threads may run meanwhile. */
 static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 {
+    int saved_errno = errno;
     uint64_t waited = 0;
     bool room = false;
 
     fork_check();
-    while (!room && P.session && !t->gone) {
+    while (!t->quiet && !room && P.session && !t->gone) {
         if (!t->ring) { /* the first event after a fork, or of a thread older than the session */
             ring_attach(t, NULL);
             *now = tracer_now(P.monotonic);
@@ -359,26 +432,20 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
     }
     if (unlikely(fork_is_near()))
         t->limit = 0;
+    errno = saved_errno;
     return room;
 }
 
 uint64_t tracer_room(struct tracer *t, uint64_t now)
 {
-    int saved_errno = errno;
-    bool room = !t->quiet && make_room(t, &now, true);
-
-    errno = saved_errno;
-    return room ? now : 0;
+    return make_room(t, &now, true) ? now : 0;
 }
 
 bool tracer_room_within(struct tracer *t)
 {
-    int saved_errno = errno;
     uint64_t now = tracer_now(P.monotonic);
-    bool room = !t->quiet && make_room(t, &now, false);
 
-    errno = saved_errno;
-    return room;
+    return make_room(t, &now, false);
 }
 
 uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now)

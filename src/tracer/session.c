@@ -1,15 +1,128 @@
-/* tracer/session.c -- joining a session, and leaving it.
+/* tracer/session.c -- joining a session, leaving it, and fork().
  *
- * Runs in: the traced process. */
+ * Runs in: the traced process; everything here is a slow path.
+ *
+ * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's rings. The child's first
+ * event attaches a ring and writes an ENTER for each frame that was open (tracer/ring.c). */
+#include "absent.h"
 #include "tracer/file.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "session_check.h"
+#include <unistd.h>
 
 #define P tracer_process
+
+/* ---- fork(), and the lock for what interpreters share ---- */
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* again: Python code in a handler of fork() */
+static pid_t forking_pid;   /* the process that is in fork(), 0: none */
+static uint64_t fork_clock; /* of the last fork() */
+static bool watched;
+
+/* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is whole
+ * then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code may
+ * let go of the GIL. */
+static void forking(void)
+{
+    tracer_lock();
+    fork_clock = tracer_now(P.monotonic);
+    forking_pid = getpid();
+    if (tracer_thread)
+        tracer_thread->limit = 0;
+    if (!P.interpreters)
+        tracer_unlock();
+}
+
+/* After it, in the parent. */
+static void has_forked(void)
+{
+    forking_pid = 0;
+    if (P.interpreters)
+        tracer_unlock();
+}
+
+/* In the child, inside fork(): only this thread exists, and little is safe to
+ * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can write to
+ * them, and its header too once the child has a file of its own. */
+static void forked(void)
+{
+    int saved_errno = errno;
+    struct tracer *t = tracer_thread;
+    char parent[sizeof P.file_name];
+
+    if (!forking_pid)
+        return;
+    forking_pid = 0;
+    tracer_perf_forked();
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    if (!P.session)
+        return;
+    memcpy(parent, P.file_name, sizeof parent);
+    if (!P.file)
+        parent[0] = 0;
+    file_forked();
+    rings_forked(t);
+    file_open(parent, *parent ? fork_clock : tracer_now(P.monotonic));
+    if (t)
+        t->gone = !P.file;
+    errno = saved_errno;
+}
+
+void fork_check(void)
+{
+    if (unlikely(forking_pid) && getpid() != forking_pid)
+        forked();
+}
+
+bool fork_is_near(void)
+{
+    return forking_pid;
+}
+
+/* 0, or an errno. */
+static int fork_watch(void)
+{
+    int error = watched ? 0 : pthread_atfork(forking, has_forked, forked);
+
+    watched = !error;
+    return error;
+}
+
+void tracer_lock(void)
+{
+    fork_check();
+    pthread_mutex_lock(&lock);
+}
+
+void tracer_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- joining and leaving ---- */
+
+enum { ANSWER_MS = 50 /* the collector looks every few */ };
+
+/* Say that this process cannot join, if a collector still listens. */
+static void absent(const char *directory)
+{
+    struct sockaddr_un to, from = {.sun_family = AF_UNIX};
+    socklen_t length = absent_address(&to, directory);
+    int fd = session_check_name(directory) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    struct pollfd answer = {fd, POLLIN, 0};
+
+    if (fd < 0)
+        return;
+    /* A name of the kernel's choice, to be answered at. Nobody listens when the session is over. */
+    if (bind(fd, (struct sockaddr *)&from, sizeof from.sun_family) == 0 &&
+        sendto(fd, "", 1, MSG_NOSIGNAL, (struct sockaddr *)&to, length) == 1)
+        poll(&answer, 1, ANSWER_MS);
+    close(fd);
+}
 
 /* The session file of the session in DIRECTORY, mapped. MAP_FAILED with errno. */
 static struct session_file *session_map(const char *directory)
@@ -34,7 +147,7 @@ static struct session_file *session_map(const char *directory)
     return session;
 }
 
-const char *tracer_open_session(const char *directory)
+static const char *open_session(const char *directory)
 {
     struct session_file *session = MAP_FAILED;
     const char *spill;
@@ -52,7 +165,7 @@ const char *tracer_open_session(const char *directory)
     /* Two directories of one name: what the file says is not believed to be anywhere else. */
     spill = session->text;
     P.spill_directory[0] = 0;
-    if (strlen(spill) < sizeof P.spill_directory && !strcmp(session_check_base(spill), session_check_base(directory)))
+    if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
         strcpy(P.spill_directory, spill);
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
@@ -71,8 +184,16 @@ const char *tracer_open_session(const char *directory)
     return NULL;
 }
 
-/* The GIL is held, so no other thread is writing; those in the middle of a frame
- * find no ring at its end. */
+const char *tracer_open_session(const char *directory)
+{
+    const char *why = open_session(directory);
+
+    if (why && strcmp(why, "over") && strcmp(why, "room"))
+        absent(directory);
+    return why;
+}
+
+/* The GIL is held, so no other thread is writing; those in the middle of a frame find no ring at its end. */
 void tracer_close_session(void)
 {
     if (!P.session)

@@ -2,22 +2,19 @@
  *
  * Runs in: the traced process.
  *
- * Without a hook a Python-to-Python call uses no C stack;
- * with one, each takes about half a kilobyte, and a program that recurses
- * 50,000 deep would crash under us alone. So the hook looks at its own frame
- * address, one compare, and when the lower half of the thread's stack is
- * reached the evaluator goes on with a fresh segment:
+ * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program
+ * that recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and
+ * when the lower half of the thread's stack is reached the evaluator goes on with a fresh segment:
  *
  *     thread's stack   |xxxxxxxxxxxx  half  ............|
  *     segment 1        |xxxxxxxxxxxxxxxxxxxxxx  margin ..|   64 MB, reserved only
  *     segment 2        |xxxx ...
  *
- * The margin is for C code that recurses on its own below the last Python
- * frame (repr of nested lists, the compiler, pickle). One segment is kept for
- * reuse, so that a loop round the boundary costs nothing.
+ * The margin is for C code that recurses on its own below the last Python frame (repr of nested lists, the compiler,
+ * pickle). One segment is kept for reuse, so that a loop round the boundary costs nothing.
  *
- * Segments together may take half of the machine's memory. A recursion that
- * wants more gets CPython's own RecursionError. */
+ * Segments together may take half of the machine's memory. A recursion that wants more gets CPython's own
+ * RecursionError. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
@@ -27,9 +24,8 @@
 
 enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 20 };
 
-/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate)
- * Calls evaluate(ts, frame, throwflag) with the stack pointer at `top`. The
- * frame pointer keeps the way back, for us and for unwinders. */
+/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate) Calls evaluate(ts, frame, throwflag) with the
+ * stack pointer at `top`. The frame pointer keeps the way back, for us and for unwinders. */
 PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
                                _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
 #if defined __x86_64__

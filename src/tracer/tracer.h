@@ -1,15 +1,15 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
- * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim
- * has belongs to one interpreter, the home (tracer/interpreter.c), and its GIL guards it. What all interpreters use,
- * which may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim has
+ * belongs to one interpreter, the home (tracer/module.c), and its GIL guards it. What all interpreters use, which may have
+ * GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
  *
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
- *   module.c           the module: start, pause, resume; interpreter.c: sub-interpreters, and one initialised again
- *   session.c          joining a session; file.c, fact.c, ring.c, gap.c, fork.c: what is shared with the collector
+ *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised again
+ *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the collector
  *   code.c             code objects: their ids, names, and whether to record them; values.c: values in words
- *   stack.c            deep recursion: more C stack when a thread's runs short; perf.c: perf's trampolines
- *   exec.c             children: the environment that makes them trace themselves; child.c: those that cannot be
+ *   stack.c            deep recursion: more C stack when a thread's runs short
+ *   builtins.c         children, and the environment that makes them trace themselves; perf's trampolines
  *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
  *   compat/            what differs between CPython's versions, and what mends it
  *
@@ -48,8 +48,7 @@ struct open_frame {
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
-/* One thread's state. Invariant: words [head, limit) are free to write, or
- * limit is 0 and the slow path decides. */
+/* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow path decides. */
 struct tracer {
     /* the ring, as this producer sees it */
     uint64_t *words;        /* shared; NULL until the first event after a fork */
@@ -112,7 +111,7 @@ struct tracer_process {
 extern struct tracer_process tracer_process;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
-/* tracer/interpreter.c */
+/* tracer/module.c */
 enum tracer_place {
     PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
     PLACE_AGAIN, /* ... initialised again: recording only */
@@ -131,12 +130,14 @@ void tracer_record(bool on);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
-/* tracer/ring.c. All are slow paths; they keep the pending exception. */
+/* tracer/session.c */
 const char *tracer_open_session(const char *directory); /* NULL, or why this process is not recorded (static) */
 void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
 /* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in between. */
 void tracer_lock(void);
 void tracer_unlock(void);
+
+/* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
 /* The interpreter is initialised again: what threads kept of the shim went with the one before. */
 void tracer_forget_callbacks(void);
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
@@ -160,9 +161,6 @@ void tracer_put_fact(enum fact_kind kind, const void *fact);
 void facts_entry_died(uint32_t entry);
 /* Something happens now that is not recorded: CAUSE says what. */
 void tracer_loss(const char *cause);
-
-/* tracer/absent.c: say that this process cannot join the session in DIRECTORY, if a collector still listens. */
-void tracer_absent(const char *directory);
 
 /* tracer/code.c: the mark in a code object's extra slot (or in its code_state,
  * tracer/evaluator/cache.h), 0 = not seen yet. */
@@ -195,31 +193,12 @@ char *tracer_stack_low(void);
 void tracer_stack_release(struct tracer *t);
 
 /* tracer/torch/torch.c */
-/* The module code of torch._dynamo is about to run, or, LATE, has run before the
- * session began: watch it. */
+/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began: watch it. */
 void torch_attach(bool late);
 
-/* tracer/perf.c */
+/* tracer/builtins.c */
 void tracer_perf_start(void);
 void tracer_perf_forked(void); /* in the child */
-
-/* tracer/child.c */
-/* PROGRAM (or a tuple of where it may be) is about to be started with the WORDS of a list, the first its name; or the
- * text of a shell's SCRIPT is. */
-void tracer_child(PyObject *program, PyObject *words);
-void tracer_child_script(PyObject *script);
-
-/* tracer/exec.c */
-/* A built-in function whose calls pass through `entry`. */
-struct tracer_led {
-    const char *module, *name;
-    PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-    PyMethodDef real;    /* what its module's table said before; the same for all interpreters */
-};
-/* Lead one through its entry, for good and in all interpreters; and call what it was, SELF being what entry got. */
-void tracer_lead(struct tracer_led *f);
-PyObject *tracer_led_original(const struct tracer_led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                              PyObject *names);
 /* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
 void tracer_follow_children(const char *inject);
 

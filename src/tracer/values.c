@@ -1,12 +1,11 @@
 /* tracer/values.c -- the program's values in words, as far as they may be recorded. See tracer/values.h.
  *
- * Runs in: the traced process, under the GIL, when guards are made and after one has failed.
- *
- * The values are the program's: a list of a million, a string of a gigabyte, a tensor that would be computed in order to
- * be printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed up, and only
- * the rest is given to repr(), whose failure becomes part of the text. */
+ * Runs in: the traced process, under the GIL, when guards are made and after one has failed. The values are the program's:
+ * a list of a million, a tensor that would be computed in order to be printed, a __repr__ that raises. So containers are
+ * cut before they are printed, arrays are summed up, and only the rest is given to repr(), whose failure is in the text. */
 #include "tracer/values.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 enum { ITEMS = 6, DEPTH = 3 };
@@ -33,18 +32,40 @@ const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **k
     return utf8;
 }
 
-/* TEXT (stolen) without what is beyond VALUES_TEXT characters and without what a file cannot hold. */
+PyObject *values_format(const char *format, ...)
+{
+    PyObject *parts[4], *text = NULL;
+    int count = 0, missing = 0;
+    va_list all, each;
+
+    va_start(all, format);
+    va_copy(each, all);
+    for (const char *at = format; (at = strchr(at, '%'));) {
+        at += 1 + strspn(at + 1, ".0123456789");
+        if (*at == 'U')
+            missing += !(parts[count++] = va_arg(each, PyObject *));
+        else if (*at == 's' || *at == 'p')
+            (void)va_arg(each, const void *);
+        else if (*at == 'z')
+            (void)va_arg(each, Py_ssize_t);
+        else
+            (void)va_arg(each, int);
+    }
+    if (!missing)
+        text = PyUnicode_FromFormatV(format, all);
+    while (count)
+        Py_XDECREF(parts[--count]);
+    va_end(each);
+    va_end(all);
+    return text;
+}
+
+/* TEXT (stolen) without what is beyond VALUES_TEXT characters. */
 static PyObject *cut(PyObject *text)
 {
-    PyObject *start, *result;
-
-    if (!text || PyUnicode_GET_LENGTH(text) <= VALUES_TEXT)
-        return text;
-    start = PyUnicode_Substring(text, 0, VALUES_TEXT - 3);
-    result = start ? PyUnicode_FromFormat("%U...", start) : NULL;
-    Py_XDECREF(start);
-    Py_DECREF(text);
-    return result;
+    if (text && PyUnicode_GET_LENGTH(text) > VALUES_TEXT)
+        Py_SETREF(text, values_format("%U...", PyUnicode_Substring(text, 0, VALUES_TEXT - 3)));
+    return text;
 }
 
 PyObject *values_type(PyTypeObject *type)
@@ -81,50 +102,35 @@ static PyObject *own_name(PyObject *object)
 
 PyObject *values_object(PyObject *object)
 {
-    PyObject *name, *type, *text = NULL;
+    PyObject *name, *type;
 
     if (object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object))
         return values_repr(object);
-    if (PyType_Check(object)) {
-        type = values_type((PyTypeObject *)object);
-        text = type ? PyUnicode_FromFormat("class %U at %p", type, object) : NULL;
-        Py_XDECREF(type);
-        return text;
-    }
+    if (PyType_Check(object))
+        return values_format("class %U at %p", values_type((PyTypeObject *)object), object);
     if (PyCFunction_Check(object))
         return PyUnicode_FromFormat("builtin %s at %p", ((PyCFunctionObject *)object)->m_ml->ml_name, object);
     name = own_name(object);
     type = values_type(Py_TYPE(object));
-    if (type)
-        text = name ? PyUnicode_FromFormat("%U %.100U at %p", type, name, object)
-                    : PyUnicode_FromFormat("%U object at %p", type, object);
-    Py_XDECREF(name);
-    Py_XDECREF(type);
-    return text;
+    return name ? values_format("%U %.100U at %p", type, name, object) : values_format("%U object at %p", type, object);
 }
 
 PyObject *values_exception(bool whole)
 {
-    PyObject *type, *value, *traceback, *name, *words = NULL, *text;
+    PyObject *type, *value, *traceback, *name, *words = NULL;
 
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     name = type && PyType_Check(type) ? values_type((PyTypeObject *)type) : PyUnicode_FromString("an exception");
-    if (value && whole)
-        words = PyObject_Str(value);
-    if (!words) {
+    if (value && whole && !(words = PyObject_Str(value)))
         PyErr_Clear();
-        words = PyUnicode_FromString("");
-    }
-    text = name && words ? cut(PyUnicode_GET_LENGTH(words) ? PyUnicode_FromFormat("%U: %.100U", name, words)
-                                                           : Py_NewRef(name))
-                         : NULL;
-    Py_XDECREF(name);
+    if (words && PyUnicode_GET_LENGTH(words))
+        name = values_format("%U: %.100U", name, Py_NewRef(words));
     Py_XDECREF(words);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
-    return text;
+    return cut(name);
 }
 
 static PyObject *text_of(PyObject *value, int depth);
@@ -134,7 +140,7 @@ static PyObject *container_text(PyObject *container, int depth)
 {
     bool dict = PyDict_CheckExact(container), list = PyList_CheckExact(container);
     const char *opening = dict ? "{" : list ? "[" : "(", *closing = dict ? "}" : list ? "]" : ")";
-    PyObject *text, *key, *item, *word;
+    PyObject *text, *key = NULL, *item;
     Py_ssize_t at = 0, size = dict ? PyDict_GET_SIZE(container) : Py_SIZE(container);
 
     if (depth == DEPTH && size)
@@ -142,47 +148,34 @@ static PyObject *container_text(PyObject *container, int depth)
     text = PyUnicode_FromString(opening);
     /* A __repr__ may change the container: sizes are read anew. */
     for (Py_ssize_t i = 0; text && i < ITEMS; i++) {
-        key = NULL;
         if (dict ? !PyDict_Next(container, &at, &key, &item) : i >= Py_SIZE(container))
             break;
         item = Py_NewRef(dict ? item : PySequence_Fast_GET_ITEM(container, i));
-        if (key) {
-            Py_INCREF(key);
-            word = text_of(key, depth + 1);
-            Py_DECREF(key);
-            Py_SETREF(text, word ? PyUnicode_FromFormat("%U%s%U: ", text, i ? ", " : "", word) : NULL);
-            Py_XDECREF(word);
-        }
-        word = text ? text_of(item, depth + 1) : NULL;
+        Py_XINCREF(key);
+        if (i)
+            text = values_format("%U, ", text);
+        if (text && key)
+            text = values_format("%U%U: ", text, text_of(key, depth + 1));
+        if (text)
+            text = values_format("%U%U", text, text_of(item, depth + 1));
+        Py_XDECREF(key);
         Py_DECREF(item);
-        if (!text)
-            return NULL;
-        Py_SETREF(text, word ? PyUnicode_FromFormat("%U%s%U", text, i && !key ? ", " : "", word) : NULL);
-        Py_XDECREF(word);
     }
-    if (text)
-        Py_SETREF(text, PyUnicode_FromFormat("%U%s%s", text, size > ITEMS ? ", ..." : size == 1 && !dict && !list ? "," : "",
-                                             closing));
-    return text;
+    return values_format("%U%s%s", text, size > ITEMS ? ", ..." : size == 1 && !dict && !list ? "," : "", closing);
 }
 
-/* An array or tensor without its elements. */
+/* An array or tensor without its elements. NULL without an exception: it has no shape. */
 static PyObject *array_text(PyObject *value)
 {
-    PyObject *type = values_type(Py_TYPE(value)), *shape = NULL, *shape_text = NULL, *text = NULL;
+    PyObject *type = values_type(Py_TYPE(value)), *shape = type ? tracer_attribute(value, "shape") : NULL, *text = NULL;
 
-    shape = type ? tracer_attribute(value, "shape") : NULL;
     if (shape && PyTuple_Check(shape)) {
         PyObject *plain = PyTuple_GetSlice(shape, 0, PyTuple_GET_SIZE(shape)); /* torch.Size is a subclass */
-        shape_text = plain ? container_text(plain, 0) : NULL;
+        text = plain ? container_text(plain, 0) : NULL;
         Py_XDECREF(plain);
     }
-    if (shape_text)
-        text = PyUnicode_FromFormat("%U of shape %U", type, shape_text);
-    Py_XDECREF(type);
     Py_XDECREF(shape);
-    Py_XDECREF(shape_text);
-    return text;
+    return values_format("%U of shape %U", type, text);
 }
 
 static PyObject *text_of(PyObject *value, int depth)
@@ -214,7 +207,7 @@ static PyObject *text_of(PyObject *value, int depth)
     Py_DECREF(part);
     if (is_array) {
         text = array_text(value);
-        if (text || !PyErr_ExceptionMatches(PyExc_Exception))
+        if (text || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))
             return text;
         PyErr_Clear();
     }
@@ -222,11 +215,7 @@ static PyObject *text_of(PyObject *value, int depth)
     if (text || !PyErr_ExceptionMatches(PyExc_Exception))
         return cut(text);
     part = values_exception(true);
-    name = values_type(Py_TYPE(value));
-    text = part && name ? PyUnicode_FromFormat("%U object whose repr raised %U", name, part) : NULL;
-    Py_XDECREF(part);
-    Py_XDECREF(name);
-    return text;
+    return values_format("%U object whose repr raised %U", values_type(Py_TYPE(value)), part);
 }
 
 PyObject *values_repr(PyObject *value)
@@ -238,24 +227,19 @@ PyObject *values_repr(PyObject *value)
 
 PyObject *values_hidden(PyTypeObject *type)
 {
-    PyObject *name, *text;
-
     if (values_kept() != SESSION_VALUES_TYPES)
         return PyUnicode_FromString("value not recorded (--values off)");
-    name = type ? values_type(type) : PyUnicode_FromString("object");
-    text = name ? PyUnicode_FromFormat("%U: value not recorded (--values types)", name) : NULL;
-    Py_XDECREF(name);
-    return text;
+    return values_format("%U: value not recorded (--values types)",
+                         type ? values_type(type) : PyUnicode_FromString("object"));
 }
 
 PyObject *values_hidden_aspect(const char *aspect, int dimension)
 {
     PyObject *hidden = values_hidden(NULL);
 
-    if (hidden && aspect)
-        Py_SETREF(hidden, dimension < 0 ? PyUnicode_FromFormat("%s %U", aspect, hidden)
-                                        : PyUnicode_FromFormat("%s[%d] = %U", aspect, dimension, hidden));
-    return hidden;
+    if (!aspect)
+        return hidden;
+    return dimension < 0 ? values_format("%s %U", aspect, hidden) : values_format("%s[%d] = %U", aspect, dimension, hidden);
 }
 
 /* ---- names ---- */

@@ -13,7 +13,7 @@
 
 #include "command.h"
 #include "lib/say.h"
-#include "python_options.h"
+#include "inject.h"
 #include "versions.h"
 
 /* ---- what to run ----------------------------------------------------------- */

@@ -2,9 +2,8 @@
  *
  * Runs in: the traced process.
  *
- * The rest of the tracer reads as if there were one CPython. Each macro or
- * function below says what it hides and since when. An unknown version
- * stops the build: its frames may be laid out in another way. */
+ * The rest of the tracer reads as if there were one CPython. Each macro or function below says what it hides and since
+ * when. An unknown version stops the build: its frames may be laid out in another way. */
 #ifndef DYNTRACE_CPYTHON_COMPAT_H
 #define DYNTRACE_CPYTHON_COMPAT_H
 
@@ -39,8 +38,7 @@
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* The frame's code object, borrowed. f_executable since 3.13, a tagged
- * reference since 3.14. */
+/* The frame's code object, borrowed. f_executable since 3.13, a tagged reference since 3.14. */
 static inline PyCodeObject *compat_code(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -223,10 +221,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #define compat_request_extra _PyEval_RequestCodeExtraIndex
 #endif
 
-/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13
- * count that against the C recursion limit, two units a call, so that a program
- * would raise RecursionError far sooner than without us: give the units back.
- * 3.11 has no such count; 3.14 looks at the stack pointer instead. */
+/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against the C recursion limit,
+ * two units a call, so that a program would raise RecursionError far sooner than without us: give the units back. 3.11
+ * has no such count; 3.14 looks at the stack pointer instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 #define COMPAT_C_UNITS 2
 #define COMPAT_COUNTS_C_RECURSION true
@@ -242,10 +239,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #define compat_leave_c(ts) ((void)0)
 #endif
 
-/* A frame that has not started is done with, because other code has run in its
- * place. 3.11: its caller clears it. 3.13: there is a function that CPython
- * exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE
- * in it. The exception that is pending stays. (tracer/evaluator/replace.c) */
+/* A frame that has not started is done with, because other code has run in its place. 3.11: its caller clears it. 3.13:
+ * there is a function that CPython exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE in
+ * it. The exception that is pending stays. (tracer/evaluator/replace.c) */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif

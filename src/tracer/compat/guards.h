@@ -2,9 +2,8 @@
  *
  * Runs in: the traced process.
  *
- * Since 3.11 a class's instances keep attribute values in an array, ordered as
- * the keys that the class holds (PEP 412 taken further), until somebody asks
- * for an instance's __dict__. PyObject_GetAttr finds its way through that each
+ * Since 3.11 a class's instances keep attribute values in an array, ordered as the keys that the class holds (PEP 412
+ * taken further), until somebody asks for an instance's __dict__. PyObject_GetAttr finds its way through that each
  * time; a guard that reads one attribute at every call remembers the place. */
 #ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
 #define DYNTRACE_TRACER_GUARD_COMPAT_H

@@ -2,11 +2,10 @@
  *
  * Runs in: the traced process.
  *
- * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline,
- * unless there is a PEP 523 hook: then it is called, and its return arrives as a
- * StopIteration, which the awaiting frame reports to sys.settrace as an
- * exception. So when a generator's last frame ends while a trace function is
- * set, ours is put before it: it drops that one event and passes on all others.
+ * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a PEP 523 hook: then it
+ * is called, and its return arrives as a StopIteration, which the awaiting frame reports to sys.settrace as an
+ * exception. So when a generator's last frame ends while a trace function is set, ours is put before it: it drops that
+ * one event and passes on all others.
  *
  *     hook:   generator finished under frame F           -> remember F
  *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND

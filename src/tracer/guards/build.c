@@ -8,9 +8,8 @@
  *     ("TYPE_MATCH", "L['x'].mode", "L['x'].mode", False, None, -1,
  *      ((("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode")),), (str,))
  *
- * A path is a tuple of steps (what, key, source so far): a root L, G, B
- * (builtins) or S (a host's state, key is a callable), then "." attribute, "["
- * item, "(" call. */
+ * A path is a tuple of steps (what, key, source so far): a root L, G, B (builtins) or S (a host's state, key is a
+ * callable), then "." attribute, "[" item, "(" call. */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -19,15 +18,17 @@ enum { DEEPEST = 200 }; /* steps in a path: a check is that many C calls deep */
 
 /* ---- nodes ---- */
 
-static void node_free(struct guard_node *node)
+/* Free what NODE holds. */
+static void node_clear(struct guard_node *node)
 {
-    for (uint32_t i = 0; i < node->child_count; i++)
-        node_free(node->children[i]);
+    for (uint32_t i = 0; i < node->child_count; i++) {
+        node_clear(node->children[i]);
+        PyMem_Free(node->children[i]);
+    }
     PyMem_Free(node->children);
     PyMem_Free(node->leaves.at);
     Py_XDECREF(node->step.key);
     Py_XDECREF(node->text);
-    PyMem_Free(node);
 }
 
 static bool same_key(PyObject *a, PyObject *b)
@@ -44,18 +45,17 @@ static bool same_key(PyObject *a, PyObject *b)
     return same > 0;
 }
 
-/* The node for a step among *LIST, made if there is none. NULL: no memory. */
-static struct guard_node *node_get(struct guard_node ***list, uint32_t *count, enum guard_step_kind kind, PyObject *key,
-                                   PyObject *text)
+/* The child of PARENT for a step, made if there is none. NULL: no memory. */
+static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind, PyObject *key, PyObject *text)
 {
     struct guard_node *node, **more;
 
-    for (uint32_t i = 0; i < *count; i++)
-        if ((*list)[i]->step.kind == kind && same_key((*list)[i]->step.key, key))
-            return (*list)[i];
-    more = PyMem_Resize(*list, struct guard_node *, *count + 1);
+    for (uint32_t i = 0; i < parent->child_count; i++)
+        if (parent->children[i]->step.kind == kind && same_key(parent->children[i]->step.key, key))
+            return parent->children[i];
+    more = PyMem_Resize(parent->children, struct guard_node *, parent->child_count + 1);
     if (more)
-        *list = more;
+        parent->children = more;
     node = more ? PyMem_Calloc(1, sizeof *node) : NULL;
     if (!node) {
         PyErr_NoMemory();
@@ -72,7 +72,7 @@ static struct guard_node *node_get(struct guard_node ***list, uint32_t *count, e
     }
     if (kind == STEP_LOCAL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD)
         PyUnicode_InternInPlace(&node->step.key);
-    (*list)[(*count)++] = node;
+    parent->children[parent->child_count++] = node;
     return node;
 }
 
@@ -82,15 +82,20 @@ static int take_step(PyObject *path, Py_ssize_t at, int *letter, PyObject **key,
     return PyArg_ParseTuple(PyTuple_GET_ITEM(path, at), "COU", letter, key, text) ? 0 : -1;
 }
 
-static int root_kind(int letter)
+/* What a LETTER after PARENT, or as the root, stands for. */
+static enum guard_step_kind step_kind(const struct guard_node *parent, bool root, int letter, PyObject *key)
 {
-    return letter == 'L' ? STEP_LOCALS : letter == 'G' ? STEP_GLOBALS : letter == 'B' ? STEP_BUILTINS : STEP_STATE;
+    if (root)
+        return letter == 'L' ? STEP_LOCALS : letter == 'G' ? STEP_GLOBALS : letter == 'B' ? STEP_BUILTINS : STEP_STATE;
+    if (letter == '[')
+        return parent->step.kind == STEP_LOCALS && PyUnicode_CheckExact(key) ? STEP_LOCAL : STEP_ITEM;
+    return letter == '.' ? STEP_ATTRIBUTE : STEP_CALL;
 }
 
 /* The node at the end of PATH; everything on the way is made. NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
-    struct guard_node *node = NULL;
+    struct guard_node *node = &tree->top;
     int letter, following;
     PyObject *key, *text, *next_key, *next_text;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
@@ -99,19 +104,11 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
         PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count, DEEPEST);
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
+    for (Py_ssize_t i = 0; node && i < count; i++) {
         enum guard_step_kind kind;
         if (take_step(path, i, &letter, &key, &text))
             return NULL;
-        if (i == 0) {
-            node = node_get(&tree->roots, &tree->root_count, root_kind(letter), key == Py_None ? NULL : key, text);
-            if (!node)
-                return NULL;
-            continue;
-        }
-        kind = letter == '.' ? STEP_ATTRIBUTE : letter == '[' ? STEP_ITEM : STEP_CALL;
-        if (kind == STEP_ITEM && node->step.kind == STEP_LOCALS && PyUnicode_CheckExact(key))
-            kind = STEP_LOCAL;
+        kind = step_kind(node, i == 0, letter, key);
         if (kind == STEP_ATTRIBUTE && !PyUnicode_CheckExact(key)) {
             PyErr_SetString(PyExc_TypeError, "an attribute's name must be a str");
             return NULL;
@@ -125,9 +122,9 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
                 i++;
             }
         }
-        node = node_get(&node->children, &node->child_count, kind, kind == STEP_CALL ? NULL : key, text);
-        if (!node)
-            return NULL;
+        if (kind == STEP_CALL || (i == 0 && key == Py_None))
+            key = NULL;
+        node = node_get(node, kind, key, text);
     }
     return node;
 }
@@ -135,12 +132,11 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 /* Is the dict of all locals needed, or only some of them? */
 static void settle_roots(struct guard_tree *tree)
 {
-    for (uint32_t i = 0; i < tree->root_count; i++) {
-        struct guard_node *root = tree->roots[i];
+    for (uint32_t i = 0; i < tree->top.child_count; i++) {
+        struct guard_node *root = tree->top.children[i];
         root->unread = root->step.kind == STEP_LOCALS && !root->leaves.count && root->slot < 0;
         for (uint32_t j = 0; j < root->child_count; j++)
-            if (root->children[j]->step.kind != STEP_LOCAL)
-                root->unread = false;
+            root->unread &= root->children[j]->step.kind == STEP_LOCAL;
     }
 }
 
@@ -162,19 +158,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
 /* The kind's words with the source and the expected value in them. */
 static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
 {
-    const char *at = leaf->kind->words, *percent;
-    PyObject *text = PyUnicode_FromString(""), *part;
-
-    for (; text && (percent = strchr(at, '%')); at = percent + 2) {
-        part = PyUnicode_FromStringAndSize(at, percent - at);
-        Py_SETREF(text, part ? PyUnicode_FromFormat("%U%U%U", text, part,
-                                                    percent[1] == 's' ? source : expected)
-                             : NULL);
-        Py_XDECREF(part);
-    }
-    if (text)
-        Py_SETREF(text, PyUnicode_FromFormat("%U%s", text, at));
-    return text;
+    return PyUnicode_FromFormat(leaf->kind->words, source, expected, source);
 }
 
 /* The values of a relation are kept: say where. */
@@ -226,23 +210,19 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     leaf->ordinal = tree->count++; /* from here on the tree frees what it holds */
     leaf->stays = leaf->kind->flags & STAYS;
     leaf->source = Py_NewRef(source);
-    if (leaf->kind->prepare(leaf, (PyObject *)tree, arguments)) {
-        if (!PyErr_Occurred())
-            PyErr_NoMemory();
-        return -1;
-    }
-    leaf->expression = express(leaf, leaf->source, leaf->expected);
-    if (!leaf->expression)
-        return -1;
     leaf->bare_source = Py_NewRef(bare);
+    if (leaf->kind->prepare(leaf, (PyObject *)tree, arguments) ||
+        !(leaf->expression = express(leaf, source, leaf->expected)))
+        return -1;
     leaf->shape = are_shapes;
     leaf->aspect = leaf->kind->aspect;
     leaf->dimension = -1;
-    for (size_t i = 0; shape && i < sizeof shapes / sizeof *shapes; i++)
-        if (!strcmp(shape, shapes[i]) && leaf->kind->aspect && !strcmp(leaf->kind->aspect, "value")) {
-            leaf->aspect = shapes[i];
-            leaf->dimension = dimension;
-        }
+    if (shape && leaf->kind->aspect && !strcmp(leaf->kind->aspect, "value"))
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            if (!strcmp(shape, shapes[i])) {
+                leaf->aspect = shapes[i];
+                leaf->dimension = dimension;
+            }
     if (leaf->kind->flags & RELATION)
         return take_slots(tree, leaf, paths);
     if (PyTuple_GET_SIZE(paths) != 1) {
@@ -269,6 +249,120 @@ static void leaf_free(struct guard_leaf *leaf)
     Py_XDECREF(leaf->expected);
 }
 
+/* ---- objects that the tree names, and what becomes invalid when one dies ---- */
+
+/* The leaf of TREE that holds REF, or with REF NULL one whose object is dead. */
+static struct guard_leaf *leaf_of(struct guard_tree *tree, PyObject *ref, struct guard_identity **identity)
+{
+    for (uint32_t i = 0; i < tree->count; i++)
+        for (int j = 0; j < 2; j++) {
+            *identity = &tree->leaves[i].is[j];
+            if (ref ? (*identity)->ref == ref : (*identity)->ref && *(*identity)->at == Py_None)
+                return &tree->leaves[i];
+        }
+    return NULL;
+}
+
+/* What TREE guards is not valid any more, because the object of its leaf with REF is dead. */
+static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
+{
+    struct guard_identity *identity;
+    const struct guard_leaf *leaf = leaf_of(tree, ref, &identity);
+    PyObject *text;
+    const char *reason;
+
+    if (!leaf)
+        return;
+    text = PyUnicode_FromFormat("%U died, which guard %u named: %s of %U", identity->text, leaf->ordinal, leaf->kind->name,
+                                leaf->source);
+    reason = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyErr_Clear();
+    while (tree->bound_count) {
+        struct guard_bound bound = tree->bound[--tree->bound_count]; /* its reference is ours now */
+        bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
+        Py_DECREF(bound.object);
+    }
+    Py_XDECREF(text);
+}
+
+/* What weak references call. CAPSULE's context is the tree; NULL once that is gone; being freed it has no references. */
+static PyObject *object_died(PyObject *capsule, PyObject *ref)
+{
+    PyObject *tree = PyCapsule_GetContext(capsule);
+
+    if (tree && Py_REFCNT(tree)) {
+        Py_INCREF(tree); /* what is bound may hold the last reference */
+        invalidate_bound((struct guard_tree *)tree, ref);
+        Py_DECREF(tree);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watch_new(struct guard_tree *tree)
+{
+    static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
+    PyObject *capsule = PyCapsule_New(&method, NULL, NULL), *watch = NULL;
+
+    if (capsule && !PyCapsule_SetContext(capsule, tree))
+        watch = PyCFunction_New(&method, capsule);
+    Py_XDECREF(capsule);
+    return watch;
+}
+
+int guard_identify(PyObject *object_tree, struct guard_leaf *leaf, int index, PyObject *object)
+{
+    struct guard_tree *tree = (struct guard_tree *)object_tree;
+    struct guard_identity *identity = &leaf->is[index];
+    bool immortal = PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+
+    Py_INCREF(object);
+    if (!(identity->text = values_object(object)))
+        goto failed;
+    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !immortal) {
+        if (!tree->watch && !(tree->watch = watch_new(tree)))
+            goto failed;
+        identity->ref = PyWeakref_NewRef(object, tree->watch);
+        if (!identity->ref && !PyErr_ExceptionMatches(PyExc_TypeError))
+            goto failed;
+        PyErr_Clear();
+    }
+    if (identity->ref) {
+        identity->at = &((PyWeakReference *)identity->ref)->wr_object;
+        Py_DECREF(object);
+    } else {
+        identity->object = object;
+        identity->at = &identity->object;
+    }
+    return 0;
+failed:
+    Py_DECREF(object);
+    return -1;
+}
+
+int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_binding *to)
+{
+    struct guard_tree *tree = (struct guard_tree *)object_tree;
+    struct guard_bound *more;
+
+    for (uint32_t i = 0; i < tree->bound_count;) /* the dead ones of an earlier life */
+        if (tree->bound[i].to->is_valid(tree->bound[i].object)) {
+            i++;
+        } else {
+            PyObject *dead = tree->bound[i].object;
+            tree->bound[i] = tree->bound[--tree->bound_count];
+            Py_DECREF(dead);
+        }
+    more = PyMem_Resize(tree->bound, struct guard_bound, tree->bound_count + 1);
+    if (!more) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    tree->bound = more;
+    tree->bound[tree->bound_count++] = (struct guard_bound){Py_NewRef(object), to};
+    invalidate_bound(tree, NULL); /* if one was dead before it was born */
+    return 0;
+}
+
 /* ---- the tree ---- */
 
 static int tree_clear(PyObject *self)
@@ -282,25 +376,24 @@ static int tree_clear(PyObject *self)
     /* What is freed may run code that sees the tree: it is empty by then. */
     tree->cleared = true;
     tree->leaves = NULL;
-    tree->count = tree->root_count = tree->slots = tree->bound_count = 0;
-    tree->roots = NULL;
+    tree->count = tree->slots = tree->bound_count = 0;
+    tree->top = (struct guard_node){.slot = -1, .unread = true};
     tree->relations = (struct guard_leaves){NULL, 0};
     tree->globals = NULL;
     tree->watch = NULL;
     tree->bound = NULL;
-    guard_watch_detach(old.watch);
-    for (uint32_t i = 0; i < old.root_count; i++)
-        node_free(old.roots[i]);
+    if (old.watch)
+        PyCapsule_SetContext(PyCFunction_GET_SELF(old.watch), NULL);
+    node_clear(&old.top);
     for (uint32_t i = 0; i < old.count; i++)
         leaf_free(&old.leaves[i]);
     for (uint32_t i = 0; i < old.bound_count; i++)
         Py_DECREF(old.bound[i].object);
-    PyMem_Free(old.roots);
     PyMem_Free(old.leaves);
     PyMem_Free(old.relations.at);
     PyMem_Free(old.bound);
     Py_XDECREF(old.globals);
-    Py_XDECREF((PyObject *)old.watch);
+    Py_XDECREF(old.watch);
     return 0;
 }
 
@@ -313,23 +406,22 @@ static void tree_free(PyObject *self)
 
 static int node_traverse(struct guard_node *node, visitproc visit, void *arg)
 {
+    int status;
+
     Py_VISIT(node->step.key);
-    for (uint32_t i = 0; i < node->child_count; i++) {
-        int status = node_traverse(node->children[i], visit, arg);
-        if (status)
+    for (uint32_t i = 0; i < node->child_count; i++)
+        if ((status = node_traverse(node->children[i], visit, arg)))
             return status;
-    }
     return 0;
 }
 
 static int tree_traverse(PyObject *self, visitproc visit, void *arg)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
-    int status;
+    int status = node_traverse(&tree->top, visit, arg);
 
-    for (uint32_t i = 0; i < tree->root_count; i++)
-        if ((status = node_traverse(tree->roots[i], visit, arg)))
-            return status;
+    if (status)
+        return status;
     for (uint32_t i = 0; i < tree->count; i++) {
         struct guard_leaf *leaf = &tree->leaves[i];
         Py_VISIT(leaf->constant);
@@ -359,6 +451,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!tree)
         goto done;
     PyObject_GC_UnTrack(tree); /* invisible until it is whole */
+    tree->top = (struct guard_node){.slot = -1, .unread = true};
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
     if (!tree->leaves) {
@@ -450,8 +543,7 @@ void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *contex
 {
     struct guard_tree *tree = (struct guard_tree *)self;
 
-    for (uint32_t i = 0; i < tree->root_count; i++)
-        each_below(tree->roots[i], add, context);
+    each_below(&tree->top, add, context);
     each_leaf(&tree->relations, add, context);
 }
 
@@ -580,7 +672,5 @@ PyTypeObject guard_tree_type = {
 
 int guard_types_ready(PyObject *module)
 {
-    if (PyType_Ready(&guard_tree_type) || PyType_Ready(&guard_watch_type))
-        return -1;
-    return PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
+    return PyType_Ready(&guard_tree_type) ? -1 : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
 }

@@ -1,10 +1,9 @@
-/* tracer/guards/check.c -- the guard tree: checking it, and the objects it names. See tracer/guards/tree.h.
+/* tracer/guards/check.c -- checking a guard tree, and what of it does not hold. See tracer/guards/tree.h.
  *
  * Runs in: the traced process, under the GIL.
  *
- * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may
- * check the same tree again or let another thread check it. So whoever has a
- * tree checked holds it, a check holds every value it has read, and moves
+ * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may check the same tree again or let
+ * another thread check it. So whoever has a tree checked holds it, a check holds every value it has read, and moves
  * nothing while another check of the tree is under way. */
 #include "tracer/guards/tree.h"
 
@@ -67,19 +66,33 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
     return node->child_count ? first_leaf(tree, node->children[0]) : UINT32_MAX;
 }
 
-/* 1, 0 or -1 as in guard_outcome. PARENT is held by the caller. */
+static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
+
+/* 1, 0 or -1 as in guard_outcome. VALUE, of NODE, is held by the caller. */
+static inline int check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
+{
+    for (uint32_t i = 0; i < node->child_count; i++) {
+        int result = check_node(r, node->children[i], value);
+        if (unlikely(result <= 0)) {
+            if (result == 0)
+                move_forward(r->tree, (void **)node->children, i, offsetof(struct guard_node, fails));
+            return result;
+        }
+    }
+    return 1;
+}
+
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent)
 {
     PyObject *value = NULL;
     int result = node->unread ? 1 : guard_step_read(&node->step, parent, r->values, r->tree->globals, &value);
-    uint32_t i;
 
     if (unlikely(result <= 0)) {
         r->run++;
         r->failed = first_leaf(r->tree, node);
         return result;
     }
-    for (i = 0; i < node->leaves.count; i++) {
+    for (uint32_t i = 0; i < node->leaves.count; i++) {
         const struct guard_leaf *leaf = node->leaves.at[i];
         r->run++;
         result = leaf->kind->check(leaf, &value);
@@ -90,15 +103,8 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
             goto done;
         }
     }
-    for (i = 0; i < node->child_count; i++) {
-        result = check_node(r, node->children[i], value);
-        if (unlikely(result <= 0)) {
-            if (result == 0)
-                move_forward(r->tree, (void **)node->children, i, offsetof(struct guard_node, fails));
-            goto done;
-        }
-    }
-    if (node->slot >= 0 && !r->kept[node->slot]) {
+    result = check_children(r, node, value);
+    if (result > 0 && node->slot >= 0 && !r->kept[node->slot]) {
         r->kept[node->slot] = value;
         return 1;
     }
@@ -139,7 +145,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
     PyObject *on_stack[2 * KEPT_ON_STACK] = {NULL}, **kept = on_stack;
     struct guard_reading r = {.tree = tree, .values = values, .failed = UINT32_MAX};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
-    int result = 1;
+    int result;
 
     if (unlikely(tree->cleared)) {
         PyErr_SetString(PyExc_RuntimeError, "the guard tree is being collected");
@@ -156,14 +162,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
     }
     r.kept = kept;
     tree->checking++;
-    for (uint32_t i = 0; i < tree->root_count; i++) {
-        result = check_node(&r, tree->roots[i], NULL);
-        if (unlikely(result <= 0)) {
-            if (result == 0)
-                move_forward(tree, (void **)tree->roots, i, offsetof(struct guard_node, fails));
-            break;
-        }
-    }
+    result = check_children(&r, &tree->top, NULL);
     if (result > 0 && tree->relations.count)
         result = check_relations(&r, kept + room);
     tree->checking--;
@@ -191,16 +190,12 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, con
     PyObject *item = NULL, *expected = words ? words->expected : NULL;
     int status;
 
-    if (!actual) {
-        PyObject *text;
-        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
-            Py_XDECREF(expected);
-            return -1;
-        }
-        text = values_exception(x->keep == SESSION_VALUES_ALL);
-        actual = text ? PyUnicode_FromFormat("raised %U", text) : NULL;
-        Py_XDECREF(text);
+    if (!actual && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        Py_XDECREF(expected);
+        return -1;
     }
+    if (!actual)
+        actual = values_format("raised %U", values_exception(x->keep == SESSION_VALUES_ALL));
     if (!expected)
         expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_expected(leaf, x->keep)
                                                  : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
@@ -272,16 +267,12 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
     int status = node->unread ? 1 : guard_step_read(&step, parent, x->values, x->tree->globals, &value);
 
     if (status <= 0) {
-        if (status == 0) {
+        if (status == 0)
             why = nothing_there(node, whole);
-        } else {
-            PyObject *text = PyErr_ExceptionMatches(PyExc_Exception) ? values_exception(whole) : NULL;
-            if (text && whole)
-                why = PyUnicode_FromFormat("%U raised %U", node->text, text);
-            else if (text)
-                why = PyUnicode_FromFormat("raised %U", text);
-            Py_XDECREF(text);
-        }
+        else if (PyErr_ExceptionMatches(PyExc_Exception))
+            why = values_format("raised %U", values_exception(whole));
+        if (status < 0 && whole)
+            why = values_format("%U %U", Py_NewRef(node->text), why);
         status = why ? add_unread(x, node, why) : -1;
         Py_XDECREF(why);
         return status;
@@ -317,9 +308,7 @@ PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values 
     x.kept = PyMem_Calloc(tree->slots + 1, sizeof *x.kept);
     tree->checking++; /* so that nothing moves under our feet */
     if (x.list && x.kept && arguments) {
-        status = 0;
-        for (uint32_t i = 0; status == 0 && i < tree->root_count; i++)
-            status = explain_node(&x, tree->roots[i], NULL);
+        status = explain_node(&x, &tree->top, NULL);
         for (uint32_t i = 0; status == 0 && i < tree->relations.count; i++)
             status = explain_relation(&x, tree->relations.at[i], arguments);
     } else if (!PyErr_Occurred()) {

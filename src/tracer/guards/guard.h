@@ -2,10 +2,9 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths
- * (L['x'], then .size, then [0]), each read once per check; its leaves are
- * guards, numbered 0, 1, ... in the order in which they were added. Checking
- * stops at the first leaf that does not hold. */
+ * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths (L['x'], then .size, then [0]), each read
+ * once per check; its leaves are guards, numbered 0, 1, ... in the order in which they were added. Checking stops at
+ * the first leaf that does not hold. */
 #ifndef DYNTRACE_TRACER_GUARD_H
 #define DYNTRACE_TRACER_GUARD_H
 
@@ -48,9 +47,8 @@ struct guard_binding {
     bool (*is_valid)(PyObject *object);
     void (*invalidate)(PyObject *object, const char *reason); /* may run anything */
 };
-/* OBJECT, a cache entry, has come to life with this tree: objects guarded by
- * identity now invalidate it when they die; if one is dead already, at once. The
- * tree and OBJECT hold each other, so OBJECT must be invalidated before it is
+/* OBJECT, a cache entry, has come to life with this tree: objects guarded by identity now invalidate it when they die;
+ * if one is dead already, at once. The tree and OBJECT hold each other, so OBJECT must be invalidated before it is
  * dropped, which lets go of the tree. 0, or -1 with an exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 

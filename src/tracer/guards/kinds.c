@@ -2,8 +2,7 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A kind's functions are prepare_KIND (take what Python gave), check_KIND and
- * actual_KIND; kinds that differ in little share them. */
+ * A kind's functions are prepare_KIND (take what Python gave), check_KIND and actual_KIND; similar kinds share them. */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -25,10 +24,26 @@ static PyObject *actual_type(const struct guard_leaf *leaf, PyObject *const *val
     return values_type(Py_TYPE(values[0]));
 }
 
+/* The text of VALUE, which is released. */
+static PyObject *repr_of(PyObject *value)
+{
+    PyObject *text = value ? values_repr(value) : NULL;
+
+    Py_XDECREF(value);
+    return text;
+}
+
 static int expect(struct guard_leaf *leaf, PyObject *text)
 {
     Py_XSETREF(leaf->expected, text);
     return text ? 0 : -1;
+}
+
+static bool is_callable(const struct guard_leaf *leaf, PyObject *object)
+{
+    if (!PyCallable_Check(object))
+        PyErr_Format(PyExc_TypeError, "%s: expected a callable, got %s", leaf->kind->name, Py_TYPE(object)->tp_name);
+    return PyCallable_Check(object);
 }
 
 /* ---- identity ---- */
@@ -37,9 +52,7 @@ static int prepare_type(struct guard_leaf *leaf, PyObject *tree, PyObject *argum
 {
     PyObject *type;
 
-    if (!PyArg_ParseTuple(arguments, "O!:TYPE_MATCH", &PyType_Type, &type))
-        return -1;
-    if (guard_identify(tree, leaf, 0, type))
+    if (!PyArg_ParseTuple(arguments, "O!:TYPE_MATCH", &PyType_Type, &type) || guard_identify(tree, leaf, 0, type))
         return -1;
     return expect(leaf, values_type((PyTypeObject *)type));
 }
@@ -75,20 +88,28 @@ static int check_identity(const struct guard_leaf *leaf, PyObject *const *values
     return guard_is(&leaf->is[0], values[0]);
 }
 
-/* A bound method is made anew at each access: its function and its object are
- * what must stay the same. is[0] is the function, is[1] the object. */
+/* A method is made anew at each access. What must stay the same of it is its object, is[1], and its function, is[0], or a
+ * builtin's definition. */
 static int prepare_function(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    PyObject *object;
+    PyObject *object, *self = NULL;
 
-    if (!PyArg_ParseTuple(arguments, "O", &object))
+    if (!PyArg_ParseTuple(arguments, "O", &object) || !is_callable(leaf, object))
         return -1;
-    if (!PyMethod_Check(object))
+    if (PyMethod_Check(object))
+        self = PyMethod_GET_SELF(object);
+    else if (PyCFunction_Check(object))
+        self = PyCFunction_GET_SELF(object);
+    if (!self || PyModule_Check(self))
         return prepare_identity(leaf, tree, arguments);
-    if (guard_identify(tree, leaf, 0, PyMethod_GET_FUNCTION(object)) ||
-        guard_identify(tree, leaf, 1, PyMethod_GET_SELF(object)))
+    if (guard_identify(tree, leaf, 1, self))
         return -1;
-    return expect(leaf, PyUnicode_FromFormat("%U of %U", leaf->is[0].text, leaf->is[1].text));
+    if (PyMethod_Check(object))
+        return guard_identify(tree, leaf, 0, PyMethod_GET_FUNCTION(object))
+                   ? -1
+                   : expect(leaf, PyUnicode_FromFormat("%U of %U", leaf->is[0].text, leaf->is[1].text));
+    leaf->definition = ((PyCFunctionObject *)object)->m_ml;
+    return expect(leaf, PyUnicode_FromFormat("builtin %s of %U", leaf->definition->ml_name, leaf->is[1].text));
 }
 
 static int check_function(const struct guard_leaf *leaf, PyObject *const *values)
@@ -97,39 +118,11 @@ static int check_function(const struct guard_leaf *leaf, PyObject *const *values
 
     if (!leaf->is[1].at)
         return guard_is(&leaf->is[0], value);
+    if (leaf->definition)
+        return PyCFunction_Check(value) && ((PyCFunctionObject *)value)->m_ml == leaf->definition &&
+               PyCFunction_GET_SELF(value) && guard_is(&leaf->is[1], PyCFunction_GET_SELF(value));
     return PyMethod_Check(value) && guard_is(&leaf->is[0], PyMethod_GET_FUNCTION(value)) &&
            guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
-}
-
-/* The same for a builtin's methods: the definition, and in is[1] the object. */
-static int prepare_builtin(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
-{
-    PyObject *object, *self;
-
-    if (!PyArg_ParseTuple(arguments, "O", &object))
-        return -1;
-    if (!PyCallable_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "BUILTIN_MATCH: expected a callable, got %s", Py_TYPE(object)->tp_name);
-        return -1;
-    }
-    self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : NULL;
-    if (!self || PyModule_Check(self))
-        return prepare_identity(leaf, tree, arguments);
-    leaf->number = (Py_ssize_t)((PyCFunctionObject *)object)->m_ml;
-    if (guard_identify(tree, leaf, 1, self))
-        return -1;
-    return expect(leaf, PyUnicode_FromFormat("builtin %s of %U", ((PyCFunctionObject *)object)->m_ml->ml_name,
-                                             leaf->is[1].text));
-}
-
-static int check_builtin(const struct guard_leaf *leaf, PyObject *const *values)
-{
-    PyObject *value = values[0];
-
-    if (!leaf->is[1].at)
-        return guard_is(&leaf->is[0], value);
-    return PyCFunction_Check(value) && (Py_ssize_t)((PyCFunctionObject *)value)->m_ml == leaf->number &&
-           PyCFunction_GET_SELF(value) && guard_is(&leaf->is[1], PyCFunction_GET_SELF(value));
 }
 
 /* Functions made by the same def share the code object, which is what must be the same. */
@@ -184,14 +177,14 @@ static int check_is(const struct guard_leaf *leaf, PyObject *const *values)
 
 /* ---- equality ---- */
 
-/* Of types whose comparison runs no code of the program. */
-static bool is_simple_to(PyObject *value, int depth)
+/* Of types whose comparison runs no code of the program, down to DEPTH? */
+static bool is_simple(PyObject *value, int depth)
 {
     PyTypeObject *type = Py_TYPE(value);
 
     if (PyTuple_CheckExact(value)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!depth || !is_simple_to(PyTuple_GET_ITEM(value, i), depth - 1))
+            if (!depth || !is_simple(PyTuple_GET_ITEM(value, i), depth - 1))
                 return false;
         return true;
     }
@@ -199,13 +192,7 @@ static bool is_simple_to(PyObject *value, int depth)
            type == &PyBytes_Type || type == &PyComplex_Type || value == Py_None;
 }
 
-static bool is_simple(PyObject *value)
-{
-    return is_simple_to(value, 100);
-}
-
-/* Equal and of the same type, down through tuples and lists: 1, True and 1.0
- * are three. A nan is as good as another. */
+/* Equal and of the same type, down through tuples and lists: 1, True and 1.0 are three. A nan is as good as another. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -227,16 +214,11 @@ static int same(PyObject *wanted, PyObject *value)
     if (Py_EnterRecursiveCall(" in a guard"))
         return -1;
     for (Py_ssize_t i = 0; result == 1 && i < Py_SIZE(wanted); i++) {
-        PyObject *first, *second;
-        if (i >= Py_SIZE(value)) { /* an __eq__ made it shorter */
-            result = 0;
-            break;
-        }
-        first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
-        second = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
-        result = same(first, second);
+        PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
+        PyObject *second = i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
+        result = second ? same(first, second) : 0; /* none: an __eq__ made it shorter */
         Py_DECREF(first);
-        Py_DECREF(second);
+        Py_XDECREF(second);
     }
     Py_LeaveRecursiveCall();
     return result;
@@ -249,7 +231,7 @@ static int prepare_value(struct guard_leaf *leaf, PyObject *tree, PyObject *argu
     if (!PyArg_ParseTuple(arguments, "O", &value))
         return -1;
     leaf->constant = Py_NewRef(value);
-    leaf->stays |= !is_simple(value);
+    leaf->stays |= !is_simple(value, 100);
     return expect(leaf, values_repr(value));
 }
 
@@ -265,19 +247,12 @@ static int check_equals(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_equals(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    PyObject *text = values_repr(values[0]), *types[2];
+    PyObject *text = values_repr(values[0]);
 
     if (!text || Py_TYPE(leaf->constant) == Py_TYPE(values[0]) || PyUnicode_Compare(text, leaf->expected))
         return text;
-    types[0] = values_type(Py_TYPE(leaf->constant));
-    types[1] = values_type(Py_TYPE(values[0]));
-    if (types[0] && types[1]) {
-        words->expected = PyUnicode_FromFormat("%U (%U)", leaf->expected, types[0]);
-        Py_SETREF(text, PyUnicode_FromFormat("%U (%U)", text, types[1]));
-    }
-    Py_XDECREF(types[0]);
-    Py_XDECREF(types[1]);
-    return text;
+    words->expected = values_format("%U (%U)", Py_NewRef(leaf->expected), values_type(Py_TYPE(leaf->constant)));
+    return values_format("%U (%U)", text, values_type(Py_TYPE(values[0])));
 }
 
 /* ---- attributes ---- */
@@ -314,14 +289,9 @@ static int check_no_attribute(const struct guard_leaf *leaf, PyObject *const *va
 static PyObject *actual_attribute(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     const bool wanted = leaf->kind->check == check_has_attribute;
-    PyObject *type = values_type(Py_TYPE(values[0])), *text = NULL;
 
-    if (type) {
-        words->expected = PyUnicode_FromFormat(wanted ? "an attribute %U" : "no attribute %U", leaf->expected);
-        text = PyUnicode_FromFormat(wanted ? "%U without it" : "%U with it", type);
-    }
-    Py_XDECREF(type);
-    return text;
+    words->expected = PyUnicode_FromFormat(wanted ? "an attribute %U" : "no attribute %U", leaf->expected);
+    return values_format(wanted ? "%U without it" : "%U with it", values_type(Py_TYPE(values[0])));
 }
 
 /* ---- sizes ---- */
@@ -363,19 +333,13 @@ static int check_sequence_length(const struct guard_leaf *leaf, PyObject *const 
 static PyObject *actual_length(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
     Py_ssize_t length = PyObject_Size(values[0]);
-    PyObject *type, *text;
 
-    if (length >= 0) {
-        if (leaf->number != length)
-            return PyUnicode_FromFormat("%zd", length);
-    } else if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+    if (length >= 0 && length != leaf->number)
+        return PyUnicode_FromFormat("%zd", length);
+    if (length < 0 && !PyErr_ExceptionMatches(PyExc_Exception))
         return NULL;
-    }
     PyErr_Clear();
-    type = values_type(Py_TYPE(values[0]));
-    text = type ? PyUnicode_FromFormat("a %U", type) : NULL;
-    Py_XDECREF(type);
-    return text;
+    return values_format("a %U", values_type(Py_TYPE(values[0])));
 }
 
 /* ---- keys ---- */
@@ -402,16 +366,14 @@ static int check_keys(const struct guard_leaf *leaf, PyObject *const *values)
 
 static PyObject *actual_keys(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    PyObject *keys, *tuple, *text;
+    PyObject *keys, *tuple;
 
     if (!PyDict_Check(values[0]))
         return actual_type(leaf, values, words);
     keys = PyDict_Keys(values[0]);
     tuple = keys ? PyList_AsTuple(keys) : NULL;
-    text = tuple ? values_repr(tuple) : NULL;
     Py_XDECREF(keys);
-    Py_XDECREF(tuple);
-    return text;
+    return repr_of(tuple);
 }
 
 static int prepare_key(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
@@ -477,13 +439,11 @@ static int check_shape_equal(const struct guard_leaf *leaf, PyObject *const *val
 /* The several values of a relation. */
 static PyObject *actual_all(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    PyObject *tuple = PyTuple_New(leaf->slot_count), *text;
+    PyObject *tuple = PyTuple_New(leaf->slot_count);
 
     for (uint32_t i = 0; tuple && i < leaf->slot_count; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
-    text = tuple ? values_repr(tuple) : NULL;
-    Py_XDECREF(tuple);
-    return text;
+    return repr_of(tuple);
 }
 
 static int prepare_bound(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
@@ -496,12 +456,11 @@ static int prepare_bound(struct guard_leaf *leaf, PyObject *tree, PyObject *argu
     leaf->limit = high == Py_None ? PY_SSIZE_T_MAX : PyErr_Occurred() ? 0 : PyLong_AsSsize_t(high);
     if (PyErr_Occurred())
         return -1;
-    if (low != Py_None && high != Py_None)
-        return expect(leaf, leaf->number == leaf->limit
-                                ? PyUnicode_FromFormat("%zd", leaf->number)
-                                : PyUnicode_FromFormat("%zd to %zd", leaf->number, leaf->limit));
-    return expect(leaf, low != Py_None ? PyUnicode_FromFormat("at least %zd", leaf->number)
-                                       : PyUnicode_FromFormat("at most %zd", leaf->limit));
+    if (high == Py_None)
+        return expect(leaf, PyUnicode_FromFormat("at least %zd", leaf->number));
+    if (low == Py_None)
+        return expect(leaf, PyUnicode_FromFormat("at most %zd", leaf->limit));
+    return expect(leaf, PyUnicode_FromFormat(leaf->number == leaf->limit ? "%zd" : "%zd to %zd", leaf->number, leaf->limit));
 }
 
 static int check_bound(const struct guard_leaf *leaf, PyObject *const *values)
@@ -580,12 +539,8 @@ static int prepare_lambda(struct guard_leaf *leaf, PyObject *tree, PyObject *arg
 {
     PyObject *callable, *text;
 
-    if (!PyArg_ParseTuple(arguments, "OU:LAMBDA", &callable, &text))
+    if (!PyArg_ParseTuple(arguments, "OU:LAMBDA", &callable, &text) || !is_callable(leaf, callable))
         return -1;
-    if (!PyCallable_Check(callable)) {
-        PyErr_Format(PyExc_TypeError, "LAMBDA: expected a callable, got %s", Py_TYPE(callable)->tp_name);
-        return -1;
-    }
     leaf->constant = Py_NewRef(callable);
     return expect(leaf, Py_NewRef(text));
 }
@@ -618,40 +573,40 @@ static int prepare_nothing(struct guard_leaf *leaf, PyObject *tree, PyObject *ar
 
 /* name, words, aspect, flags, reveals, prepare, check, actual */
 static const struct guard_kind kinds[] = {
-    {"TYPE_MATCH", "type(%s) is %e", "type", 0, REVEALS_TYPE, prepare_type, check_type, actual_named_type},
-    {"ID_MATCH", "%s is %e", "identity", 0, REVEALS_VALUE, prepare_identity, check_identity, actual_object},
-    {"EQUALS_MATCH", "%s == %e", "value", 0, REVEALS_VALUE, prepare_value, check_equals, actual_equals},
-    {"NONE_MATCH", "%s is %e", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
-    {"NOT_NONE", "%s is %e", "value", 0, REVEALS_KIND, prepare_not, check_is_not, actual_repr},
-    {"TRUE_MATCH", "%s is %e", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
-    {"FALSE_MATCH", "%s is %e", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
-    {"HASATTR", "hasattr(%s, %e)", "attribute", STAYS, REVEALS_VALUE,
+    {"TYPE_MATCH", "type(%U) is %U", "type", 0, REVEALS_TYPE, prepare_type, check_type, actual_named_type},
+    {"ID_MATCH", "%U is %U", "identity", 0, REVEALS_VALUE, prepare_identity, check_identity, actual_object},
+    {"EQUALS_MATCH", "%U == %U", "value", 0, REVEALS_VALUE, prepare_value, check_equals, actual_equals},
+    {"NONE_MATCH", "%U is %U", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
+    {"NOT_NONE", "%U is %U", "value", 0, REVEALS_KIND, prepare_not, check_is_not, actual_repr},
+    {"TRUE_MATCH", "%U is %U", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
+    {"FALSE_MATCH", "%U is %U", "value", 0, REVEALS_KIND, prepare_value, check_is, actual_repr},
+    {"HASATTR", "hasattr(%U, %U)", "attribute", STAYS, REVEALS_VALUE,
      prepare_attribute, check_has_attribute, actual_attribute},
-    {"NO_HASATTR", "not hasattr(%s, %e)", "attribute", STAYS, REVEALS_VALUE,
+    {"NO_HASATTR", "not hasattr(%U, %U)", "attribute", STAYS, REVEALS_VALUE,
      prepare_attribute, check_no_attribute, actual_attribute},
-    {"DICT_LENGTH", "len(%s) == %e", "length", 0, REVEALS_TYPE, prepare_number, check_dict_length, actual_length},
-    {"LIST_LENGTH", "len(%s) == %e", "length", 0, REVEALS_TYPE, prepare_number, check_list_length, actual_length},
-    {"TUPLE_LENGTH", "len(%s) == %e", "length", 0, REVEALS_TYPE, prepare_number, check_tuple_length, actual_length},
-    {"SEQUENCE_LENGTH", "len(%s) == %e", "length", STAYS, REVEALS_SIZE,
+    {"DICT_LENGTH", "len(%U) == %U", "length", 0, REVEALS_TYPE, prepare_number, check_dict_length, actual_length},
+    {"LIST_LENGTH", "len(%U) == %U", "length", 0, REVEALS_TYPE, prepare_number, check_list_length, actual_length},
+    {"TUPLE_LENGTH", "len(%U) == %U", "length", 0, REVEALS_TYPE, prepare_number, check_tuple_length, actual_length},
+    {"SEQUENCE_LENGTH", "len(%U) == %U", "length", STAYS, REVEALS_SIZE,
      prepare_number, check_sequence_length, actual_length},
-    {"DICT_KEYS", "%s.keys() == set(%e)", "keys", 0, REVEALS_VALUE, prepare_keys, check_keys, actual_keys},
-    {"DICT_CONTAINS", "%e in %s", "keys", 0, REVEALS_VALUE, prepare_key, check_contains, actual_contains},
-    {"DICT_NOT_CONTAINS", "%e not in %s", "keys", 0, REVEALS_VALUE, prepare_key, check_not_contains, actual_contains},
-    {"FUNCTION_MATCH", "%s is %e", "identity", 0, REVEALS_VALUE, prepare_function, check_function, actual_object},
-    {"CLOSURE_MATCH", "%s.__code__ is %e", "identity", 0, REVEALS_VALUE,
+    {"DICT_KEYS", "%U.keys() == set(%U)", "keys", 0, REVEALS_VALUE, prepare_keys, check_keys, actual_keys},
+    {"DICT_CONTAINS", "%.0U%U in %U", "keys", 0, REVEALS_VALUE, prepare_key, check_contains, actual_contains},
+    {"DICT_NOT_CONTAINS", "%.0U%U not in %U", "keys", 0, REVEALS_VALUE, prepare_key, check_not_contains, actual_contains},
+    {"FUNCTION_MATCH", "%U is %U", "identity", 0, REVEALS_VALUE, prepare_function, check_function, actual_object},
+    {"CLOSURE_MATCH", "%U.__code__ is %U", "identity", 0, REVEALS_VALUE,
      prepare_identity, check_closure, actual_closure},
-    {"BUILTIN_MATCH", "%s is %e", "identity", 0, REVEALS_VALUE, prepare_builtin, check_builtin, actual_object},
-    {"MODULE_MATCH", "%s is %e", "identity", 0, REVEALS_VALUE, prepare_identity, check_identity, actual_object},
-    {"WEAKREF_ALIVE", "%s is alive", "alive", 0, REVEALS_NOTHING, prepare_weakref, check_weakref, actual_weakref},
-    {"GLOBAL_STATE", "%s == %e", "state", 0, REVEALS_VALUE, prepare_value, check_equals, actual_equals},
-    {"TENSOR_MATCH", "%s is %e", NULL, 0, REVEALS_TENSOR, tensor_prepare, tensor_check, tensor_actual},
-    {"SHAPE_BOUND", "%s is %e", "value", STAYS, REVEALS_SIZE, prepare_bound, check_bound, actual_repr},
-    {"SHAPE_DIVISIBLE", "%s is %e", "value", STAYS, REVEALS_SIZE, prepare_divisible, check_divisible, actual_repr},
-    {"SHAPE_EQUAL", "%s are equal", "relation", RELATION | STAYS, REVEALS_SIZE,
+    {"BUILTIN_MATCH", "%U is %U", "identity", 0, REVEALS_VALUE, prepare_function, check_function, actual_object},
+    {"MODULE_MATCH", "%U is %U", "identity", 0, REVEALS_VALUE, prepare_identity, check_identity, actual_object},
+    {"WEAKREF_ALIVE", "%U is alive", "alive", 0, REVEALS_NOTHING, prepare_weakref, check_weakref, actual_weakref},
+    {"GLOBAL_STATE", "%U == %U", "state", 0, REVEALS_VALUE, prepare_value, check_equals, actual_equals},
+    {"TENSOR_MATCH", "%U is %U", NULL, 0, REVEALS_TENSOR, tensor_prepare, tensor_check, tensor_actual},
+    {"SHAPE_BOUND", "%U is %U", "value", STAYS, REVEALS_SIZE, prepare_bound, check_bound, actual_repr},
+    {"SHAPE_DIVISIBLE", "%U is %U", "value", STAYS, REVEALS_SIZE, prepare_divisible, check_divisible, actual_repr},
+    {"SHAPE_EQUAL", "%U are equal", "relation", RELATION | STAYS, REVEALS_SIZE,
      prepare_nothing, check_shape_equal, actual_all},
-    {"NO_ALIASING", "%s are different objects", "relation", RELATION, REVEALS_NOTHING,
+    {"NO_ALIASING", "%U are different objects", "relation", RELATION, REVEALS_NOTHING,
      prepare_nothing, check_no_aliasing, actual_no_aliasing},
-    {"LAMBDA", "%e", NULL, RELATION | STAYS, REVEALS_VALUE, prepare_lambda, check_lambda, actual_lambda},
+    {"LAMBDA", "%.0U%U", NULL, RELATION | STAYS, REVEALS_VALUE, prepare_lambda, check_lambda, actual_lambda},
 };
 
 const struct guard_kind *guard_kind_find(const char *name)

@@ -2,9 +2,8 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Attributes are the bulk of the guards on nested objects, so the place of an
- * instance's attribute is remembered; everything unusual goes through
- * PyObject_GetAttr, which is always right. */
+ * Attributes are the bulk of the guards on nested objects, so the place of an instance's attribute is remembered;
+ * everything unusual goes through PyObject_GetAttr, which is always right. */
 #include "tracer/guards/tree.h"
 #include "tracer/compat/guards.h"
 
@@ -12,9 +11,8 @@
 
 /* ---- attributes ---- */
 
-/* May an attribute be taken from an instance of TYPE without asking its class?
- * Yes, unless it has a __getattribute__ of its own. A __getattr__ only comes
- * into play when nothing is found. */
+/* May an attribute be taken from an instance of TYPE without asking its class? Yes, unless it has a __getattribute__ of
+ * its own. A __getattr__ only comes into play when nothing is found. */
 static bool is_plain(PyTypeObject *type)
 {
     static PyObject *name;
@@ -83,7 +81,8 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
     }
 }
 
-int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
+/* The attribute NAME, an interned string. Returns as guard_step_read() does. */
+static int read_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -257,7 +256,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
         return likely(frame != NULL) ? read_local(frame, step->key, &step->index, value)
                                      : from_dict(values->locals, step->key, value);
     case STEP_ATTRIBUTE:
-        return guard_attribute(&step->cache, parent, step->key, value);
+        return read_attribute(&step->cache, parent, step->key, value);
     case STEP_ITEM:
         return read_item(step, parent, value);
     case STEP_METHOD:

@@ -1,21 +1,14 @@
-/* tracer/guards/tensor.c -- TENSOR_MATCH: class, dtype, device, requires_grad,
- * dispatch key, ndim, sizes and strides.
+/* tracer/guards/tensor.c -- TENSOR_MATCH: class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides.
  *
  * Runs in: the traced process, under the GIL.
  *
- * Three ways to read them, chosen from the example:
+ * Three ways to read them, chosen from the example. The class is looked at first, so the way that fitted it fits.
  *
- *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of
- *                        numpy's binary interface, compiled into every extension
- *                        that uses it; still, they are believed only after they
- *                        have given what the example's attributes give.
- *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride():
- *                        torch.Tensor and what behaves like it
- *     TENSOR_BUFFER      the buffer protocol's format, shape and strides:
- *                        array.array, memoryview, bytearray, mmap
- *
- * The class is looked at first, so the way that fitted the example fits. What the
- * example has is found by _tensor() in python/dyntrace/guards.py. */
+ *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary interface, compiled into
+ *                        every extension that uses it; still, they are believed only after they have given what the
+ *                        example's attributes give.
+ *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and what behaves like it
+ *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview, bytearray, mmap */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -37,13 +30,10 @@ struct guard_tensor {
     Py_ssize_t sizes[];
 };
 
-/* The first thing that is not as expected. */
+/* The first thing that is not as expected, in words. */
 struct difference {
-    const char *what;           /* a property, as recompile_cause.aspect; NULL: none */
-    int dimension;              /* of a size or stride; -1 otherwise */
-    const char *gone;           /* the property is not there at all, in words; or NULL */
-    Py_ssize_t wanted, got;     /* numbers, if both objects are NULL */
-    PyObject *wanted_object, *got_object; /* owned */
+    struct guard_words *words;
+    PyObject *actual;           /* a new string */
 };
 
 struct numpy_array {            /* PyArrayObject_fields */
@@ -69,25 +59,44 @@ static int names_ready(void)
 
 /* ---- differences ---- */
 
+static PyObject *object_text(const char *what, PyObject *object)
+{
+    return object ? values_format("%s %U", what, values_repr(object)) : PyUnicode_FromFormat("%s missing", what);
+}
+
+static PyObject *number_text(const char *what, int dimension, Py_ssize_t number)
+{
+    return dimension < 0 ? PyUnicode_FromFormat("%s %zd", what, number)
+                         : PyUnicode_FromFormat("%s[%d] = %zd", what, dimension, number);
+}
+
+/* The property WHAT, as recompile_cause.aspect, is the object GOT; NULL: it is missing. */
 static int differ(struct difference *out, const char *what, PyObject *wanted, PyObject *got)
 {
-    if (out)
-        *out = (struct difference){
-            .what = what, .dimension = -1, .wanted_object = Py_XNewRef(wanted), .got_object = Py_XNewRef(got)};
+    if (out) {
+        out->words->aspect = what;
+        out->words->expected = object_text(what, wanted);
+        out->actual = out->words->expected ? object_text(what, got) : NULL;
+    }
     return 0;
 }
 
 static int differ_number(struct difference *out, const char *what, int dimension, Py_ssize_t wanted, Py_ssize_t got)
 {
-    if (out)
-        *out = (struct difference){.what = what, .dimension = dimension, .wanted = wanted, .got = got};
+    if (out) {
+        *out->words = (struct guard_words){number_text(what, dimension, wanted), what, dimension};
+        out->actual = out->words->expected ? number_text(what, dimension, got) : NULL;
+    }
     return 0;
 }
 
+/* There is no such property: GONE, in words. */
 static int differ_gone(struct difference *out, const char *what, const char *gone)
 {
-    if (out)
-        *out = (struct difference){.what = what, .dimension = -1, .gone = gone};
+    if (out) {
+        out->words->aspect = what;
+        out->actual = PyUnicode_FromString(gone);
+    }
     return 0;
 }
 
@@ -151,7 +160,6 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct 
 
 /* ---- attributes ---- */
 
-/* What T says of attributes must be so. */
 static int compare_attribute(const struct guard_tensor *t, PyObject *value, struct difference *out)
 {
     int same = 1;
@@ -212,20 +220,17 @@ static PyObject *strides_of(PyObject *value)
     return got;
 }
 
-/* What decides where torch's dispatcher goes: the tensor's keys, and the thread's
- * includes and excludes. A new reference. */
+/* What decides where torch's dispatcher goes: the tensor's keys, and the thread's includes and excludes. */
 static PyObject *keys_now(PyObject *functions, PyObject *value)
 {
-    PyObject *keys = PyObject_CallOneArg(PyTuple_GET_ITEM(functions, 1), value), *other;
+    static PyObject *(*const combine[])(PyObject *, PyObject *) = {PyNumber_Or, PyNumber_Subtract};
+    PyObject *keys = PyObject_CallOneArg(PyTuple_GET_ITEM(functions, 1), value);
 
-    other = keys ? PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 2)) : NULL;
-    if (keys)
-        Py_SETREF(keys, other ? PyNumber_Or(keys, other) : NULL);
-    Py_XDECREF(other);
-    other = keys ? PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 3)) : NULL;
-    if (keys)
-        Py_SETREF(keys, other ? PyNumber_Subtract(keys, other) : NULL);
-    Py_XDECREF(other);
+    for (int i = 0; keys && i < 2; i++) {
+        PyObject *other = PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 2 + i));
+        Py_SETREF(keys, other ? combine[i](keys, other) : NULL);
+        Py_XDECREF(other);
+    }
     return keys;
 }
 
@@ -266,8 +271,13 @@ static int compare(const struct guard_leaf *leaf, PyObject *value, struct differ
 {
     const struct guard_tensor *t = leaf->tensor;
 
-    if (!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))
-        return differ_gone(out, "type", NULL);
+    if (unlikely(!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))) {
+        if (out) {
+            *out->words = (struct guard_words){Py_NewRef(leaf->is[0].text), "type", -1};
+            out->actual = values_format("class %U", values_type(Py_TYPE(value)));
+        }
+        return 0;
+    }
     if (likely(t->way == TENSOR_NUMPY))
         return compare_numpy(t, value, out);
     return t->way == TENSOR_BUFFER ? compare_buffer(t, value, out) : compare_attributes(t, value, out);
@@ -284,50 +294,11 @@ int tensor_check(const struct guard_leaf *leaf, PyObject *const *values)
     return result ? result == Py_True : -1;
 }
 
-static PyObject *number_text(const struct difference *d, Py_ssize_t number)
-{
-    return d->dimension < 0 ? PyUnicode_FromFormat("%s %zd", d->what, number)
-                            : PyUnicode_FromFormat("%s[%d] = %zd", d->what, d->dimension, number);
-}
-
-static PyObject *object_text(const struct difference *d, PyObject *object)
-{
-    PyObject *word = object ? values_repr(object) : PyUnicode_FromString("missing");
-    PyObject *text = word ? PyUnicode_FromFormat("%s %U", d->what, word) : NULL;
-
-    Py_XDECREF(word);
-    return text;
-}
-
 PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
 {
-    struct difference d = {0};
-    PyObject *text = NULL, *type;
-    int result = compare(leaf, values[0], &d);
+    struct difference found = {words, NULL};
 
-    if (result < 0)
-        return NULL;
-    if (!d.what)
-        return PyUnicode_FromString("the same by now");
-    words->aspect = d.what;
-    words->dimension = d.dimension;
-    if (d.gone) {
-        text = PyUnicode_FromString(d.gone);
-    } else if (strcmp(d.what, "type") == 0) {
-        words->expected = Py_NewRef(leaf->is[0].text);
-        type = values_type(Py_TYPE(values[0]));
-        text = type ? PyUnicode_FromFormat("class %U", type) : NULL;
-        Py_XDECREF(type);
-    } else if (d.wanted_object || d.got_object) {
-        words->expected = object_text(&d, d.wanted_object);
-        text = words->expected ? object_text(&d, d.got_object) : NULL;
-    } else {
-        words->expected = number_text(&d, d.wanted);
-        text = words->expected ? number_text(&d, d.got) : NULL;
-    }
-    Py_XDECREF(d.wanted_object);
-    Py_XDECREF(d.got_object);
-    return text;
+    return compare(leaf, values[0], &found) == 1 ? PyUnicode_FromString("the same by now") : found.actual;
 }
 
 void tensor_free(struct guard_tensor *t)
@@ -367,22 +338,16 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
            compare_numbers(t->strides, array->strides, t->ndim, "", NULL);
 }
 
-/* COUNT NUMBERS of a tuple. -1 with an exception. */
+/* COUNT NUMBERS of a tuple; None: any. -1 with an exception. */
 static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
 {
     if (PyTuple_GET_SIZE(tuple) != count)
         PyErr_SetString(PyExc_ValueError, "TENSOR_MATCH: tuples of different lengths");
-    for (int i = 0; !PyErr_Occurred() && i < count; i++)
-        numbers[i] = PyNumber_AsSsize_t(PyTuple_GET_ITEM(tuple, i), PyExc_OverflowError);
+    for (int i = 0; !PyErr_Occurred() && i < count; i++) {
+        PyObject *number = PyTuple_GET_ITEM(tuple, i);
+        numbers[i] = number == Py_None ? DYNAMIC : PyNumber_AsSsize_t(number, PyExc_OverflowError);
+    }
     return PyErr_Occurred() ? -1 : 0;
-}
-
-/* NUMBERS are dynamic where ANY, a tuple, has True. */
-static void mark(Py_ssize_t *numbers, int count, PyObject *any)
-{
-    for (int i = 0; i < count && i < PyTuple_GET_SIZE(any); i++)
-        if (PyTuple_GET_ITEM(any, i) == Py_True)
-            numbers[i] = DYNAMIC;
 }
 
 static bool are_pairs(PyObject *attributes)
@@ -396,16 +361,15 @@ static bool are_pairs(PyObject *attributes)
 }
 
 /* The example; (name, wanted) of its attributes, dtype first, or none; its buffer's format and itemsize; its sizes; its
- * strides, or None; which of both are dynamic; keys as in struct guard_tensor, and torch's check, or None; all in words. */
+ * strides, or None; keys as in struct guard_tensor, and torch's check, or None; all in words. */
 int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 {
-    PyObject *value, *attributes, *format, *sizes, *strides, *any_size, *any_stride, *keys, *check, *words, *type;
+    PyObject *value, *attributes, *format, *sizes, *strides, *keys, *check, *words;
     Py_ssize_t itemsize, ndim;
     struct guard_tensor *t;
 
-    if (!PyArg_ParseTuple(arguments, "OO!OnO!OO!O!OOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format,
-                          &itemsize, &PyTuple_Type, &sizes, &strides, &PyTuple_Type, &any_size, &PyTuple_Type,
-                          &any_stride, &keys, &check, &words) ||
+    if (!PyArg_ParseTuple(arguments, "OO!OnO!OOOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
+                          &PyTuple_Type, &sizes, &strides, &keys, &check, &words) ||
         names_ready())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);
@@ -438,10 +402,6 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
         t->way = TENSOR_BUFFER;
     }
     leaf->stays = t->way == TENSOR_ATTRIBUTES;
-    mark(t->sizes, t->ndim, any_size);
-    mark(t->strides, t->ndim, any_stride);
-    type = values_type(Py_TYPE(value));
-    leaf->expected = type ? PyUnicode_FromFormat("%U %U", type, words) : NULL;
-    Py_XDECREF(type);
+    leaf->expected = values_format("%U %U", values_type(Py_TYPE(value)), Py_NewRef(words));
     return leaf->expected ? 0 : -1;
 }

@@ -2,33 +2,27 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- *     L ── ['x'] ──────── .size() ── [0]      nodes: how to get at a value
- *           │  │                      │
- *           │  TYPE_MATCH  #0         EQUALS_MATCH #2      leaves: what it must be
- *           └─ ['mode']
- *               └─ EQUALS_MATCH #1
+ *     L -- ['x'] -------- .size() -- [0]      nodes: how to get at a value
+ *           |  |                      |
+ *           |  TYPE_MATCH  #0         EQUALS_MATCH #2      leaves: what it must be
+ *           +- ['mode']
+ *               +- EQUALS_MATCH #1
  *     relations: NO_ALIASING(L['x'], L['y']) #3
  *
- * A check reads a node once, looks at its leaves in order, then goes on to its
- * children in order, and at the end looks at the relations, whose values were
- * kept aside on the way. Leaves stand before children, because they make sure
- * that it is safe to look further.
+ * A check reads a node once, looks at its leaves in order, then goes on to its children in order, and at the end looks at
+ * the relations, whose values were kept aside on the way. Leaves stand before children, because they make sure that it is
+ * safe to look further.
  *
- * What does not hold moves forward, before all that has failed less often:
- * a leaf among the leaves of its node, a node among its brothers, a relation
- * among relations. A leaf that may run the program's code stays where it is,
- * because one before it may be what keeps it from raising. */
+ * What does not hold moves forward, before all that has failed less often: a leaf among the leaves of its node, a node
+ * among its brothers, a relation among relations. A leaf that may run the program's code stays where it is, because one
+ * before it may be what keeps it from raising. */
 #ifndef DYNTRACE_TRACER_GUARD_TREE_H
 #define DYNTRACE_TRACER_GUARD_TREE_H
 
 #include "tracer/guards/guard.h"
 #include "tracer/values.h"
 
-/* ---- reading what a guard's source names (tracer/guards/read.c) ----
- *
- * A step that finds nothing there (an unbound local, no such key or attribute,
- * an index out of range, something that has no items) is a miss, not an error:
- * the guards behind it do not hold. Whatever else is raised is an error. */
+/* ---- reading what a guard's source names (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
     STEP_LOCALS,    /* L: all of them, a dict */
@@ -42,8 +36,8 @@ enum guard_step_kind {
     STEP_CALL,      /* () */
 };
 
-/* Where an attribute of instances of a type lies, found once. Good as long as
- * the type has this version: CPython gives it another when it or a base changes. */
+/* Where an attribute of instances of a type lies, found once. Good as long as the type has this version: CPython gives it
+ * another when it or a base changes. */
 struct attribute_cache {
     PyTypeObject *type;     /* borrowed, compared only together with: */
     unsigned version;       /* 0: not filled */
@@ -58,18 +52,16 @@ struct guard_step {
     struct attribute_cache cache;
 };
 
-/* 1: *VALUE is a new reference; 0: there is nothing; -1: an exception. GLOBALS:
- * for when VALUES has no frame, or NULL. */
+/* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an index out of range,
+ * something that has no items), and the guards behind it do not hold; -1: an exception, of whatever else was raised.
+ * GLOBALS: for when VALUES has no frame, or NULL. */
 int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject *globals,
                     PyObject **value);
 
-/* The attribute NAME, an interned string. Returns as above. */
-int guard_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value);
-
 /* ---- leaves ---- */
 
-/* An object that must be the very one. Held weakly where it can be: *AT is then
- * the weak reference's own idea of the object, None once that is dead. */
+/* An object that must be the very one. Held weakly where it can be: *AT is then the weak reference's own idea of the
+ * object, None once that is dead. */
 struct guard_identity {
     PyObject **at;      /* NULL: names nothing */
     PyObject *ref;      /* owned weak reference, or NULL */
@@ -93,6 +85,7 @@ struct guard_leaf {
     const struct guard_kind *kind;
     PyObject *constant;             /* owned: what to compare with or call, or NULL */
     Py_ssize_t number, limit;       /* the kind's own */
+    const PyMethodDef *definition;  /* of a builtin's method; or NULL */
     struct guard_identity is[2];
     struct guard_tensor *tensor;    /* owned: tracer/guards/tensor.c */
     uint32_t *slots;                /* relations, owned: where their values are kept */
@@ -109,17 +102,17 @@ struct guard_leaf {
 /* A kind of guard: one row of the table in tracer/guards/kinds.c. */
 struct guard_kind {
     const char *name;
-    const char *words;              /* the expression; %s is the source, %e what is expected */
+    const char *words;              /* the expression: a format of the source, what is expected, the source */
     const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
     enum {
         RELATION = 1,               /* of several sources, or to be checked last */
         STAYS = 2,                  /* may run the program's code: never moves */
     } flags;
-    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name
-     * says and then a value; a type or the length of a container; a number that may be a tensor's size; what differs
-     * of a tensor; nothing of any value. */
+    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name says and then a
+     * value; a type or the length of a container; a number that may be a tensor's size; what differs of a tensor; nothing
+     * of any value. */
     enum { REVEALS_VALUE, REVEALS_KIND, REVEALS_TYPE, REVEALS_SIZE, REVEALS_TENSOR, REVEALS_NOTHING } reveals;
-    /* Take what Python gave, a tuple; set leaf->expected unless the words have no %e. 0, or -1 with an exception. */
+    /* Take what Python gave, a tuple; set leaf->expected if the words have it. 0, or -1 with an exception. */
     int (*prepare)(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
     /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
     int (*check)(const struct guard_leaf *leaf, PyObject *const *values);
@@ -135,7 +128,7 @@ bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values,
 /* What LEAF expects, as far as it may be recorded. A new string. */
 PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values keep);
 
-/* tracer/guards/watch.c: LEAF's identity INDEX is OBJECT; what the tree is bound to becomes invalid with it. */
+/* LEAF's identity INDEX is OBJECT; what the tree is bound to becomes invalid with it. */
 int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject *object);
 
 /* tracer/guards/tensor.c */
@@ -155,7 +148,7 @@ struct guard_leaves {
 struct guard_node {
     struct guard_step step;
     int slot;                   /* its value is kept there for relations; -1: not */
-    bool unread;                /* a root whose value is not needed */
+    bool unread;                /* its value is not needed */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
@@ -163,31 +156,23 @@ struct guard_node {
     PyObject *text;             /* owned: the source so far */
 };
 
-struct guard_watch;
-
 struct guard_tree {
     PyObject_HEAD
     struct guard_leaf *leaves;  /* owned, by ordinal */
     uint32_t count;
-    struct guard_node **roots;  /* owned: L, G, ... in the order tried */
-    uint32_t root_count;
+    struct guard_node top;      /* unread; its children are the roots: L, G, ... */
     struct guard_leaves relations;
     uint32_t slots, widest;     /* values kept; most that one relation takes */
     uint32_t moves;
     uint32_t checking;          /* checks under way, in whatever thread */
     bool cleared;
     PyObject *globals;          /* owned dict for when there is no frame, or NULL */
-    struct guard_watch *watch;  /* owned, or NULL: no weak references */
+    PyObject *watch;            /* owned: what weak references call; or NULL: there are none */
     struct guard_bound {
         PyObject *object;       /* owned */
         const struct guard_binding *to;
     } *bound;                   /* owned: see guard_tree_bind */
     uint32_t bound_count;
 };
-
-extern PyTypeObject guard_watch_type;
-
-/* The tree is going away: weak references that outlive it call nothing. */
-void guard_watch_detach(struct guard_watch *watch);
 
 #endif

@@ -1,0 +1,418 @@
+/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program, and those of sys that
+ * look at the PEP 523 slot.
+ *
+ * Runs in: the traced process.
+ *
+ * They are changed in place: the function object stays the same object, with the same name and text; only where it leads
+ * is ours, which goes on to the original. */
+#include "tracer/tracer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inject.h"
+
+#define P tracer_process
+
+enum { WORDS = 32 };
+
+struct led {
+    const char *module, *name;
+    PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+    /* What the entry does: call_original() is to be called in it. */
+    PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+    int environment;    /* of one that starts a program: position of its environment argument, -1: inherits C's */
+    int program, words; /* of the program's name and its arguments, -1: one text for a shell */
+    PyMethodDef real;   /* what its module's table said before; the same for all interpreters */
+};
+
+/* A function object for the original is made for the module of the interpreter that calls. SELF is what the entry got. */
+static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    PyObject *module = PyUnicode_FromString(f->module), *result = NULL;
+    PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
+
+    if (function)
+        result = PyObject_Vectorcall(function, args, (size_t)count, names);
+    Py_XDECREF(module);
+    Py_XDECREF(function);
+    return result;
+}
+
+/* ---- a child that is started so that it cannot be recorded is a row of loss ----
+ *
+ * What is looked at is the program's own: only plain str and bytes are read, in plain lists and tuples, so that no code of
+ * the program's runs. Of a shell's script the simple commands are understood, nothing that needs a shell: what stands in
+ * variables, functions and files is not seen, nor what other programs start. */
+
+static const char *text_of(PyObject *word)
+{
+    const char *text = PyBytes_CheckExact(word)     ? PyBytes_AS_STRING(word)
+                       : PyUnicode_CheckExact(word) ? PyUnicode_AsUTF8(word)
+                                                    : NULL;
+
+    if (!text)
+        PyErr_Clear();
+    return text ? text : "";
+}
+
+/* PROGRAM is started with WORDS after its name, up to a NULL. */
+static void note(const char *program, const char *const *words)
+{
+    char option = python_is(program) ? python_ignores_us(words) : 0, cause[200];
+
+    if (!option)
+        return;
+    snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it "
+             "was recorded", basename(program), option);
+    tracer_loss(cause);
+}
+
+static bool is_one_of(const char *word, const char *const *list)
+{
+    while (*list && strcmp(word, *list))
+        list++;
+    return *list;
+}
+
+static void note_script(const char *script)
+{
+    static const char *const before[] = {"exec", "command", "env", "nohup", "time", "then", "do", "else", "!", NULL};
+    const char *words[WORDS + 1], *from = script;
+    char *copy = malloc(strlen(script) + 1), *to = copy;
+    size_t count = 0;
+
+    while (copy) {
+        char *word = to, quote = 0;
+        bool assigns = false;
+        from += strspn(from, " \t");
+        if (!*from || strchr(";|&()\n`", *from)) { /* a command ends */
+            words[count] = NULL;
+            if (count)
+                note(words[0], words + 1);
+            count = 0;
+            to = copy;
+            if (!*from++)
+                break;
+            continue;
+        }
+        for (; *from && (quote || !strchr(" \t;|&()\n`", *from)); from++)
+            if (quote ? *from == quote : *from == '\'' || *from == '"') {
+                quote = quote ? 0 : *from;
+            } else {
+                assigns |= *from == '=' && !quote;
+                *to++ = *from;
+            }
+        *to++ = 0;
+        if (count < WORDS && (count || !(assigns || is_one_of(word, before))))
+            words[count++] = word;
+    }
+    free(copy);
+}
+
+/* PROGRAM (or a tuple of where it may be) is about to be started with the words of LIST, the first its name. */
+static void note_program(PyObject *program, PyObject *list)
+{
+    static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
+    const char *words[WORDS + 1] = {NULL}, *name;
+    bool there = false;
+
+    if (PyTuple_CheckExact(program)) { /* where it may lie, along PATH */
+        name = PyTuple_GET_SIZE(program) ? text_of(PyTuple_GET_ITEM(program, 0)) : "";
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++)
+            there = access(text_of(PyTuple_GET_ITEM(program, i)), X_OK) == 0;
+    } else {
+        name = text_of(program);
+        there = !strchr(name, '/') || access(name, X_OK) == 0;
+    }
+    if (!there || !(PyList_CheckExact(list) || PyTuple_CheckExact(list)))
+        return;
+    for (Py_ssize_t i = 0; i < WORDS && i < PySequence_Fast_GET_SIZE(list); i++)
+        words[i] = text_of(PySequence_Fast_GET_ITEM(list, i));
+    if (!words[0])
+        return;
+    note(name, words + 1);
+    if (words[1] && !strcmp(words[1], "-c") && words[2] && is_one_of(basename(name), shells))
+        note_script(words[2]);
+}
+
+/* ---- children are traced too ----
+ *
+ * The program does not see our variables (inject.h) in os.environ, so it may hand a child an environment without them, or
+ * overwrite the one that C sees. So they are added to the child's environment, whose sitecustomize takes them out again.
+ * The caller's own environment object is never changed: a copy is passed. */
+
+/* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
+static const char *value_in(PyObject *entry, const char *name)
+{
+    size_t length = strlen(name);
+    const char *text = PyBytes_Check(entry) ? PyBytes_AS_STRING(entry) : "";
+
+    return !strncmp(text, name, length) && text[length] == '=' ? text + length + 1 : NULL;
+}
+
+/* Put "NAME=VALUE" into LIST in place of the first that names it. */
+static int list_set(PyObject *list, const char *name, const char *value)
+{
+    PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
+    Py_ssize_t at = 0;
+    int result;
+
+    if (!entry)
+        return -1;
+    while (at < PyList_GET_SIZE(list) && !value_in(PyList_GET_ITEM(list, at), name))
+        at++;
+    if (at < PyList_GET_SIZE(list))
+        return PyList_SetItem(list, at, entry);
+    result = PyList_Append(list, entry);
+    Py_DECREF(entry);
+    return result;
+}
+
+/* A copy of a list of b"NAME=value", mended. NULL without an exception: pass the caller's own. */
+static PyObject *mend_list(PyObject *list)
+{
+    PyObject *copy = PySequence_List(list);
+    const char *old = NULL;
+    char *paths = NULL;
+
+    for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(copy) && !old; i++)
+        old = value_in(PyList_GET_ITEM(copy, i), INJECT_PATHS);
+    paths = copy ? inject_paths(P.inject_directory, old) : NULL;
+    if (!paths || list_set(copy, INJECT_PATHS, paths) || list_set(copy, INJECT_SESSION, P.session_directory)) {
+        PyErr_Clear();
+        Py_CLEAR(copy);
+    }
+    free(paths);
+    return copy;
+}
+
+static int mapping_set(PyObject *mapping, const char *name, const char *value)
+{
+    PyObject *key = PyBytes_FromString(name), *bytes = PyBytes_FromString(value);
+    int result = key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
+
+    Py_XDECREF(key);
+    Py_XDECREF(bytes);
+    return result;
+}
+
+/* The same for a mapping of names to values, str or bytes. It is read as the original would read it, by keys() and
+ * values(), once each: those may be the program's code. The original then reads our copy. Of a name that is there as str
+ * and as bytes the first counts, as it does for getenv(). */
+static PyObject *mend_mapping(PyObject *mapping)
+{
+    PyObject *copy = PyDict_New(), *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
+    PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
+    char *paths = NULL;
+    bool mended = copy && path_key && values && PyList_GET_SIZE(keys) == PyList_GET_SIZE(values);
+
+    for (Py_ssize_t i = 0; mended && i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = NULL;
+        mended = PyUnicode_FSConverter(PyList_GET_ITEM(keys, i), &key) &&
+                 PyDict_SetDefault(copy, key, PyList_GET_ITEM(values, i));
+        Py_XDECREF(key);
+    }
+    if (mended && PyDict_Contains(copy, path_key))
+        mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
+    if (mended) {
+        paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
+        mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 &&
+                 mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
+    }
+    PyErr_Clear();
+    if (!mended)
+        Py_CLEAR(copy);
+    Py_XDECREF(path_key);
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
+    Py_XDECREF(old);
+    free(paths);
+    return copy;
+}
+
+static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
+    PyObject *mended = NULL, **changed = NULL, *result;
+
+    if (!atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
+        if (f->environment >= 0 && f->environment < count)
+            at = f->environment;
+        for (Py_ssize_t i = count; f->environment >= count && i < given; i++)
+            if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - count), "env"))
+                at = i;
+        if (f->program >= 0 && count > f->program && count > f->words)
+            note_program(args[f->program], args[f->words]);
+        else if (f->program < 0 && given)
+            note_script(text_of(args[0]));
+        if (at < 0 || args[at] == Py_None)
+            inject_environment(P.inject_directory, P.session_directory);
+        else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
+            mended = mend_list(args[at]);
+        else if (PyMapping_Check(args[at]) && tracer_has(args[at], "keys"))
+            mended = mend_mapping(args[at]);
+    }
+    if (mended && (changed = PyMem_Calloc((size_t)given + 1, sizeof *changed))) {
+        memcpy(changed, args, (size_t)given * sizeof *changed);
+        changed[at] = mended;
+    }
+    result = call_original(f, self, changed ? changed : args, count, names);
+    Py_XDECREF(mended);
+    PyMem_Free(changed);
+    return result;
+}
+
+/* ---- perf's trampolines ----
+ *
+ * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the slot that also our hook
+ * is in. Ours calls the one that was there before (record_evaluate), so the trampolines run; but the functions of sys, and
+ * CPython after a fork, look at the slot itself. While they do, it holds what it would hold without us:
+ *
+ *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on, hook in
+ *     fork                        hook out in the child, before CPython starts the trampolines there again;
+ *                                 hook in by a function registered with os.register_at_fork */
+
+static bool watched; /* fork is */
+static bool aside;   /* the hook is out, in a child that was just forked */
+
+static bool take_out(void)
+{
+    if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
+        return false; /* another hook lies above ours: the slot shows that one */
+    compat_set_evaluator(P.interpreter, P.evaluate);
+    return true;
+}
+
+static void put_in(void)
+{
+    P.evaluate = compat_evaluator(P.interpreter);
+    compat_set_evaluator(P.interpreter, P.hook);
+}
+
+void tracer_perf_forked(void)
+{
+    aside = watched && P.evaluate != _PyEval_EvalFrameDefault && PyGILState_GetThisThreadState() && take_out();
+}
+
+static PyObject *after_fork(PyObject *self, PyObject *ignored)
+{
+    if (aside)
+        put_in();
+    aside = false;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef after_fork_method = {"after_fork", after_fork, METH_NOARGS, NULL};
+
+static void watch_fork(void)
+{
+    PyObject *posix, *function, *names, *given, *done = NULL;
+
+    if (watched || P.evaluate == _PyEval_EvalFrameDefault)
+        return;
+    posix = PyImport_ImportModule("posix");
+    function = posix ? tracer_attribute(posix, "register_at_fork") : NULL;
+    given = PyCFunction_NewEx(&after_fork_method, NULL, NULL);
+    names = Py_BuildValue("(s)", "after_in_child");
+    if (function && given && names)
+        done = PyObject_Vectorcall(function, &given, 0, names);
+    watched = done != NULL;
+    PyErr_Clear();
+    Py_XDECREF(posix);
+    Py_XDECREF(function);
+    Py_XDECREF(given);
+    Py_XDECREF(names);
+    Py_XDECREF(done);
+}
+
+static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    bool out = PyInterpreterState_Get() == P.interpreter && take_out();
+    PyObject *result = call_original(f, self, args, count, names);
+
+    if (out) {
+        PyObject *type, *value, *traceback;
+        put_in();
+        PyErr_Fetch(&type, &value, &traceback);
+        watch_fork();
+        PyErr_Restore(type, value, traceback);
+    }
+    return result;
+}
+
+/* ---- the functions ---- */
+
+enum { FOLLOWED = 6, LED = 9 };
+
+static struct led led[LED];
+
+#define ENTRY(number)                                                                                                  \
+    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)            \
+    {                                                                                                                  \
+        return led[number].run(&led[number], self, args, count, names);                                                \
+    }
+ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7) ENTRY(8)
+#undef ENTRY
+
+static struct led led[LED] = {
+    {"_posixsubprocess", "fork_exec", entry_0, follow, 5, 1, 0, {0}},
+    {"posix", "execve", entry_1, follow, 2, 0, 1, {0}},
+    {"posix", "posix_spawn", entry_2, follow, 2, 0, 1, {0}},
+    {"posix", "posix_spawnp", entry_3, follow, 2, 0, 1, {0}},
+    {"posix", "execv", entry_4, follow, -1, 0, 1, {0}},
+    {"posix", "system", entry_5, follow, -1, -1, 0, {0}},
+    {"sys", "is_stack_trampoline_active", entry_6, without_us, 0, 0, 0, {0}},
+    {"sys", "activate_stack_trampoline", entry_7, without_us, 0, 0, 0, {0}},
+    {"sys", "deactivate_stack_trampoline", entry_8, without_us, 0, 0, 0, {0}},
+};
+
+/* Lead one through its entry, for good and in all interpreters. The module's method table is changed, not only the
+ * function object, so that the module may be imported afresh later: it is left in sys.modules only if it was there.
+ * Anything but the plain built-in that we know is left alone. */
+static void lead(struct led *f)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    bool there = PyDict_GetItemString(modules, f->module) != NULL;
+    PyObject *module = PyImport_ImportModule(f->module), *ours = NULL;
+    PyObject *function = module ? tracer_attribute(module, f->name) : NULL;
+    PyCFunctionObject *target = (PyCFunctionObject *)function;
+    const PyCFunction entry = (PyCFunction)(void (*)(void))f->entry;
+    PyMethodDef *table;
+
+    if (!function || !PyCFunction_CheckExact(function))
+        goto done;
+    table = target->m_ml;
+    if (table->ml_meth == entry)
+        goto done;
+    f->real = *table;
+    table->ml_meth = entry;
+    table->ml_flags = METH_FASTCALL | METH_KEYWORDS;
+    ours = PyCFunction_NewEx(table, target->m_self, target->m_module);
+    if (ours)
+        target->vectorcall = ((PyCFunctionObject *)ours)->vectorcall;
+    else
+        *table = f->real;
+done:
+    if (module && !there)
+        PyDict_DelItemString(modules, f->module);
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(function);
+    Py_XDECREF(ours);
+}
+
+void tracer_follow_children(const char *inject)
+{
+    P.inject_directory = strdup(inject);
+    for (int i = 0; i < FOLLOWED && P.inject_directory; i++)
+        lead(&led[i]);
+}
+
+void tracer_perf_start(void)
+{
+    for (int i = FOLLOWED; i < LED; i++)
+        lead(&led[i]);
+    watch_fork();
+}
