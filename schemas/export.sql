@@ -13,27 +13,40 @@ ORDER BY rowid;
 -- name: frames
 SELECT * FROM frames ORDER BY frame_id;
 
--- name: track_processes
--- The tracks of Chrome's format: what their processes and threads are called there.
-SELECT k.pid, k.tid, p.process_id,
-       COALESCE(CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv)) ELSE p.argv END,
-                p.executable, '?') || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']'
-FROM process p
-JOIN tracks k ON k.process_id = p.process_id AND k.thread_id IS NULL
-ORDER BY p.process_id;
-
--- name: track_threads
-SELECT k.pid, k.tid, COALESCE(t.name, 'thread ' || t.os_tid, '?')
-FROM tracks k
-JOIN thread t ON t.thread_id = k.thread_id
-ORDER BY k.thread_id;
+-- name: track_names
+-- Events of Chrome's format (src/cmd/export/chrome.c). Pids and tids are those of the view `tracks`; where they are not the real
+-- ones, the name says those.
+SELECT 'M' AS ph, 0 AS pid, 0 AS tid, 'process_name' AS name, NULL AS args, 'processes that are not known' AS name, NULL AS sort_index
+UNION ALL
+SELECT * FROM (
+    SELECT 'M', k.pid, k.tid, n.value, NULL,
+           CASE n.key WHEN 0 THEN
+               COALESCE(CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv)) ELSE p.argv END,
+                        p.executable, '?') || COALESCE(' (rank ' || p.rank || ')', '') || ' [' || COALESCE(p.pid, '?') || ']' END,
+           CASE n.key WHEN 1 THEN p.process_id END
+    FROM process p
+    JOIN tracks k ON k.process_id = p.process_id AND k.thread_id IS NULL
+    JOIN json_each('["process_name", "process_sort_index"]') n
+    ORDER BY p.process_id, n.key)
+UNION ALL
+SELECT * FROM (
+    SELECT 'M', k.pid, k.tid, 'thread_name', NULL, COALESCE(t.name, 'thread ' || t.os_tid, '?'), NULL
+    FROM tracks k
+    JOIN thread t ON t.thread_id = k.thread_id
+    ORDER BY k.thread_id);
 
 -- name: track_frames
-WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
-SELECT k.pid, k.tid, f.frame_id, f.start_ns, f.end_ns, c.qualname, c.filename, c.first_line,
-       CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END,
-       CASE WHEN f.outcome <> 0 THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END,
-       CASE WHEN f.exit <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END
+-- `dur` is where a frame ends: one that is open with its process.
+WITH track AS MATERIALIZED (
+    SELECT k.thread_id, k.pid, k.tid, MIN(COALESCE(p.end_ns, ?1), ?1) AS end_ns
+    FROM tracks k LEFT JOIN process p ON p.process_id = k.process_id
+    WHERE k.thread_id IS NOT NULL)
+SELECT 'X' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, f.start_ns AS ts, COALESCE(f.end_ns, k.end_ns, ?1) AS dur,
+       'frame' AS cat, c.qualname AS name, NULL AS args, f.frame_id AS frame, c.filename AS file, c.first_line AS line,
+       CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END AS kind,
+       CASE WHEN f.outcome <> 0 THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END AS outcome,
+       CASE WHEN f.exit <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END AS exit,
+       iif(f.end_ns IS NULL, 1, NULL) AS open
 FROM frame f
 LEFT JOIN track k ON k.thread_id = f.thread_id
 LEFT JOIN code c ON c.code_id = f.code_id
@@ -41,7 +54,8 @@ ORDER BY f.frame_id;
 
 -- name: track_lookups
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
-SELECT k.pid, k.tid, l.lookup_id, l.start_ns, COALESCE(o.name, '?'), c.qualname, e.label, l.entries_checked, l.duration_ns, s.text
+SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, l.start_ns AS ts, 't' AS s, 'lookup' AS cat, o.name AS name,
+       NULL AS args, l.lookup_id AS lookup, c.qualname AS function, e.label AS entry, l.entries_checked, l.duration_ns, s.text AS inputs
 FROM lookup l
 LEFT JOIN track k ON k.thread_id = l.thread_id
 LEFT JOIN code c ON c.code_id = l.code_id
@@ -51,18 +65,24 @@ LEFT JOIN outcomes o ON o.outcome = l.outcome
 ORDER BY l.lookup_id;
 
 -- name: track_compiles
+-- Two events each; the first has the arguments.
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
-SELECT k.pid, k.tid, m.compile_id, m.start_ns, m.end_ns, 'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, ''),
-       m.outcome, m.reason, c.filename, c.first_line,
-       (SELECT NULLIF(COUNT(*), 0) FROM graph_break b WHERE b.compile_id = m.compile_id),
-       (SELECT r.why FROM recompile_causes r WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1)
+SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
+       iif(part.key, MAX(COALESCE(m.end_ns, ?1), m.start_ns), m.start_ns) AS ts, CAST(m.compile_id AS TEXT) AS id, 'compile' AS cat,
+       'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, '') AS name, NULL AS args, m.compile_id AS compile,
+       iif(part.key, NULL, m.outcome) AS outcome, iif(part.key, NULL, m.reason) AS reason, iif(part.key, NULL, c.filename) AS file,
+       iif(part.key, NULL, c.first_line) AS line,
+       iif(part.key, NULL, (SELECT NULLIF(COUNT(*), 0) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS graph_breaks,
+       iif(part.key, NULL, (SELECT r.why FROM recompile_causes r WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1)) AS cause
 FROM compile m
 LEFT JOIN track k ON k.thread_id = m.thread_id
 LEFT JOIN code c ON c.code_id = m.code_id
-ORDER BY m.compile_id;
+CROSS JOIN json_each('["b", "e"]') part
+ORDER BY m.compile_id, part.key;
 
 -- name: track_deaths
-SELECT COALESCE(k.pid, 0), 0, e.died_ns, e.label, c.qualname, e.death_cause
+SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, 0 AS tid, e.died_ns AS ts, 'p' AS s, 'cache' AS cat, 'cache entry died' AS name, NULL AS args,
+       e.label AS entry, c.qualname AS function, e.death_cause AS cause
 FROM cache_entry e
 LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN tracks k ON k.process_id = c.process_id AND k.thread_id IS NULL
@@ -71,24 +91,13 @@ ORDER BY e.cache_entry_id;
 
 -- name: about
 -- What the trace says of itself.
-SELECT key, CAST(value AS TEXT) FROM meta
-WHERE value IS NOT NULL AND key IN ('host', 'command', 'started_unix_ns', 'state', 'min_duration_ns')
-ORDER BY key;
-
--- name: lost
-SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall;
-
--- name: last_frame
-SELECT MAX(frame_id) FROM frame;
-
--- name: last_end
-SELECT MAX(end_ns) FROM frame;
-
--- name: last_start
-SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1;
-
--- name: last_process
-SELECT MAX(end_ns) FROM process;
+SELECT 'producer' AS key, 'dyntrace' AS value
+UNION ALL
+SELECT * FROM (SELECT key, CAST(value AS TEXT) FROM meta
+               WHERE value IS NOT NULL AND key IN ('host', 'command', 'started_unix_ns', 'state', 'min_duration_ns')
+               ORDER BY key)
+UNION ALL
+SELECT 'lost_events', CAST(COALESCE(SUM(COALESCE(events, 1)), 0) AS TEXT) FROM losses WHERE NOT is_stall;
 
 -- name: folded_code
 -- The code ?1 in a folded stack: "f (app.py:10)".
@@ -106,7 +115,7 @@ LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
 
 -- name: codes
-SELECT code_id, qualname, filename, first_line FROM code ORDER BY code_id;
+SELECT code_id, qualname AS name, filename AS file, first_line AS line FROM code ORDER BY code_id;
 
 -- name: profile
 -- What the profile of thread ?1 is called in speedscope.

@@ -1,48 +1,132 @@
--- report.sql -- what `dyntrace report` asks: a statement for each part of the page, which its three forms share. Rows
--- come in the order in which they matter; how many are shown is up to the form. Calls it counts itself
--- (src/trace/counts.h).
+-- report.sql -- what `dyntrace report` asks. Rows come in the order in which they matter; how many are shown is up to the
+-- form. Calls it counts itself (src/trace/counts.h).
+--
+-- A table of the report is a statement here and its name in src/cmd/report/tables.c:
+--
+--   --title words        its heading
+--   --id word            its place in the page, if that is not its name
+--   --none words         what a page says when it has no rows; in a terminal it is left out; --always: not even then
+--   --text columns       what a terminal shows of it
+--   --page columns       what a browser shows
+--
+-- Columns are "name: heading (what it is)" with | between them. `name` is set as code; of a text "name 80" shows 80 bytes;
+-- "name?" is left out when no row has it. A name with "ns" in it is a duration; `filename` is shown with its line (at_line or
+-- first_line), `what` opens to the two columns after it. --json has every column but those that begin with _, by name.
+
+-- name: facts
+-- The recording as a whole: what, a text or a number (of `span` nanoseconds), and more about that. To `frames` C adds the rest.
+WITH about AS MATERIALIZED (SELECT (SELECT value FROM meta WHERE key = 'command') AS command,
+                                   (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns') AS started,
+                                   (SELECT ' on ' || substr(value, 1, 200) FROM meta WHERE key = 'host') AS host,
+                                   (SELECT ' by dyntrace ' || substr(value, 1, 100) FROM meta WHERE key = 'dyntrace_version') AS version)
+SELECT 'command' AS name,
+       COALESCE(NULLIF(iif(json_valid(command), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(command), command, '[]'))), command), ''),
+                'not recorded (--no-argv)') AS value, NULL AS more
+FROM about WHERE command IS NOT NULL
+UNION ALL
+SELECT 'recorded', strftime('%Y-%m-%d %H:%M:%S', started / 1000000000, 'unixepoch', 'localtime') || COALESCE(host, '') || COALESCE(version, ''), NULL
+FROM about WHERE started > 0
+UNION ALL
+SELECT 'span', CAST(value AS INTEGER), NULL FROM meta WHERE key = 'span_ns' AND value >= 0
+UNION ALL
+SELECT 'frames', NULL, NULL
+UNION ALL
+SELECT 'processes', COUNT(*), NULL FROM process
+UNION ALL
+SELECT 'threads', COUNT(*), NULL FROM thread
+UNION ALL
+SELECT key, value, NULL FROM meta WHERE key = 'clock'
+UNION ALL
+SELECT * FROM (
+    SELECT 'torch', substr(torch_version, 1, 100) || COALESCE(', ' || substr(torch_mode, 1, 20), '') || iif(COUNT(*) > 1, ', ' || COUNT(*) || ' processes', ''),
+           torch_note
+    FROM process WHERE torch_version IS NOT NULL
+    GROUP BY torch_version, torch_mode, torch_note
+    ORDER BY COUNT(*) DESC, torch_version LIMIT 10);
+
+-- name: sums
+-- Members of --json: ?1 is the number of frames, ?2 of those that are open.
+SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
+       (SELECT COALESCE(SUM(events), 0) FROM loss) AS lost_events;
+
+-- name: cards
+-- The numbers at the head of a page: what, what that is, a number, its type ('count', 'ns', 'percent'), and whether it is good or
+-- bad. ?1: calls that count in shares, ?2 and ?3: hits and calls that ran as Python; ?4: whether any call was decided.
+WITH compiled AS MATERIALIZED (
+    SELECT COUNT(cache_entry_id) AS made, COUNT(*) AS tries, SUM(compile_ns) AS ns, SUM(is_recompile) AS again,
+           (SELECT COUNT(*) FROM graph_break) AS breaks
+    FROM compiles)
+SELECT 'processes' AS what, 'Python processes that were followed' AS title, COUNT(*) AS value, 'count' AS type, '' AS kind FROM process
+UNION ALL
+SELECT 'threads', 'threads that evaluated a frame', COUNT(*), 'count', '' FROM thread
+UNION ALL
+SELECT 'calls decided', 'calls that a compiler was asked about', ?1, 'count', '' WHERE ?4
+UNION ALL
+SELECT 'hits', 'of these calls', 100.0 * ?2 / ?1, 'percent', iif(100.0 * ?2 / ?1 >= 90, 'good', '') WHERE ?1 > 0
+UNION ALL
+SELECT 'ran as Python', 'of these calls', 100.0 * ?3 / ?1, 'percent', iif(100.0 * ?3 / ?1 >= 10, 'bad', '') WHERE ?1 > 0
+UNION ALL
+SELECT 'compiles', 'that made code', made, 'count', '' FROM compiled WHERE made > 0
+UNION ALL
+SELECT 'in the compiler', 'of all compiles', ns, 'ns', '' FROM compiled WHERE made > 0
+UNION ALL
+SELECT 'recompiles', 'in a process whose cache had held code for it', again, 'count', iif(again > 0, 'bad', 'good') FROM compiled WHERE made > 0
+UNION ALL
+SELECT 'graph breaks', 'places where a compile had to stop', breaks, 'count', iif(breaks > 0, 'bad', 'good') FROM compiled
+WHERE breaks + tries > 0
+UNION ALL
+SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?4) WHERE ns IS NOT NULL;
 
 -- name: losses
 -- Many losses have one cause: a row per cause, the worst first.
+--title Losses
+--text _what: | _events: events | times | first_ns: first at | cause
 SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns,
-       COUNT(DISTINCT process_id) AS processes, is_stall
+       COUNT(DISTINCT process_id) AS processes, is_stall,
+       iif(is_stall, 'waited', 'LOSS') AS _what, COALESCE(SUM(events), '?') AS _events, NOT is_stall AS _alarm
 FROM losses
 GROUP BY cause
 ORDER BY is_stall, events DESC;
 
--- name: torch
--- Which torch there was, a row per version and way of watching it.
-SELECT torch_version, torch_mode, torch_note, COUNT(*) AS processes
-FROM process
-WHERE torch_version IS NOT NULL
-GROUP BY torch_version, torch_mode, torch_note
-ORDER BY processes DESC, torch_version;
-
--- name: words
--- The words of the JSON array ?1 with blanks between them; what is none as it is.
-SELECT CASE WHEN json_valid(?1) THEN (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(?1) THEN ?1 ELSE '[]' END))
-       ELSE ?1 END;
-
 -- name: processes
+--title Processes
+--always
+--text _pid: pid | _ended: ended | ran_ns: ran | threads | python_version: python | _rank?: rank | torch_mode?: torch | _command: command
+--page `_pid`: pid | _ended: ended | ran_ns: ran | threads | python_version: python | _rank: rank | `_command`: command
 SELECT t.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv, p.executable,
        p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns, p.exit_code,
        p.exit_signal,
        (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
-       p.end_ns - p.start_ns AS ran_ns, p.argv AS given
+       p.end_ns - p.start_ns AS ran_ns,
+       printf('%*s%d', t.depth * 2, '', p.pid) AS _pid,
+       COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS _ended,
+       p.rank || iif(p.local_rank <> p.rank, ' (' || p.local_rank || ' here)', '') AS _rank,
+       CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv)) ELSE p.argv END AS _command
 FROM process_tree t
 JOIN process p ON p.process_id = t.process_id
 ORDER BY t.path;
 
--- name: any_process
--- Are there ranks of a distributed job, is there a torch?
-SELECT COUNT(rank) > 0, COUNT(torch_version) > 0 FROM process;
-
 -- name: threads
+--title Threads
+--always
+--text pid | os_tid: tid | name
 SELECT t.thread_id, t.process_id, p.pid, t.os_tid, t.name
 FROM thread t
 LEFT JOIN process p ON p.process_id = t.process_id
 ORDER BY t.process_id, t.thread_id;
+
+-- name: outcomes
+-- How calls were decided: ?1 is what --json says of that, ?2 the calls that count in shares.
+--title Calls, as they were decided
+--text calls | share | lookup_ns: lookups | outcome
+--page outcome (how a call was decided) | calls | share (of those that count in shares) | lookup_ns: lookups (time until it was known what runs)
+SELECT c.key AS outcome, c.value ->> 'calls' AS calls, iif(o.asked, 100.0 * (c.value ->> 'calls') / ?2, NULL) AS share,
+       c.value ->> 'lookup_ns' AS lookup_ns
+FROM json_each(?1) c
+JOIN outcomes o ON o.name = c.key
+WHERE calls > 0
+ORDER BY o.outcome;
 
 -- name: compile_sums
 -- All compiles in a row.
@@ -56,6 +140,10 @@ FROM compiles;
 -- name: compiles
 -- What was compiled, a row per function. What torch only turned away (its own functions, those without tensors) is in
 -- the query `skips`.
+--title Compiles, most recompiles first
+--none Nothing was compiled.
+--text compiles | recompiles | graph_breaks: breaks | compile_ns: time | ended | `qualname`: function | filename: where
+--page `qualname`: function | filename: where | compiles (that made code) | recompiles (in a process whose cache had held code for it) | graph_breaks: breaks (graph breaks) | without_code: without code (attempts that made none) | compile_ns: time (in the compiler) | limits: at the limit (times it was not compiled for that) | errors: failed (the compiler raised)
 WITH broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id)
 SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles,
        COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(m.cache_entry_id IS NULL) AS without_code,
@@ -73,6 +161,11 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 -- name: causes
 -- The guards that decided recompiles, by function and by what they looked at. What they saw is a list in order, of the
 -- first hundred.
+--id recompiles
+--title Recompiles, by what made them needed
+--none Nothing was compiled again.
+--text recompiles | kind: guard | looked_at 80: looked at | seen 60: saw | qualname: function | filename: where
+--page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `looked_at`: looked at | `expected`: wanted first | `seen`: saw (one after the other) | first_ns: first at | last_ns: last at
 WITH decided AS MATERIALIZED (
     SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source,
            MIN(k.expected) AS expected, k.actual,
@@ -96,6 +189,10 @@ ORDER BY recompiles DESC, first_ns, kind, source;
 
 -- name: recompiles
 -- Each recompile, with what decided it in each of the older entries.
+--id each-recompile
+--title Each recompile
+--none Nothing was compiled again.
+--page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | `kind`: guard | `source`: looked at | `expected`: wanted | `actual`: saw | text: in words | how (observed when it happened, or asked afterwards)
 SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
        k.source,
        k.expected, k.actual, substr(k.text, 1, 2000) AS text, k.how
@@ -106,6 +203,10 @@ ORDER BY k.compile_id, k.cache_entry_id;
 
 -- name: breaks
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
+--title Graph breaks, by place
+--none No graph broke.
+--text times | what 100: reason | qualname: function | filename: where
+--page times | `qualname`: function | filename: where | what: reason | `resume_function`: the rest is (function made of what comes after)
 SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack,
        r.qualname AS resume_function,
        COALESCE(p.line, p.first_line) AS at_line
@@ -122,6 +223,9 @@ ORDER BY p.times DESC, p.filename, p.line, p.what;
 
 -- name: limits
 -- Functions at their limit, and since when.
+--title Functions that are not compiled any more
+--none None reached the limit.
+--page `qualname`: function | filename: where | at_ns: since | times | reason
 SELECT qualname, filename, first_line, MIN(start_ns) AS at_ns, COUNT(*) AS times, substr(MIN(reason), 1, 1000) AS reason
 FROM compiles
 WHERE outcome = 'limit'
@@ -129,11 +233,20 @@ GROUP BY filename, qualname, first_line
 ORDER BY at_ns;
 
 -- name: guards
+--title Guards, most costly first (a check's time is divided evenly among those that ran)
+--none No guard was checked.
+--text evaluations | failures | estimated_ns: time | kind: guard | source 80: looks at
+--page `kind`: guard (its kind) | `source`: looks at | evaluations | failures | estimated_ns: time (an estimate: a check's time divided evenly among the guards that ran) | entries (that have it)
 SELECT kind, source, evaluations, failures, CAST(estimated_ns AS INTEGER) AS estimated_ns, entries
 FROM guard_bill
 ORDER BY 5 DESC, evaluations DESC, kind, source;
 
 -- name: functions
+--title Functions, most own time first
+--none No frames were recorded.
+--always
+--text calls | total_ns: total | self_ns: self | ns_per_call: per call | raised | qualname: function | filename: where
+--page `qualname`: function | filename: where | calls (frames entered) | total_ns: total (callees included) | self_ns: self (callees excluded) | ns_per_call: per call | raised (left by an exception)
 SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, raised
 FROM hot_functions
 ORDER BY self_ns DESC, calls DESC;
@@ -144,14 +257,30 @@ SELECT key, CAST(CASE WHEN key = 'command' AND json_valid(value) THEN json(value
        typeof(value) = 'integer' OR (key = 'command' AND json_valid(value))
 FROM meta;
 
--- name: compiling_threads
-SELECT DISTINCT thread_id FROM compile WHERE cache_entry_id IS NOT NULL OR outcome = 'error';
+-- name: torch
+-- Which torch there was, a row per version and way of watching it.
+SELECT torch_version, torch_mode, torch_note, COUNT(*) AS processes
+FROM process
+WHERE torch_version IS NOT NULL
+GROUP BY torch_version, torch_mode, torch_note
+ORDER BY processes DESC, torch_version;
 
--- name: longest_compiles
--- For the timeline.
-SELECT m.thread_id, m.code_id, m.start_ns, m.end_ns, m.label, m.outcome,
-       (SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id) AS breaks
+-- name: picture_compiles
+-- The longest, for the timeline: thread, code, begin, length, label, and how many breaks its graph had.
+SELECT m.thread_id, m.code_id, m.start_ns, MAX(0, m.end_ns - m.start_ns), substr(m.label, 1, 60),
+       (SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)
 FROM compile m
 WHERE m.end_ns IS NOT NULL AND (m.cache_entry_id IS NOT NULL OR m.outcome = 'error')
 ORDER BY m.end_ns - m.start_ns DESC
 LIMIT 4000;
+
+-- name: picture_codes
+-- What boxes are called: id, name, where.
+SELECT code_id, substr(COALESCE(NULLIF(qualname, ''), '?'), 1, 200), substr(filename, -200), first_line FROM code;
+
+-- name: picture_threads
+-- What lanes are called.
+SELECT t.thread_id, substr(COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?'), 1, 80) || ' of ' || COALESCE(p.pid, '?') || COALESCE(', rank ' || p.rank, ''),
+       NULL, NULL
+FROM thread t
+LEFT JOIN process p ON p.process_id = t.process_id;

@@ -121,11 +121,14 @@ def test_page_is_whole(run, decided):
     assert links <= {"#" + s for s in sections}
     texts = {t for _, t in page.texts}
     assert {"L['x']", "size[0] = 18, size[0] = 20, size[0] = 22", "call of print", "cache_size_limit", "python app.py", "43.8 %", "31.2 %"} <= texts
-    boxes = [t for tag, t in page.texts if tag == "title"]
-    assert "main  src/app.py:90\n20 ms at 0 ns, frame 1" in boxes and "f  src/app.py:10\n2 ms at 1 ms, frame 2" in boxes  # timeline
-    assert "main  src/app.py:90\n20 ms in all, 17 ms own, 100 %" in boxes and "f  src/app.py:10\n3 ms in all, 3 ms own, 15 %" in boxes  # flame
-    assert any(t.startswith("f  src/app.py:10\ncompile 0/1 took 500 us at ") and "graph broke" in t for t in boxes)
-    assert sum("\nlimit at " in t for t in boxes) == 7
+    assert [t for tag, t in page.texts if tag == "b"] == ["1", "1", "16", "31.2 %", "43.8 %", "4", "2 ms", "3", "1", "3.9 us"]  # cards
+    drawn, = [json.loads(t) for tag, t in page.texts if tag == "script" and t.startswith("{")]
+    assert drawn["span"] == drawn["all"] == 20000000 and drawn["threads"] == {"1": ["thread 100 of 100", None, None]}
+    assert drawn["codes"] == {"1": ["f", "/src/app.py", 10], "2": ["main", "/src/app.py", 90]}
+    assert drawn["frames"] == [[1, 2, 0, 20000000, 0, 1], [1, 1, 1000000, 2000000, 1, 2], [1, 1, 5000000, 1000000, 1, 3]]  # the longest first
+    assert drawn["boxes"] == [[0, 1, 20000000, 0], [1, 2, 20000000, 17000000], [2, 1, 3000000, 3000000]]
+    assert [c[1:] for c in drawn["compiles"] if c[4] == "0/1"] == [[1, drawn["compiles"][1][2], 500000, "0/1", 1]]
+    assert [drawn["outcomes"][m[4]] for m in drawn["misses"]] == ["compiled"] * 4 + ["limit"] * 7
 
 
 def test_page_needs_no_network(run, decided):
@@ -155,7 +158,7 @@ def test_hostile_names(run, plant, tmp_path):
     text = page_of(run, path)
     clean = Page(page_of(run, make_trace(tmp_path / "clean.db")))
     page = Page(text)
-    assert page.tags.count("script") == 1 and "img" not in page.tags and set(page.tags) <= set(clean.tags) | {"p", "details", "summary", "pre"}
+    assert page.tags.count("script") == 2 and "img" not in page.tags and set(page.tags) <= set(clean.tags) | {"p", "details", "summary", "pre"}
     assert not [a for a in page.attributes if a[1].startswith("on")]
     assert not set(text) & set("\x1b\x07\u202e")
     assert sum("owned" in t for tag, t in page.texts if tag != "script") > 20
@@ -215,6 +218,7 @@ TRY = """
   const root = document.documentElement, done = {};
   const boxes = id => [...document.querySelectorAll(`#${id} g.f`)];
   const width = g => Number(g.querySelector("rect").getAttribute("width"));
+  done.titles = boxes("timeline-svg").concat(boxes("flame-svg")).map(g => g.querySelector("title").textContent);
   done.owned = document.title === "owned" || typeof owned !== "undefined";
   const ground = () => getComputedStyle(document.body).backgroundColor;
   const before = ground();
@@ -274,6 +278,11 @@ def test_browser(run, decided, tmp_path, hostile):
     assert not console, console  # neither an error nor something that the policy kept back
     assert 'data-ready="1"' in document
     done = json.loads(html.unescape(re.search(r'data-done="([^"]*)"', document)[1]))
+    if not hostile:
+        assert {"main  src/app.py:90\n20 ms at 0 ns, frame 1", "f  src/app.py:10\n2 ms at 1 ms, frame 2",
+                "main  src/app.py:90\n20 ms in all, 17 ms own, 100 %", "f  src/app.py:10\n3 ms in all, 3 ms own, 15 %"} <= set(done["titles"])
+        assert any(t.startswith("f  src/app.py:10\ncompile 0/1 took 500 us at ") and "graph broke" in t for t in done["titles"])
+        assert sum("\nlimit at " in t for t in done["titles"]) == 7
     assert done["owned"] is False and done["theme"] is True and done["sorted"] is True
     assert (done["narrow"], done["wide"], done["again"]) == (180, 1200, 180)
     assert done["zoomed"] != done["all"] == "0.0000 1200.0000"

@@ -12,11 +12,11 @@
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
-#include "schema.h"
+#include "trace/stacks.h"
 
 static const struct format {
     const char *name;
-    bool (*write)(struct export *export);
+    void (*write)(struct export *export);
     bool tables; /* --table means something */
 } formats[] = {
     {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"speedscope", export_speedscope, false},
@@ -50,7 +50,8 @@ static const struct option options[] = {
 bool export_tick(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
-    return !out_failed(export->out);
+    export->failed = export->failed || out_failed(export->out);
+    return !export->failed;
 }
 
 void export_string(struct json *json, const char *key, struct query *query, int column)
@@ -64,20 +65,6 @@ void export_string(struct json *json, const char *key, struct query *query, int 
         json_bytes(json, key, text, bytes);
 }
 
-/* Where open frames are drawn to: not before anything that was seen. */
-static int64_t end_of(struct db *db)
-{
-    int64_t end = db_meta_integer(db, "span_ns", -1);
-    int64_t process = db_integer(db, 0, schema_statement("export/last_process"));
-    int64_t last = db_integer(db, 0, schema_statement("export/last_start"));
-
-    if (end < 0) /* it does not say how long it is */
-        end = db_integer(db, 0, schema_statement("export/last_end"));
-    if (process > end)
-        end = process;
-    return last > end ? last : end;
-}
-
 static int export_trace(const char *path, const struct format *format)
 {
     struct db *db = db_open(path);
@@ -89,21 +76,17 @@ static int export_trace(const char *path, const struct format *format)
         return 2;
     if (given.out && out_is(given.out, db_path(db))) {
         say_error("export: %s: is the trace itself", given.out);
-        goto out;
+    } else if (out_open(&out, given.out, given.force)) {
+        db_run(db, "BEGIN");
+        export.end_ns = stacks_end(db);
+        export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+        export.progress = progress_begin("exporting");
+        format->write(&export);
+        progress_end(&export.progress);
+        ok = !export.failed && !db_failed(db) && out_commit(&out);
     }
-    if (!out_open(&out, given.out, given.force))
-        goto out;
-    db_run(db, "BEGIN");
-    export.end_ns = end_of(db);
-    export.last_frame = db_integer(db, 0, schema_statement("export/last_frame"));
-    export.progress = progress_begin("exporting");
-    ok = format->write(&export);
-    progress_end(&export.progress);
-    if (ok)
-        ok = out_commit(&out);
     if (ok)
         doubts_say(db, "single frames are stored at the end", "they are not in the result");
-out:
     out_close(&out);
     db_close(db);
     return ok ? 0 : 2;
@@ -113,8 +96,8 @@ static int export_main(int count, char **operands)
 {
     const struct format *format = given.format < 0 ? NULL : &formats[given.format];
     const char *wrong = !format                                       ? "which format? --format names one"
-                        : given.table && !format->tables                    ? "--table is for csv and jsonl"
-                        : given.safe_csv && format->write != export_csv     ? "--safe-csv is for csv"
+                        : given.table && !format->tables               ? "--table is for csv and jsonl"
+                        : given.safe_csv && format->write != export_csv ? "--safe-csv is for csv"
                         : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
                                                                       : NULL;
 

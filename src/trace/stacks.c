@@ -3,86 +3,22 @@
  * Runs in: the viewer. */
 #include "trace/stacks.h"
 
-#include "lib/say.h"
 #include "lib/times.h"
 #include "trace/db.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
-/* ---- a stack per thread ---------------------------------------------------- */
-
-bool tracks_read(struct db *db, struct tracks *tracks)
+int64_t stacks_end(struct db *db)
 {
-    struct query *query = db_query(db, "SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t"
-                                       " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.thread_id");
-    bool ok = true;
+    int64_t end = db_meta_integer(db, "span_ns", -1);
+    int64_t process = db_integer(db, 0, "SELECT MAX(end_ns) FROM process");
+    int64_t last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
 
-    while (ok && query_step(query)) {
-        struct track *track = list_add(tracks);
-        if ((ok = track != NULL))
-            *track = (struct track){.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
-        else
-            say_error("%s: out of memory", db_path(db));
-    }
-    return query_close(query) && ok;
-}
-
-void tracks_free(struct tracks *tracks)
-{
-    for (size_t i = 0; i < tracks->count; i++) {
-        list_free(&tracks->at[i].stack);
-        if (tracks->at[i].events)
-            fclose(tracks->at[i].events);
-    }
-    list_free(tracks);
-}
-
-struct walking {
-    const struct walk *walk; /* borrowed, all of them */
-    struct tracks *tracks;
-    struct track *recent;    /* of the last frame */
-    int64_t end_ns, rows;
-    bool failed;
-};
-
-/* One frame: frame_id, thread_id, parent_id, code_id, start_ns, end_ns. False: no more. */
-static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
-{
-    struct walking *w = context;
-    struct walked frame = {values[0], values[2], values[3], values[4], values[5], nulls & 1u << 2};
-    struct open_frame open = {.id = frame.id}, *pushed;
-    struct track *track = w->recent;
-
-    if (!(++w->rows % TICK_ROWS) && !w->walk->tick(w->walk->context, frame.id))
-        return false;
-    if (!track || track->thread_id != values[1])
-        track = list_find(w->tracks, thread_id, values[1]);
-    if (!track)
-        return true;
-    w->recent = track;
-    if (nulls & 1u << 5)
-        frame.end_ns = track->ended_ns < w->end_ns ? track->ended_ns : w->end_ns;
-    if (frame.end_ns < frame.start_ns)
-        frame.end_ns = frame.start_ns;
-    while (track->stack.count && (frame.root || track->stack.at[track->stack.count - 1].id != frame.parent_id)) {
-        if (w->walk->pop)
-            w->walk->pop(w->walk->context, track);
-        track->stack.count--;
-    }
-    open.end_ns = frame.end_ns;
-    w->failed = !w->walk->push(w->walk->context, track, &frame, &open.what) || !(pushed = list_add(&track->stack));
-    if (!w->failed)
-        *pushed = open;
-    return !w->failed;
-}
-
-bool stacks_walk(struct db *db, struct tracks *tracks, int64_t end_ns, const struct walk *walk)
-{
-    struct walking walking = {.walk = walk, .tracks = tracks, .end_ns = end_ns};
-
-    return db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED",
-                   frame_walk, &walking) &&
-           !walking.failed;
+    if (end < 0) /* it does not say how long it is */
+        end = db_integer(db, 0, "SELECT MAX(end_ns) FROM frame");
+    if (process > end)
+        end = process;
+    return last > end ? last : end;
 }
 
 /* ---- the tree -------------------------------------------------------------- */
@@ -94,130 +30,154 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
     return &tree->heads[(h ^ h >> 32) % HEADS];
 }
 
-/* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. 0: out of memory. */
+/* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint32_t *head, last = parent ? tree->nodes[parent].recent : 0, at = last;
+    struct node *nodes = tree->nodes.at;
+    uint32_t *head, last = nodes[parent].recent, at = last;
 
-    if (at && tree->nodes[at].code_id == code_id) /* mostly in a loop, or the same calls as before: no need to hash */
+    if (at && nodes[at].code_id == code_id) /* mostly in a loop, or the same calls as before: no need to hash */
         return at;
-    at = last ? tree->nodes[last].after : 0;
-    if (at && tree->nodes[at].code_id == code_id) {
-        tree->nodes[parent].recent = at;
-        return at;
-    }
+    at = nodes[last].after;
+    if (at && nodes[at].parent == parent && nodes[at].code_id == code_id)
+        return nodes[parent].recent = at;
     head = tree_head(tree, parent, code_id);
     at = *head;
-    while (at && (tree->nodes[at].parent != parent || tree->nodes[at].code_id != code_id))
-        at = tree->nodes[at].next;
+    while (at && (nodes[at].parent != parent || nodes[at].code_id != code_id))
+        at = nodes[at].next;
     if (at) {
-        tree->nodes[last].after = at; /* of node 0, which is nobody's, for the first */
-        tree->nodes[parent].recent = at;
-        return at;
+        nodes[last].after = at; /* of node 0 for the first */
+        return nodes[parent].recent = at;
     }
-    if (tree->count >= STACKS_NODES && parent) {
+    if (tree->nodes.count > STACKS_NODES && parent) {
         tree->cut++;
         return parent;
     }
-    if (tree->count + 1 >= tree->room) {
-        uint32_t room = tree->room ? tree->room * 2 : 4096;
-        struct node *more = realloc(tree->nodes, room * sizeof *more);
-        if (!more)
-            return 0;
-        tree->nodes = more;
-        tree->room = room;
-    }
-    at = ++tree->count;
-    tree->nodes[at] = (struct node){.code_id = code_id, .parent = parent, .next = *head};
-    *head = at;
-    return at;
-}
-
-struct folding {
-    struct tree *tree;       /* borrowed, both of them */
-    const struct fold *fold;
-};
-
-static bool fold_tick(void *context, int64_t frame_id)
-{
-    const struct folding *f = context;
-
-    return f->fold->tick(f->fold->context, frame_id);
-}
-
-static bool fold_push(void *context, struct track *track, const struct walked *frame, uint32_t *what)
-{
-    struct folding *f = context;
-    size_t depth = track->stack.count;
-    uint32_t caller = depth ? track->stack.at[depth - 1].what : track->root, node = tree_node(f->tree, caller,
-                                                                                              frame->code_id);
-    int64_t length = times_span(frame->start_ns, frame->end_ns);
-
-    if (!node)
-        return false;
-    *what = node;
-    f->tree->nodes[node].self_ns = times_sum(f->tree->nodes[node].self_ns, length);
-    if (depth)
-        f->tree->nodes[caller].self_ns = times_difference(f->tree->nodes[caller].self_ns, length);
-    if (f->fold->each)
-        f->fold->each(f->fold->context, track, frame, node);
-    return true;
-}
-
-bool stacks_fold(struct db *db, struct tree *tree, struct tracks *tracks, int64_t end_ns, const struct fold *fold)
-{
-    struct folding folding = {tree, fold};
-    bool ok = (tree->heads = calloc(HEADS, sizeof *tree->heads)) != NULL;
-
-    if (ok && !tracks_read(db, tracks))
-        return false;
-    for (size_t i = 0; ok && i < tracks->count; i++)
-        ok = (tracks->at[i].root = tree_node(tree, 0, tracks->at[i].thread_id)) != 0;
-    if (!ok)
-        say_error("%s: out of memory", db_path(db));
-    return ok && stacks_walk(db, tracks, end_ns, &(struct walk){&folding, fold_tick, NULL, fold_push});
+    at = (uint32_t)tree->nodes.count;
+    *list_add(&tree->nodes) = (struct node){.code_id = code_id, .parent = parent, .next = *head};
+    return *head = at;
 }
 
 /* Callers together, of each the longest first. */
 static int link_order(const void *a, const void *b, void *context)
 {
     const struct tree *tree = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b, p = tree->nodes[x].parent, q = tree->nodes[y].parent;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b, p = tree->nodes.at[x].parent, q = tree->nodes.at[y].parent;
     int64_t t = tree->links[x].total_ns, u = tree->links[y].total_ns;
 
     return p != q ? (p > q) - (p < q) : t != u ? (t < u) - (t > u) : (x > y) - (x < y);
 }
 
-bool tree_link(struct tree *tree)
+void tree_link(struct tree *tree)
 {
-    uint32_t *order = malloc(((size_t)tree->count + 1) * sizeof *order);
-    struct link *links = tree->links = calloc((size_t)tree->count + 1, sizeof *links);
+    uint32_t count = (uint32_t)tree->nodes.count;
+    uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
+    struct link *links = tree->links = calloc((size_t)count + 1, sizeof *links);
 
-    if (!order || !links) {
-        free(order);
-        return false;
+    for (uint32_t i = count; i-- > 1;) { /* what is called comes after its caller */
+        const struct node *node = &tree->nodes.at[i];
+        links[i].total_ns = times_sum(links[i].total_ns, node->self_ns > 0 ? node->self_ns : 0);
+        links[node->parent].total_ns = times_sum(links[node->parent].total_ns, links[i].total_ns);
+        order[i] = i;
     }
-    for (uint32_t i = tree->count; i >= 1; i--) { /* what is called comes after its caller */
-        struct link *caller = &links[tree->nodes[i].parent];
-        links[i].total_ns = times_sum(links[i].total_ns, tree->nodes[i].self_ns > 0 ? tree->nodes[i].self_ns : 0);
-        caller->total_ns = times_sum(caller->total_ns, links[i].total_ns);
-        order[i - 1] = i;
-    }
-    qsort_r(order, tree->count, sizeof *order, link_order, tree);
-    for (uint32_t i = tree->count; i-- > 0;) {
-        struct link *caller = &links[tree->nodes[order[i]].parent];
+    if (count > 1)
+        qsort_r(order + 1, count - 1, sizeof *order, link_order, tree);
+    for (uint32_t i = count; i-- > 1;) {
+        struct link *caller = &links[tree->nodes.at[order[i]].parent];
         links[order[i]].sibling = caller->child;
         caller->child = order[i];
     }
-    for (uint32_t i = 1; i <= tree->count; i++)
-        links[i].depth = links[tree->nodes[i].parent].depth + 1;
+    for (uint32_t i = 1; i < count; i++)
+        links[i].depth = links[tree->nodes.at[i].parent].depth + 1;
     free(order);
+}
+
+/* ---- a stack per thread ---------------------------------------------------- */
+
+struct walking {
+    const struct walk *walk;              /* borrowed, as the others */
+    struct stacks *stacks;
+    struct track *recent;                 /* of the last frame */
+    int64_t end_ns, rows;
+};
+
+/* The frame on top of TRACK's stack gets its node, and takes its time from its caller's. */
+static void frame_fold(struct tree *tree, struct track *track)
+{
+    struct open_frame *frame = track_top(track);
+    uint32_t caller = track->stack.count > 1 ? frame[-1].what : track->what;
+    int64_t length = times_span(frame->start_ns, frame->end_ns);
+    struct node *node;
+
+    frame->what = tree_node(tree, caller, frame->code_id);
+    node = &tree->nodes.at[frame->what];
+    node->calls++;
+    node->self_ns = times_sum(node->self_ns, length);
+    if (track->stack.count > 1)
+        tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
+}
+
+/* One frame: frame_id, thread_id, parent_id, code_id, start_ns, end_ns. False: no more. */
+static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
+{
+    struct walking *w = context;
+    const struct walk *walk = w->walk;
+    struct open_frame frame = {.id = values[0], .code_id = values[3], .start_ns = values[4], .end_ns = values[5]};
+    struct track *track = w->recent;
+    bool root = nulls & 1u << 2;
+
+    if (!(++w->rows % TICK_ROWS) && !walk->tick(walk->context, frame.id))
+        return false;
+    if (!track || track->thread_id != values[1])
+        track = list_find(&w->stacks->tracks, thread_id, values[1]);
+    if (!track)
+        return true;
+    w->recent = track;
+    if (nulls & 1u << 5)
+        frame.end_ns = track->ended_ns < w->end_ns ? track->ended_ns : w->end_ns;
+    if (frame.end_ns < frame.start_ns)
+        frame.end_ns = frame.start_ns;
+    for (; track->stack.count && (root || track_top(track)->id != values[2]); track->stack.count--)
+        if (walk->pop)
+            walk->pop(walk->context, track);
+    *list_add(&track->stack) = frame;
+    if (walk->fold)
+        frame_fold(&w->stacks->tree, track);
+    if (walk->push)
+        walk->push(walk->context, track);
     return true;
 }
 
-void tree_free(struct tree *tree)
+void stacks_walk(struct db *db, struct stacks *stacks, int64_t end_ns, const struct walk *walk)
 {
-    free(tree->nodes);
-    free(tree->links);
-    free(tree->heads);
+    struct walking walking = {.walk = walk, .stacks = stacks, .end_ns = end_ns};
+    struct query *query = db_query(db, "SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t"
+                                       " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.thread_id");
+
+    if (walk->fold) {
+        stacks->tree.heads = calloc(HEADS, sizeof *stacks->tree.heads);
+        list_add(&stacks->tree.nodes);
+    }
+    while (query_step(query)) {
+        struct track track = {.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
+        if (walk->fold)
+            track.what = tree_node(&stacks->tree, 0, track.thread_id);
+        *list_add(&stacks->tracks) = track;
+    }
+    query_close(query);
+    db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED", frame_walk, &walking);
+    for (size_t i = 0; i < stacks->tracks.count; i++)
+        for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count; track->stack.count--)
+            walk->pop(walk->context, track);
+}
+
+void stacks_free(struct stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->tracks.count; i++)
+        list_free(&stacks->tracks.at[i].stack);
+    list_free(&stacks->tracks);
+    list_free(&stacks->tree.nodes);
+    free(stacks->tree.links);
+    free(stacks->tree.heads);
+    *stacks = (struct stacks){0};
 }

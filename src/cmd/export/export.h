@@ -9,35 +9,34 @@
 #define DYNTRACE_EXPORT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "trace/db.h"
 #include "lib/out_file.h"
 #include "lib/progress.h"
+#include "trace/db.h"
 
 struct json;
 
 struct export {
-    struct db *db;         /* borrowed */
-    struct out_file *out;  /* borrowed */
-    const char *table;     /* borrowed: --table, or NULL */
+    struct db *db;        /* borrowed */
+    struct out_file *out; /* borrowed */
+    const char *table;    /* borrowed: --table, or NULL */
+    bool safe_csv;        /* csv: formulas are made texts */
+    bool failed;          /* for another reason than the trace or OUT: it was said why */
     struct progress progress;
-    int64_t end_ns;        /* where frames without an end are drawn to */
-    bool safe_csv;         /* csv: formulas are made texts */
-    int64_t last_frame;    /* greatest frame_id: for progress */
+    int64_t end_ns;       /* where frames without an end are drawn to */
+    int64_t last_frame;   /* greatest frame_id: for progress */
 };
 
-/* Each writes everything and returns true, or has said why not. */
-bool export_chrome(struct export *export);     /* cmd/export/chrome.c: perfetto, chrome */
-bool export_folded(struct export *export);     /* cmd/export/stacks.c */
-bool export_speedscope(struct export *export); /* cmd/export/stacks.c */
-bool export_csv(struct export *export);        /* cmd/export/rows.c */
-bool export_jsonl(struct export *export);      /* cmd/export/rows.c */
+void export_chrome(struct export *export);     /* cmd/export/chrome.c: perfetto, chrome */
+void export_folded(struct export *export);     /* cmd/export/stacks.c */
+void export_speedscope(struct export *export); /* cmd/export/stacks.c */
+void export_csv(struct export *export);        /* cmd/export/rows.c */
+void export_jsonl(struct export *export);      /* cmd/export/rows.c */
 
 enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the disk */
 
-/* Every EXPORT_TICK rows: show progress. False when writing has failed, so that going on is useless. */
+/* Every EXPORT_TICK rows: show progress. False when going on is useless. */
 bool export_tick(struct export *export, int64_t done, int64_t all);
 
 /* A text column; NULL is "?". */

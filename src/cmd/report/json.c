@@ -1,62 +1,48 @@
-/* cmd/report/json.c -- `dyntrace report --json`: the report for programs.
+/* cmd/report/json.c -- `dyntrace report --json`: the report for programs. See cmd/report/report.h.
  *
- * Runs in: the viewer. See cmd/report/report.h. */
+ * Runs in: the viewer. */
 #include <math.h>
 #include <string.h>
 
-#include "trace/db.h"
-#include "lib/json.h"
 #include "cmd/report/report.h"
-#include "trace/result.h"
+#include "lib/json.h"
 #include "lib/table.h"
 #include "schema.h"
+#include "trace/db.h"
+#include "trace/result.h"
 
-/* The rows of a statement as a member NAME. A column that is called argv is JSON already, one called given is left
- * out. */
-static bool rows_json(struct report *report, struct json *json, const char *name, const char *statement)
+/* The rows of the statement NAME as the member KEY. Columns that begin with _ are for people; argv is JSON already. */
+static void rows_json(struct report *report, struct json *json, const char *key, const char *name)
 {
-    struct query *query = db_query(report->db, schema_statement(statement));
-    const char *names[32] = {0};
+    char path[64];
+    struct query *query;
     struct table *table;
-    int columns = query_columns(query);
+    int columns = 0, all;
 
-    if (!query || columns > 32) {
-        query_close(query);
-        return false;
-    }
-    columns -= !strcmp(query_name(query, columns - 1), "given");
-    for (int i = 0; i < columns; i++)
-        names[i] = query_name(query, i);
-    json_key(json, name);
+    snprintf(path, sizeof path, "report/%s", name);
+    query = db_query(report->db, schema_statement(path));
+    all = query_columns(query);
+    const char *names[all + 1];
+    for (int i = 0; i < all; i++)
+        if (*query_name(query, i) != '_')
+            names[columns++] = query_name(query, i);
+    json_key(json, key);
     table = table_open(report->out, TABLE_JSON, columns, names);
-    for (int64_t row = 0; table && row != report->limit && query_step(query); row++)
+    for (int64_t row = 0; row != report->limit && query_step(query); row++)
         for (int i = 0; i < columns; i++)
             if (!strcmp(names[i], "argv") && query_type(query, i) == QUERY_TEXT)
                 table_json(table, query_whole(query, i, NULL));
             else
                 result_cell(table, query, i);
     table_close(table);
-    return query_close(query);
+    query_close(query);
 }
 
-bool report_json(struct report *report)
+static void meta_json(struct report *report, struct json *json)
 {
-    struct json *json = &(struct json){.out = report->out};
-    struct db *db = report->db;
-    struct query *query;
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
-    double hits = report_percent(report, report->sums.hits), eager = report_percent(report, report->sums.python);
-    bool ok;
+    struct query *query = db_query(report->db, schema_statement("report/meta"));
 
-    json_object(json, NULL);
-    json_lines(json);
-    json_string(json, "file", db_path(db));
-    if (report->live == LIVE_YES || report->live == LIVE_NO)
-        json_bool(json, "live", report->live == LIVE_YES);
-    else
-        json_null(json, "live");
     json_object(json, "meta");
-    query = db_query(db, schema_statement("report/meta"));
     while (query_step(query)) {
         size_t bytes;
         const char *key = query_whole(query, 0, NULL), *text;
@@ -67,39 +53,53 @@ bool report_json(struct report *report)
             result_member(json, key, query, 1);
         }
     }
-    ok = query_close(query);
+    query_close(query);
     json_end(json);
-    json_maybe(json, "frames", frames >= 0, frames);
-    json_maybe(json, "open_frames", open >= 0, open);
-    json_integer(json, "process_count", db_integer(db, 0, "SELECT COUNT(*) FROM process"));
-    json_integer(json, "thread_count", db_integer(db, 0, "SELECT COUNT(*) FROM thread"));
-    json_integer(json, "lost_events", db_integer(db, 0, "SELECT SUM(events) FROM loss"));
-    ok = rows_json(report, json, "losses", "report/losses") && ok;
-    ok = rows_json(report, json, "processes", "report/processes") && ok;
-    ok = rows_json(report, json, "threads", "report/threads") && ok;
-    ok = rows_json(report, json, "torch", "report/torch") && ok;
-    ok = rows_json(report, json, "compiles", "report/compiles") && ok;
-    json_object(json, "outcomes");
-    for (int o = 0; o < OUTCOMES; o++) {
-        json_object(json, outcome_word(o));
-        json_integer(json, "calls", report->calls[o]);
-        json_integer(json, "lookup_ns", report->times_ns[o]);
+}
+
+void report_json(struct report *report)
+{
+    static const char *const lists[][2] = {
+        {"losses", "losses"}, {"processes", "processes"}, {"threads", "threads"}, {"torch", "torch"}, {"compiles", "compiles"},
+        {NULL}, /* the outcomes */
+        {"recompile_causes", "causes"}, {"recompiles", "recompiles"}, {"graph_breaks", "breaks"}, {"limits_reached", "limits"},
+        {"guard_bill", "guards"}, {"hot_functions", "functions"},
+    };
+    struct json *json = &(struct json){.out = report->out};
+    struct db *db = report->db;
+    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
+    double hits = report_percent(report, report->sums.hits), eager = report_percent(report, report->sums.python);
+    struct query *query = db_query(db, schema_statement("report/sums"));
+
+    json_object(json, NULL);
+    json_lines(json);
+    json_string(json, "file", db_path(db));
+    if (report->live == LIVE_UNKNOWN)
+        json_null(json, "live");
+    else
+        json_bool(json, "live", report->live == LIVE_YES);
+    meta_json(report, json);
+    if (frames >= 0)
+        query_bind_integer(query, 1, frames);
+    if (open >= 0)
+        query_bind_integer(query, 2, open);
+    query_step(query);
+    for (int i = 0; i < query_columns(query); i++)
+        result_member(json, query_name(query, i), query, i);
+    query_close(query);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (lists[i][0]) {
+            rows_json(report, json, lists[i][0], lists[i][1]);
+            continue;
+        }
+        report_outcomes(report, json, "outcomes");
+        json_object(json, "turned_away");
+        json_integer(json, "calls", report->turned_away);
+        json_integer(json, "lookup_ns", report->turned_away_ns);
         json_end(json);
+        json_real(json, "hit_rate", hits < 0 ? NAN : hits / 100, 6);
+        json_real(json, "eager_share", eager < 0 ? NAN : eager / 100, 6);
     }
     json_end(json);
-    json_object(json, "turned_away");
-    json_integer(json, "calls", report->turned_away);
-    json_integer(json, "lookup_ns", report->turned_away_ns);
-    json_end(json);
-    json_real(json, "hit_rate", hits < 0 ? NAN : hits / 100, 6);
-    json_real(json, "eager_share", eager < 0 ? NAN : eager / 100, 6);
-    ok = rows_json(report, json, "recompile_causes", "report/causes") && ok;
-    ok = rows_json(report, json, "recompiles", "report/recompiles") && ok;
-    ok = rows_json(report, json, "graph_breaks", "report/breaks") && ok;
-    ok = rows_json(report, json, "limits_reached", "report/limits") && ok;
-    ok = rows_json(report, json, "guard_bill", "report/guards") && ok;
-    ok = rows_json(report, json, "hot_functions", "report/functions") && ok;
-    json_end(json);
     putc('\n', report->out);
-    return ok;
 }

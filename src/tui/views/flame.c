@@ -30,19 +30,12 @@ struct name {
 };
 typedef LIST(struct name) names;
 
-struct box { /* of a node */
-    int64_t calls;
-    bool open;
-};
-
 struct flame_job {
     struct job job;
-    struct tree tree;    /* owned */
-    struct tracks tracks;
-    LIST(struct box) boxes; /* by node */
+    struct stacks stacks;
+    bool *open;             /* owned: by node */
     names names, threads;   /* by code_id, by thread_id */
     struct arena arena;
-    bool failed;
 };
 
 struct flame {
@@ -65,29 +58,14 @@ static bool flame_tick(void *context, int64_t frame_id)
     return !atomic_load(&job->job.cancelled);
 }
 
-static void flame_each(void *context, const struct track *track, const struct walked *frame, uint32_t node)
+static void names_read(struct flame_job *job, struct db *db, const char *statement, names *names)
 {
-    struct flame_job *job = context;
-    struct box *box = list_reach(&job->boxes, node);
-
-    (void)track, (void)frame;
-    if (box)
-        box->calls++;
-    else
-        job->failed = true;
-}
-
-static void names_read(struct flame_job *job, struct db *db, const char *sql, names *names)
-{
-    struct query *query = db_query(db, sql);
+    struct query *query = db_query(db, schema_statement(statement));
 
     while (query_step(query)) {
         const char *text = query_text(query, 1, NULL), *file = query_type(query, 2) == QUERY_NULL ? NULL : query_text(query, 2, NULL);
-        struct name *name = list_add(names);
-        if (!name)
-            break;
-        *name = (struct name){query_integer(query, 0), arena_text(&job->arena, text, prose_cut(text, NAME_BYTES)),
-                              file ? arena_text(&job->arena, file, strlen(file)) : NULL, query_integer(query, 3)};
+        *list_add(names) = (struct name){query_integer(query, 0), arena_text(&job->arena, text, prose_cut(text, NAME_BYTES)),
+                                         file ? arena_text(&job->arena, file, strlen(file)) : NULL, query_integer(query, 3)};
     }
     query_close(query);
 }
@@ -95,26 +73,23 @@ static void names_read(struct flame_job *job, struct db *db, const char *sql, na
 static void flame_run(struct job *base, struct db *db)
 {
     struct flame_job *job = (struct flame_job *)base;
-    struct fold fold = {job, flame_tick, flame_each};
-    int64_t end = db_meta_integer(db, "span_ns", 0);
 
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    if (!stacks_fold(db, &job->tree, &job->tracks, end, &fold) || atomic_load(&base->cancelled))
-        return;
-    names_read(job, db, schema_statement("tui/flame-code"), &job->names);
-    names_read(job, db, schema_statement("tui/flame-threads"), &job->threads);
-    job->failed = job->failed || !tree_link(&job->tree) || !list_reach(&job->boxes, job->tree.count);
+    stacks_walk(db, &job->stacks, stacks_end(db), &(struct walk){.context = job, .fold = true, .tick = flame_tick});
+    names_read(job, db, "tui/flame-code", &job->names);
+    names_read(job, db, "tui/flame-threads", &job->threads);
+    tree_link(&job->stacks.tree);
+    job->open = calloc(job->stacks.tree.nodes.count, sizeof *job->open);
 }
 
 static void flame_job_free(struct job *base)
 {
     struct flame_job *job = (struct flame_job *)base;
 
-    tree_free(&job->tree);
-    tracks_free(&job->tracks);
+    stacks_free(&job->stacks);
     list_free(&job->names);
     list_free(&job->threads);
-    list_free(&job->boxes);
+    free(job->open);
     arena_free(&job->arena);
 }
 
@@ -126,14 +101,16 @@ static void flame_ask(struct flame *flame)
 
 /* ---- nodes ----------------------------------------------------------------- */
 
+static const struct node *node_at(const struct flame *flame, uint32_t node)
+{
+    return &flame->read->stacks.tree.nodes.at[node];
+}
+
 static const struct name *node_of(const struct flame *flame, uint32_t node)
 {
-    const struct flame_job *read = flame->read;
+    const names *names = node_at(flame, node)->parent ? &flame->read->names : &flame->read->threads;
 
-    if (!node)
-        return NULL;
-    return read->tree.nodes[node].parent ? list_find(&read->names, id, read->tree.nodes[node].code_id)
-                                         : list_find(&read->threads, id, read->tree.nodes[node].code_id);
+    return node ? list_find(names, id, node_at(flame, node)->code_id) : NULL;
 }
 
 static const char *node_name(const struct flame *flame, uint32_t node)
@@ -143,19 +120,19 @@ static const char *node_name(const struct flame *flame, uint32_t node)
     return !node ? "all threads" : name && name->text ? name->text : "?";
 }
 
-static struct box *box(const struct flame *flame, uint32_t node)
+static bool *is_open(const struct flame *flame, uint32_t node)
 {
-    return &flame->read->boxes.at[node];
+    return &flame->read->open[node];
 }
 
 static const struct link *link_of(const struct flame *flame, uint32_t node)
 {
-    return &flame->read->tree.links[node];
+    return &flame->read->stacks.tree.links[node];
 }
 
 static uint32_t parent(const struct flame *flame, uint32_t node)
 {
-    return node ? flame->read->tree.nodes[node].parent : 0;
+    return node ? node_at(flame, node)->parent : 0;
 }
 
 /* The unfolded part of the tree below FOCUS, as lines. */
@@ -166,7 +143,7 @@ static void rows_make(struct flame *flame)
     flame->rows.count = 0;
     while (at && flame->rows.count < ROWS_MOST && (row = list_add(&flame->rows))) {
         *row = at;
-        if (box(flame, at)->open && link_of(flame, at)->child) {
+        if (*is_open(flame, at) && link_of(flame, at)->child) {
             at = link_of(flame, at)->child;
             continue;
         }
@@ -189,7 +166,7 @@ static void unfold_hot(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
         uint32_t child = link_of(flame, node)->child;
-        box(flame, node)->open = true;
+        *is_open(flame, node) = true;
         if (!child || link_of(flame, child)->total_ns * 10 < link_of(flame, node)->total_ns * 7)
             break;
         node = child;
@@ -202,7 +179,7 @@ static void choose(struct flame *flame, uint32_t node)
         return;
     flame->chosen = node;
     for (uint32_t at = parent(flame, node); at && at != flame->focus; at = parent(flame, at))
-        box(flame, at)->open = true;
+        *is_open(flame, at) = true;
     rows_make(flame);
 }
 
@@ -228,8 +205,8 @@ static void answer_take(struct flame *flame)
     struct flame_job *job = flame->job;
 
     free(flame->failed);
-    flame->failed = job->job.error ? strdup(job->job.error) : job->failed ? strdup("out of memory") : NULL;
-    if (flame->failed || !job->boxes.count) {
+    flame->failed = job->job.error ? strdup(job->job.error) : NULL;
+    if (flame->failed || !job->open) {
         work_drop(work, flame->job);
         return;
     }
@@ -253,7 +230,7 @@ static void flame_settle(struct view *view)
     if (flame->job && !view->tui->scripted)
         snprintf(view->note, sizeof view->note, "reading frames: %d %%", job_percent(&flame->job->job));
     else if (flame->read)
-        snprintf(view->note, sizeof view->note, "%s  Tab: %s%s", flame->read->tree.cut ? "cut: too many stacks  " : "", flame->graph ? "tree" : "flame graph",
+        snprintf(view->note, sizeof view->note, "%s  Tab: %s%s", flame->read->stacks.tree.cut ? "cut: too many stacks  " : "", flame->graph ? "tree" : "flame graph",
                  flame->focus ? "  - zooms out" : "");
     snprintf(view->title, sizeof view->title, "%.120s", flame->read && flame->focus ? node_name(flame, flame->focus) : "");
 }
@@ -262,7 +239,7 @@ static void flame_settle(struct view *view)
 
 static int heat(const struct flame *flame, uint32_t node)
 {
-    double all = (double)link_of(flame, 0)->total_ns, self = node ? (double)flame->read->tree.nodes[node].self_ns : 0;
+    double all = (double)link_of(flame, 0)->total_ns, self = node ? (double)node_at(flame, node)->self_ns : 0;
 
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
@@ -272,10 +249,10 @@ static void figures_print(const struct flame *flame, uint32_t node, int64_t all,
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
     const struct link *b = link_of(flame, node);
-    int64_t self_ns = flame->read->tree.nodes[node].self_ns;
+    int64_t self_ns = node_at(flame, node)->self_ns;
 
     snprintf(made, room, format, all > 0 ? 100.0 * (double)b->total_ns / (double)all : 0, table_duration(total, b->total_ns),
-             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, box(flame, node)->calls) : none);
+             table_duration(self, self_ns > 0 ? self_ns : 0), parent(flame, node) ? table_count(calls, node_at(flame, node)->calls) : none);
 }
 
 static void node_draw(struct flame *flame, struct screen *screen, uint32_t node, int y)
@@ -292,7 +269,7 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t node,
     figures_print(flame, node, link_of(flame, flame->focus)->total_ns, "", line, sizeof line, "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, node) | selected, line) + 3;
     x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
-    screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : box(flame, node)->open ? "▾" : "▸");
+    screen_put(screen, y, x, 2, STYLE_DIM | selected, !b->child ? " " : *is_open(flame, node) ? "▾" : "▸");
     snprintf(line, sizeof line, depth > 30 ? "[%d] " : "", depth);
     x += 2 + screen_put(screen, y, x + 2, view->columns - x - 2, style, line);
     screen_put(screen, y, x, view->columns - x, style, node_name(flame, node));
@@ -391,7 +368,7 @@ static void graph_move(struct flame *flame, enum request request)
 static bool flame_request(struct view *view, enum request request, const struct key *key)
 {
     struct flame *flame = (struct flame *)view;
-    struct box *chosen;
+    bool *chosen;
     uint32_t up;
 
     if (request == REQUEST_CANCEL && flame->job) {
@@ -409,7 +386,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         row_take(flame);
         return true;
     }
-    chosen = box(flame, flame->chosen);
+    chosen = is_open(flame, flame->chosen);
     up = parent(flame, flame->chosen);
     switch (request) {
     case REQUEST_NEXT_PART:
@@ -419,21 +396,21 @@ static bool flame_request(struct view *view, enum request request, const struct 
         choose(flame, flame->chosen);
         return true;
     case REQUEST_RIGHT:
-        if (!chosen->open)
+        if (!*chosen)
             unfold_hot(flame, flame->chosen);
         else if (link_of(flame, flame->chosen)->child)
             flame->chosen = link_of(flame, flame->chosen)->child;
         rows_make(flame);
         return true;
     case REQUEST_LEFT:
-        if (chosen->open && link_of(flame, flame->chosen)->child)
-            chosen->open = false;
+        if (*chosen && link_of(flame, flame->chosen)->child)
+            *chosen = false;
         else if (up && up != flame->focus)
             flame->chosen = up;
         rows_make(flame);
         return true;
     case REQUEST_TOGGLE:
-        chosen->open = !chosen->open;
+        *chosen = !*chosen;
         rows_make(flame);
         return true;
     case REQUEST_ZOOM_IN:
@@ -451,15 +428,15 @@ static bool flame_request(struct view *view, enum request request, const struct 
             view->at = view->top + (size_t)(key->y - view->y - 1);
             row_take(flame);
             if (request == REQUEST_DOUBLE)
-                box(flame, flame->chosen)->open = !box(flame, flame->chosen)->open;
+                *is_open(flame, flame->chosen) = !*is_open(flame, flame->chosen);
             rows_make(flame);
         }
         return true;
     case REQUEST_OPEN:
         if (up) {
-            tui_go(view->tui, &(struct target){.kind = VIEW_FUNCTION, .id = flame->read->tree.nodes[flame->chosen].code_id});
+            tui_go(view->tui, &(struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id});
         } else {
-            chosen->open = !chosen->open;
+            *chosen = !*chosen;
             rows_make(flame);
         }
         return true;
@@ -471,7 +448,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
 static bool flame_search(struct view *view, const char *text, int direction)
 {
     struct flame *flame = (struct flame *)view;
-    uint32_t count = flame->read ? flame->read->tree.count : 0;
+    uint32_t count = flame->read ? (uint32_t)flame->read->stacks.tree.nodes.count - 1 : 0;
 
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t node = direction > 0 ? (flame->chosen - 1 + i) % count + 1 : (flame->chosen - 1 + count - i) % count + 1;
@@ -501,7 +478,7 @@ static void flame_subject(struct view *view, struct target *subject)
     struct flame *flame = (struct flame *)view;
 
     if (flame->read && parent(flame, flame->chosen))
-        *subject = target_make(VIEW_FUNCTION, flame->read->tree.nodes[flame->chosen].code_id, NULL, NULL);
+        *subject = target_make(VIEW_FUNCTION, node_at(flame, flame->chosen)->code_id, NULL, NULL);
 }
 
 static void flame_refresh(struct view *view)

@@ -105,36 +105,28 @@ static bool frames_tick(void *context, int64_t frame_id)
 }
 
 /* How deep each stretch of a thread is, and which ids began in it. */
-static bool frame_note(void *context, struct track *track, const struct walked *frame, uint32_t *what)
+static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
-    size_t depth = track->stack.count + 1;
+    const struct open_frame *frame = track_top(track);
+    size_t depth = track->stack.count;
     int from = bucket_of(frame->start_ns, job->span_ns), to = bucket_of(frame->end_ns, job->span_ns);
-    int at = track->root ? (int)track->root - 1 : lane_find(job, track->thread_id);
+    int at = track->what ? (int)track->what - 1 : lane_find(job, track->thread_id);
 
-    (void)what;
     if (at < 0)
-        return true;
-    track->root = (uint32_t)at + 1;
+        return;
+    track->what = (uint32_t)at + 1;
+    job->lanes[at]->ended_ns = track->ended_ns;
     for (int i = from; i <= to; i++)
         if (job->lanes[at]->depth[i] < depth)
             job->lanes[at]->depth[i] = (uint16_t)(depth < UINT16_MAX ? depth : UINT16_MAX);
     id_note(&job->lanes[at]->first_frame[from], &job->lanes[at]->last_frame[from], frame->id);
-    return true;
-}
-
-static void frames_read(struct lanes_job *job, struct db *db)
-{
-    struct tracks tracks = {0};
-
-    if (tracks_read(db, &tracks))
-        stacks_walk(db, &tracks, job->span_ns, &(struct walk){job, frames_tick, NULL, frame_note});
-    tracks_free(&tracks);
 }
 
 static void lanes_run(struct job *base, struct db *db)
 {
     struct lanes_job *job = (struct lanes_job *)base;
+    struct stacks stacks = {0};
 
     job->span_ns = db_meta_integer(db, "span_ns", 0);
     if (job->span_ns <= 0) /* while it is recorded */
@@ -144,7 +136,8 @@ static void lanes_run(struct job *base, struct db *db)
         return;
     lookups_read(job, db);
     compiles_read(job, db);
-    frames_read(job, db);
+    stacks_walk(db, &stacks, job->span_ns, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
+    stacks_free(&stacks);
 }
 
 static void lanes_free(struct job *base)
@@ -218,7 +211,7 @@ static void boxes_read(struct detail_job *job, struct db *db)
 {
     enum { ROOM = 4000 };
     struct open_box *stack = calloc(ROOM, sizeof *stack);
-    int64_t end_ns = job->to_ns;
+    int64_t end_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns; /* of a frame that has none */
     size_t depth = 0;
     struct query *query;
 
@@ -320,6 +313,7 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
     job->lane = at;
     job->from_ns = from_ns;
     job->to_ns = to_ns > from_ns ? to_ns : from_ns + 1;
+    job->ended_ns = lane->ended_ns;
     job->columns = columns < SCREEN_MOST ? columns : SCREEN_MOST;
     for (int i = first; i <= last; i++) {
         if (lane->first_frame[i]) {

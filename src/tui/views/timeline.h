@@ -27,6 +27,7 @@ struct lane {
     int64_t first_frame[BUCKETS], last_frame[BUCKETS];   /* that began there; 0: none */
     int64_t first_lookup[BUCKETS], last_lookup[BUCKETS];
     int64_t calls;         /* lookups */
+    int64_t ended_ns;      /* its process */
 };
 
 struct compile_mark {
@@ -46,7 +47,7 @@ struct lanes_job {
 /* One lane's calls between two moments, as boxes on so many columns. */
 struct detail_job {
     struct job job;
-    int64_t thread_id, from_ns, to_ns, first_frame, last_frame, before_frame, first_lookup, last_lookup;
+    int64_t thread_id, ended_ns, from_ns, to_ns, first_frame, last_frame, before_frame, first_lookup, last_lookup;
     int columns, lane;
     int depth;             /* rows that have something */
     struct detail_cell {

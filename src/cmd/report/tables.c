@@ -1,0 +1,327 @@
+/* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See cmd/report/report.h.
+ *
+ * Runs in: the viewer.
+ *
+ * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the form. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/report/report.h"
+#include "lib/json.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+
+enum { COLUMNS = 16 };
+
+struct column {
+    char name[32], heading[40], what[120];
+    int at, line; /* in the statement; line: of `filename` */
+    size_t width; /* bytes of a text that a terminal shows */
+    bool code, optional;
+};
+
+/* What stands behind WORD in the statement SQL, up to the end of the line; NULL: it has no such line. */
+static const char *word_of(const char *sql, const char *word)
+{
+    const char *at = strstr(sql, word);
+
+    return at ? at + strlen(word) : NULL;
+}
+
+static int column_at(struct query *query, const char *name)
+{
+    int at = query_columns(query);
+
+    while (at-- > 0 && strcmp(query_name(query, at), name) != 0)
+        ;
+    return at;
+}
+
+/* The first column of SPEC, "`name?` 80: heading (what it is)"; returns what follows it. */
+static const char *column_read(struct column *column, const char *spec, struct query *query)
+{
+    int used = 0;
+
+    *column = (struct column){.code = *spec == '`', .width = 1 << 16};
+    sscanf(spec += column->code, "%31[a-z_]%n", column->name, &used);
+    column->optional = spec[used] == '?';
+    spec += used + column->code + column->optional;
+    strcpy(column->heading, column->name);
+    used = 0;
+    if (sscanf(spec, " %zu%n", &column->width, &used) == 1)
+        spec += used;
+    if (*spec == ':') {
+        *column->heading = 0;
+        used = 1;
+        sscanf(spec, ": %39[^(|\n]%n", column->heading, &used);
+        spec += used;
+        if (spec[-1] == ' ' && *column->heading)
+            column->heading[strlen(column->heading) - 1] = 0;
+    }
+    sscanf(spec, " (%119[^)]", column->what);
+    column->at = column_at(query, column->name);
+    column->line = column_at(query, "at_line");
+    if (column->line < 0)
+        column->line = column_at(query, "first_line");
+    return spec + strcspn(spec, "|\n");
+}
+
+/* The columns of SPEC; those that are optional only if some row has them. */
+static int columns_read(struct column *columns, const char *spec, struct query *query)
+{
+    int count = 0;
+
+    while (count < COLUMNS && *spec && *spec != '\n') {
+        struct column *column = &columns[count++];
+        bool any = false;
+        spec = column_read(column, spec + strspn(spec, "| "), query);
+        while (column->optional && query_step(query))
+            any = any || query_type(query, column->at) != QUERY_NULL;
+        if (column->optional)
+            query_reset(query);
+        count -= column->optional && !any;
+    }
+    return count;
+}
+
+/* ---- cells ------------------------------------------------------------------- */
+
+/* "signal 9 (SIGKILL)": how a process ended. */
+static char *ended_words(const struct report *report, struct query *query, int at)
+{
+    const char *ended = query_text(query, at, NULL), *name = NULL;
+    int number;
+
+    if (query_type(query, at) == QUERY_NULL)
+        return strdup(report->live == LIVE_NO ? "end not seen" : "still running");
+    if (sscanf(ended, "signal %d", &number) == 1)
+        name = sigabbrev_np(number);
+    return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
+}
+
+/* The value of COLUMN for people, a text up to WIDTH bytes; the caller frees it. NULL is NULL. */
+static char *cell_words(const struct report *report, struct query *query, const struct column *column, size_t width)
+{
+    char human[TABLE_HUMAN];
+    int64_t value = query_integer(query, column->at);
+    const char *text;
+    size_t bytes;
+
+    if (!strcmp(column->name, "_ended"))
+        return ended_words(report, query, column->at);
+    switch (query_type(query, column->at)) {
+    case QUERY_NULL:
+        return NULL;
+    case QUERY_REAL:
+        return say_print("%.3g %%", query_real(query, column->at));
+    case QUERY_INTEGER:
+        if (strstr(column->name, "ns_") || strstr(column->name, "_ns"))
+            return strdup(table_duration(human, value));
+        return strstr(column->name, "id") ? say_print("%" PRId64, value) : strdup(table_count(human, value));
+    default:
+        text = query_text(query, column->at, NULL);
+        if (!strcmp(column->name, "filename"))
+            return say_print("%s:%" PRId64, prose_path(text), query_integer(query, column->line));
+        bytes = prose_cut(text, width);
+        return say_print("%.*s%s", (int)bytes, text, text[bytes] ? "…" : "");
+    }
+}
+
+static bool is_number(struct query *query, const struct column *column)
+{
+    enum query_type type = query_type(query, column->at);
+
+    return type == QUERY_INTEGER || type == QUERY_REAL;
+}
+
+static void cell_html(const struct report *report, struct query *query, const struct column *column)
+{
+    FILE *out = report->out;
+    char *words = cell_words(report, query, column, 400);
+
+    if (!words) {
+        fputs("<td class=\"soft\">-</td>", out);
+        return;
+    }
+    if (is_number(query, column)) {
+        fprintf(out, "<td class=\"n\" data-v=\"%.17g\">", query_real(query, column->at));
+    } else if (!strcmp(column->name, "filename")) {
+        fputs("<td class=\"code\" title=\"", out);
+        html_text(out, query_text(query, column->at, NULL), 1000);
+        fputs("\">", out);
+    } else {
+        fprintf(out, "<td class=\"w%s\">", column->code ? " code" : "");
+    }
+    if (!strcmp(column->name, "what")) {
+        fputs("<details><summary>", out);
+        html_text(out, words, 300);
+        fputs("</summary><pre>", out);
+        html_lines(out, query_text(query, column->at + 1, NULL), 4000);
+        fputs("\n\n", out);
+        html_lines(out, query_text(query, column->at + 2, NULL), 4000);
+        fputs("</pre></details>", out);
+    } else {
+        html_text(out, words, 400);
+    }
+    fputs("</td>", out);
+    free(words);
+}
+
+/* ---- tables ------------------------------------------------------------------ */
+
+/* What all calls, or all compiles, were in a sentence. */
+static void sums_print(const struct report *report, const char *name, FILE *out)
+{
+    struct query *query;
+
+    if (!strcmp(name, "outcomes")) {
+        if (report->sums.asked)
+            fprintf(out, "%.3g %% hits, %.3g %% ran as Python", report_percent(report, report->sums.hits),
+                    report_percent(report, report->sums.python));
+        if (report->sums.asked)
+            prose_print(out, ", of %'jd calls\n", (intmax_t)report->sums.asked);
+        if (report->turned_away)
+            prose_print(out, "not counted: %'jd calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)\n",
+                        (intmax_t)report->turned_away);
+    } else if (!strcmp(name, "compiles")) {
+        query = db_query(report->db, schema_statement("report/compile_sums"));
+        if (query_step(query))
+            prose_print(out, "%'jd compile(s) of %'jd code object(s), %+jd; %'jd recompile(s), %'jd graph break(s)",
+                        (intmax_t)query_integer(query, 0), (intmax_t)query_integer(query, 1), (intmax_t)query_integer(query, 2),
+                        (intmax_t)query_integer(query, 3), (intmax_t)query_integer(query, 4));
+        if (query_integer(query, 5))
+            prose_print(out, "; %'jd reached the limit", (intmax_t)query_integer(query, 5));
+        if (query_integer(query, 6))
+            prose_print(out, "; %'jd failed", (intmax_t)query_integer(query, 6));
+        if (query_integer(query, 7))
+            prose_print(out, "; %'jd attempt(s) without code (`dyntrace sql FILE skips`)", (intmax_t)query_integer(query, 7));
+        putc('\n', out);
+        query_close(query);
+    }
+}
+
+/* The rows of QUERY, which is at the first if there is ANY, for a terminal. Returns how many. */
+static int64_t rows_print(const struct report *report, struct query *query, const struct column *columns, int count, bool any)
+{
+    const char *names[COLUMNS];
+    int alarm = column_at(query, "_alarm");
+    struct table *table;
+    int64_t rows = 0;
+
+    for (int i = 0; i < count; i++)
+        names[i] = columns[i].heading;
+    table = table_open(report->out, table_format(report->out, false), count, names);
+    for (; any; rows++, any = rows != report->limit && query_step(query)) {
+        if (alarm >= 0 && query_integer(query, alarm))
+            table_alarm(table);
+        for (int i = 0; i < count; i++) {
+            char *words = cell_words(report, query, &columns[i], columns[i].width);
+            if (words && is_number(query, &columns[i]))
+                table_figure(table, words);
+            else
+                table_string(table, words);
+            free(words);
+        }
+    }
+    table_close(table);
+    return rows;
+}
+
+/* The same for a browser. */
+static int64_t rows_html(const struct report *report, struct query *query, const struct column *columns, int count, const char *id)
+{
+    FILE *out = report->out;
+    int64_t rows = 0;
+
+    fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"t-%s\"><thead><tr>", id);
+    for (int i = 0; i < count; i++)
+        fprintf(out, "<th%s title=\"%s\">%s</th>", is_number(query, &columns[i]) ? " class=\"n\"" : "", columns[i].what,
+                columns[i].heading);
+    fputs("</tr></thead><tbody>\n", out);
+    do {
+        fputs("<tr>", out);
+        for (int i = 0; i < count; i++)
+            cell_html(report, query, &columns[i]);
+        fputs("</tr>\n", out);
+    } while (++rows != report->limit && query_step(query));
+    fputs("</tbody></table></div>\n", out);
+    return rows;
+}
+
+static void heading_put(const struct report *report, const char *name, const char *title)
+{
+    char *sums = NULL;
+    size_t bytes;
+    FILE *made = open_memstream(&sums, &bytes);
+    int length = (int)strcspn(title, "\n");
+
+    sums_print(report, name, made);
+    fclose(made);
+    if (report->page) {
+        fprintf(report->out, "<h2>%.*s</h2>\n<p class=\"soft\">", length, title);
+        html_lines(report->out, sums, bytes);
+        fputs("</p>\n", report->out);
+    } else {
+        char *cut = strndup(title, (size_t)length);
+        prose_title(report->out, cut);
+        fputs(sums, report->out);
+        free(cut);
+    }
+    free(sums);
+}
+
+void report_table(struct report *report, const char *name, bool bare)
+{
+    char path[64], id[32];
+    const char *sql, *spec, *none;
+    struct column columns[COLUMNS];
+    struct query *query;
+    FILE *out = report->out;
+    int64_t rows = 0, all;
+    int count;
+    bool any;
+
+    snprintf(path, sizeof path, "report/%s", name);
+    sql = schema_statement(path);
+    query = db_query(report->db, sql);
+    if (!strcmp(name, "outcomes")) {
+        char *calls = NULL;
+        size_t bytes;
+        struct json json = {.out = open_memstream(&calls, &bytes)};
+        report_outcomes(report, &json, NULL);
+        fclose(json.out);
+        query_bind_text(query, 1, calls);
+        query_bind_integer(query, 2, report->sums.asked);
+        free(calls);
+    }
+    spec = word_of(sql, report->page ? "--page " : "--text ");
+    none = word_of(sql, "--none ");
+    count = columns_read(columns, spec, query);
+    any = query_step(query);
+    if (!report->page && !any && !word_of(sql, "--always"))
+        goto out;
+    if (sscanf(word_of(sql, "--id ") ? word_of(sql, "--id ") : name, "%31[^\n]", id) == 1 && report->page && !bare)
+        fprintf(out, "<section id=\"%s\">\n", id);
+    heading_put(report, name, word_of(sql, "--title "));
+    if (report->page && any && !bare)
+        fprintf(out, "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n", id);
+    if (!report->page)
+        rows = rows_print(report, query, columns, count, any);
+    else if (any)
+        rows = rows_html(report, query, columns, count, id);
+    else if (none)
+        fprintf(out, "<p class=\"soft\">%.*s</p>\n", (int)strcspn(none, "\n"), none);
+    for (all = rows; rows == report->limit && query_step(query);)
+        all++;
+    if (all > rows)
+        fprintf(out, report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64 "; --limit 0 shows all.</p>\n"
+                                  : "(%" PRId64 " of %" PRId64 "; --limit 0 shows all)\n", rows, all);
+    if (report->page && !bare)
+        fputs("</section>\n", out);
+out:
+    query_close(query);
+}
