@@ -5,10 +5,7 @@
 
 #include "trace/replay/cache_order.h"
 
-enum {
-    MARK_EVERY = 256, /* lookups of a cache between two checkpoints, at least */
-    FORKS_MAX = 64,   /* generations of processes that hand a cache on */
-};
+enum { FORKS_MAX = 64 /* generations of processes that hand a cache on */ };
 
 int replay_by_birth(const void *a, const void *b, void *context)
 {
@@ -38,7 +35,7 @@ bool *replay_codes(const struct replay *r, const char *ids)
     bool *codes = calloc(r->codes.count + 1, sizeof *codes);
     char *end;
 
-    for (const char *at = ids; codes && at && *at; at = end + strspn(end, ", ")) {
+    for (const char *at = ids; at && *at; at = end + strspn(end, ", ")) {
         uint32_t code = replay_index(&r->code_ids, strtoll(at, &end, 10));
         if (end == at)
             break;
@@ -63,7 +60,6 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
 struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
     struct replay_subject s = {0, 0, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE};
-    uint32_t compile = kind == REPLAY_COMPILE ? index : REPLAY_NONE;
 
     if (kind == REPLAY_LOOKUP) {
         const struct replay_lookup *l = &r->lookups.at[index];
@@ -74,16 +70,17 @@ struct replay_subject replay_about(const struct replay *r, enum replay_kind kind
         const struct replay_entry *e = &r->entries.at[index];
         return (struct replay_subject){e->id, e->died_ns, e->code, REPLAY_NONE, e->process, index};
     }
-    if (kind == REPLAY_BREAK)
-        compile = r->breaks.at[index].compile;
-    if (compile != REPLAY_NONE) {
-        const struct replay_compile *c = &r->compiles.at[compile];
-        s = (struct replay_subject){c->id, c->start_ns, c->code, c->thread, REPLAY_NONE, c->entry};
-        if (c->thread != REPLAY_NONE)
-            s.process = r->threads.at[c->thread].process;
+    if (kind == REPLAY_BREAK) { /* when and where its compile is */
+        uint32_t compile = r->breaks.at[index].compile;
+        s = compile == REPLAY_NONE ? s : replay_about(r, REPLAY_COMPILE, compile);
+        s.id = r->breaks.at[index].id;
+        s.entry = REPLAY_NONE;
+        return s;
     }
-    if (kind == REPLAY_BREAK)
-        s.id = r->breaks.at[index].id, s.entry = REPLAY_NONE;
+    const struct replay_compile *c = &r->compiles.at[index];
+    s = (struct replay_subject){c->id, c->start_ns, c->code, c->thread, REPLAY_NONE, c->entry};
+    if (c->thread != REPLAY_NONE)
+        s.process = r->threads.at[c->thread].process;
     return s;
 }
 
@@ -104,13 +101,6 @@ uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, 
 
 /* ---- the state of a cache -------------------------------------------------- */
 
-/* A checkpoint of a cache: for each entry its hits so far, and the rank of the last of them + 1. They are made
- * when a state of that cache is first wanted, as many lookups apart as keep them smaller than the lookups are. */
-static uint32_t mark_every(const struct replay_cache *cache)
-{
-    return MARK_EVERY > cache->entry_count ? MARK_EVERY : cache->entry_count;
-}
-
 /* The place of the entry that lookup number RANK of CACHE hit; entry_count: it hit none. */
 static uint32_t place_hit(const struct replay *r, const struct replay_cache *cache, uint32_t rank)
 {
@@ -119,77 +109,45 @@ static uint32_t place_hit(const struct replay *r, const struct replay_cache *cac
     return l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE ? replay_place(r, cache, l->entry) : cache->entry_count;
 }
 
-static bool marks_make(const struct replay *r, uint32_t index)
+/* The hits of cache INDEX by entry, found when they are first wanted. */
+static const struct replay_hits *hits_of(const struct replay *r, uint32_t index)
 {
     const struct replay_cache *cache = &r->caches.at[index];
-    uint32_t every = mark_every(cache), width = cache->entry_count * 2;
-    uint32_t *now, *marks;
-    size_t count = cache->count / every + 1;
+    struct replay_hits *hits = &r->hits[index];
+    uint32_t *next;
 
-    if (r->marks[index])
-        return true;
-    marks = malloc((count * width + 1) * sizeof *marks);
-    now = calloc(width + 1, sizeof *now);
-    for (uint32_t i = 0; marks && now && i <= cache->count; i++) {
-        uint32_t place = i < cache->count ? place_hit(r, cache, i) : cache->entry_count;
-        if (i % every == 0)
-            memcpy(marks + (size_t)(i / every) * width, now, width * sizeof *now);
-        if (place < cache->entry_count) {
-            now[place * 2]++;
-            now[place * 2 + 1] = i + 1;
-        }
-    }
-    if (!now) {
-        free(marks);
-        marks = NULL;
-    }
-    free(now);
-    r->marks[index] = marks;
-    return marks;
+    if (hits->from)
+        return hits;
+    hits->ranks = malloc((cache->count + 1) * sizeof *hits->ranks);
+    hits->from = next = calloc(cache->entry_count + 3, sizeof *next);
+    for (uint32_t i = 0; i < cache->count; i++)
+        next[place_hit(r, cache, i) + 2]++;
+    for (uint32_t i = 2; i < cache->entry_count + 2; i++)
+        next[i] += next[i - 1];
+    for (uint32_t i = 0; i < cache->count; i++)
+        hits->ranks[next[place_hit(r, cache, i) + 1]++] = i;
+    return hits;
 }
 
-/* Cache INDEX before its lookup number RANK: into SLOTS, one for each of the first COUNT entries by birth. */
-static bool state_fill(const struct replay *r, uint32_t index, uint32_t rank, struct replay_slot *slots, uint32_t count,
-                       int depth)
+/* Add to SLOTS, the first COUNT entries of cache OF, what cache INDEX had hit before its lookup number RANK. OF is that
+ * cache, or one that a fork made from it. */
+static void hits_add(const struct replay *r, uint32_t index, uint32_t rank, const struct replay_cache *of,
+                     struct replay_slot *slots, uint32_t count)
 {
     const struct replay_cache *cache = &r->caches.at[index];
-    uint32_t every = mark_every(cache);
-    const uint32_t *mark;
+    const struct replay_hits *hits = hits_of(r, index);
 
-    if (cache->parent != REPLAY_NONE && depth < FORKS_MAX) { /* as it was at the fork */
-        const struct replay_cache *parent = &r->caches.at[cache->parent];
-        int64_t fork_ns = r->processes.at[cache->process].start_ns;
-        struct replay_slot *theirs = calloc(parent->entry_count + 1, sizeof *theirs);
-        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
-        if (!theirs || !state_fill(r, cache->parent, (uint32_t)before, theirs, parent->entry_count, depth + 1)) {
-            free(theirs);
-            return false;
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t place = replay_place(r, parent, cache->entries[i]);
-            if (place < parent->entry_count && theirs[place].hits) {
-                slots[i].hits = theirs[place].hits;
-                slots[i].last_hit_ns = theirs[place].last_hit_ns;
-            }
-        }
-        free(theirs);
-    }
-    if (!marks_make(r, index))
-        return false;
-    mark = r->marks[index] + (size_t)(rank / every) * cache->entry_count * 2;
     for (uint32_t i = 0; i < count; i++) {
-        slots[i].hits += mark[i * 2];
-        if (mark[i * 2 + 1])
-            slots[i].last_hit_ns = r->lookups.at[cache->lookups[mark[i * 2 + 1] - 1]].start_ns;
+        uint32_t place = cache == of ? i : replay_place(r, cache, of->entries[i]), before;
+        const uint32_t *ranks;
+        if (place == cache->entry_count)
+            continue;
+        ranks = hits->ranks + hits->from[place];
+        before = (uint32_t)sorted_count(hits->from[place + 1] - hits->from[place], k, ranks[k] < rank);
+        slots[i].hits += before;
+        if (before && slots[i].last_hit_ns < 0)
+            slots[i].last_hit_ns = r->lookups.at[cache->lookups[ranks[before - 1]]].start_ns;
     }
-    for (uint32_t i = rank / every * every; i < rank; i++) {
-        uint32_t place = place_hit(r, cache, i);
-        if (place < count) {
-            slots[place].hits++;
-            slots[place].last_hit_ns = r->lookups.at[cache->lookups[i]].start_ns;
-        }
-    }
-    return true;
 }
 
 /* When a slot was last touched: by its birth, a hit that moved it, its death. */
@@ -208,61 +166,61 @@ static int by_touch(const void *a, const void *b, void *entries)
 }
 
 /* STATE's slots, by birth, into the order in which they are tried: the cache did with each what touched it last. */
-static bool state_order(const struct replay *r, const struct replay_cache *cache, struct replay_state *state)
+static void state_order(const struct replay *r, const struct replay_cache *cache, struct replay_state *state)
 {
-    bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion, ok = true;
+    bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
     struct cache_order order = {.policy = insertion ? ORDER_FIFO : ORDER_MRU};
-    struct replay_slot *sorted = malloc((state->count + 1) * sizeof *sorted);
+    struct replay_slot *slots = malloc(state->count * sizeof *slots);
     size_t at = 0;
 
-    if (!sorted)
-        return false;
     if (!insertion)
         qsort_r(state->at, state->count, sizeof *state->at, by_touch, r->entries.at);
-    for (size_t i = 0; i < state->count && ok; i++)
-        if (!state->at[i].dead)
-            ok = cache_order_born(&order, (struct cached){.id = (uint32_t)i}, r->entries.at[state->at[i].entry].pinned);
-    for (; ok && at < order.count; at++)
-        sorted[at] = state->at[order.at[at].id];
-    for (size_t i = 0; ok && i < state->count; i++)
-        if (state->at[i].dead)
-            sorted[at++] = state->at[i];
-    if (ok)
-        memcpy(state->at, sorted, at * sizeof *sorted);
-    free(sorted);
+    memcpy(slots, state->at, state->count * sizeof *slots);
+    for (size_t i = 0; i < state->count; i++)
+        if (!slots[i].dead)
+            cache_order_born(&order, (struct cached){.id = (uint32_t)i}, r->entries.at[slots[i].entry].pinned);
+    for (; at < order.count; at++)
+        state->at[at] = slots[order.at[at].id];
+    for (size_t i = 0; i < state->count; i++)
+        if (slots[i].dead)
+            state->at[at++] = slots[i];
+    free(slots);
     cache_order_free(&order);
-    return ok;
 }
 
-static bool state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t at_ns, bool included,
-                       struct replay_state *state)
+/* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
+static void state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t end_ns, struct replay_state *state)
 {
-    const struct replay_cache *cache = &r->caches.at[index];
-    int64_t end_ns = at_ns + included; /* births and deaths before that have happened */
+    const struct replay_cache *cache = &r->caches.at[index], *heir = cache;
 
     state->count = 0;
-    for (uint32_t i = 0; i < cache->entry_count && r->entries.at[cache->entries[i]].born_ns < end_ns; i++) {
-        struct replay_slot *slot = list_add(state);
-        if (!slot)
-            return false;
-        *slot = (struct replay_slot){
+    for (uint32_t i = 0; i < cache->entry_count && r->entries.at[cache->entries[i]].born_ns < end_ns; i++)
+        *list_add(state) = (struct replay_slot){
             .entry = cache->entries[i], .dead = r->entries.at[cache->entries[i]].died_ns < end_ns, .last_hit_ns = -1};
+    if (!state->count)
+        return;
+    hits_add(r, index, rank, cache, state->at, (uint32_t)state->count);
+    for (int depth = 0; heir->parent != REPLAY_NONE && depth < FORKS_MAX; depth++) { /* as it was at the fork */
+        const struct replay_cache *parent = &r->caches.at[heir->parent];
+        int64_t fork_ns = r->processes.at[heir->process].start_ns;
+        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
+        hits_add(r, heir->parent, (uint32_t)before, cache, state->at, (uint32_t)state->count);
+        heir = parent;
     }
-    return !state->count ||
-           (state_fill(r, index, rank, state->at, (uint32_t)state->count, 0) && state_order(r, cache, state));
+    state_order(r, cache, state);
 }
 
-bool replay_state_at(const struct replay *r, uint32_t lookup, struct replay_state *state)
+void replay_state_at(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
     const struct replay_lookup *l = &r->lookups.at[lookup];
 
-    return state_make(r, l->cache, r->ranks[lookup], l->start_ns, false, state);
+    state_make(r, l->cache, r->ranks[lookup], l->start_ns, state);
 }
 
-bool replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, struct replay_state *state)
+void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, struct replay_state *state)
 {
     const struct replay_cache *c = &r->caches.at[cache];
     size_t rank = sorted_count(c->count, i, r->lookups.at[c->lookups[i]].start_ns <= at_ns);
 
-    return state_make(r, cache, (uint32_t)rank, at_ns, true, state);
+    state_make(r, cache, (uint32_t)rank, at_ns + 1, state);
 }

@@ -9,7 +9,7 @@
  *     replay_free(r);
  *
  * What is replayed are recorded decisions, not the program: a lookup is found,
- * it is not made again. All lookups are held in memory, some 60 bytes each;
+ * it is not made again. All lookups are held in memory, some 70 bytes each;
  * frames, which are far more, stay in the file.
  *
  *     lookups   by lookup_id          \
@@ -18,8 +18,8 @@
  *     events    lookups, compiles, breaks and deaths by time
  *
  * The order of a cache's entries follows from when each was last touched: at its birth or by a hit. So the state at a
- * lookup is found by walking back over its cache's lookups up to a checkpoint, whichever way one came from. A forked
- * process begins with the cache of its parent as it stood. */
+ * lookup is found by searching each entry's hits, whichever way one came from. A forked process begins with the cache
+ * of its parent as it stood. */
 #ifndef DYNTRACE_REPLAY_H
 #define DYNTRACE_REPLAY_H
 
@@ -41,14 +41,16 @@ enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, RE
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
 struct replay_check {
-    uint32_t entry : 28;    /* index, or REPLAY_CHECK_NONE */
+    uint32_t entry : 27;    /* index, or REPLAY_CHECK_NONE */
     uint32_t result : 3;    /* enum check_result; CHECK_RESULTS: a word that is none */
     uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
+    uint32_t misplaced : 1; /* its position is not the one after that of the check before it, or the first not 0 */
 };
-enum { REPLAY_CHECK_NONE = (1 << 28) - 1 };
+enum { REPLAY_CHECK_NONE = (1 << 27) - 1 }; /* no trace has as many entries, or anything else: it is not read then */
 
 struct replay_lookup {
     int64_t id, start_ns, end_ns;
+    int64_t signature;      /* row id; 0: what its inputs were like is not known */
     uint32_t cache, thread; /* indices; thread may be REPLAY_NONE */
     uint32_t entry;         /* hit: the one that fitted, compiled: the one made; or REPLAY_NONE */
     uint32_t checks;        /* the first of its checks */
@@ -57,7 +59,6 @@ struct replay_lookup {
     uint8_t outcome;
     bool observed;  /* which entries were tried is not known */
     bool named;     /* it names an entry, which the trace may lack */
-    bool misplaced; /* its checks' positions are not 0, 1, 2 ... */
 };
 
 struct replay_entry {
@@ -84,8 +85,7 @@ struct replay_process {
     int64_t first_fork_ns, last_fork_ns; /* of its children; REPLAY_NEVER and 0: none */
     uint32_t parent;
     bool torch;
-    bool floats_later; /* torch_floats_later() */
-    bool insertion;    /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
+    bool insertion; /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
 };
 
 struct replay_cache {              /* of a code object, in a process */
@@ -128,24 +128,21 @@ struct replay {
     uint32_t *cache_lookups, *cache_entries, *cache_deaths;
     int64_t orphans; /* checks of lookups that are not there */
     int64_t last_ns;
-    bool whole; /* checks were loaded */
     struct map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids; /* row id -> index */
-    uint32_t **marks; /* by cache: see replay.c */
-    /* With REPLAY_TIMES, else NULL: */
-    int64_t *signatures; /* by lookup: row id, or -1 */
-    int64_t *failed;     /* by check: the guard that failed, or -1 */
+    struct replay_hits {
+        uint32_t *ranks; /* owned: of the lookups that hit each entry, by entry, then by rank; NULL: not wanted yet */
+        uint32_t *from;  /* owned: where an entry's begin, by its place among those of the cache; and the end */
+    } *hits; /* by cache */
+    /* Where checks were loaded, else NULL: */
+    int64_t *failed; /* by check: the row id of the guard that failed, 0: none */
     struct replay_times {
         int64_t ns[2], count[2];
     } *times; /* by entry: of checks that failed, that passed */
 };
 
-enum {
-    REPLAY_CHECKS = 1, /* load what each lookup tried */
-    REPLAY_TIMES = 2,  /* and how long that took, which guards failed, and what the inputs of misses were like */
-};
-
-/* All of DB's decisions (trace/replay/load.c). NULL: it was said why not. replay_free ends it. */
-struct replay *replay_open(struct db *db, int flags);
+/* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: it was said why not.
+ * replay_free ends it. */
+struct replay *replay_open(struct db *db, bool checks);
 void replay_free(struct replay *replay);
 
 /* The index that MAP, one of a replay's, has for row id ID, or REPLAY_NONE. */
@@ -163,7 +160,7 @@ static inline int64_t replay_cache_key(uint32_t code, uint32_t process)
 }
 
 /* The codes of the function that IDS lists, as found_code's does, marked in a new array by index, which the caller
- * frees; NULL: no memory. */
+ * frees. */
 bool *replay_codes(const struct replay *replay, const char *ids);
 
 /* The index of the lookup with this row id, or REPLAY_NONE. */
@@ -197,6 +194,11 @@ struct replay_subject {
 };
 struct replay_subject replay_about(const struct replay *replay, enum replay_kind kind, uint32_t index);
 
+/* "0/1" of an entry, "#7" where it has no label; "f (app/f.py:3)" of a code object. By index; the caller frees them;
+ * NULL: there is none. */
+char *replay_entry_name(const struct replay *replay, uint32_t entry);
+char *replay_code_name(const struct replay *replay, uint32_t code);
+
 /* A cache as it stood just before a moment. Living entries come first, as a lookup of the common region tries them;
  * dead ones last. */
 struct replay_slot {
@@ -210,10 +212,10 @@ struct replay_state {
     size_t count, room;
 };
 
-/* The cache that lookup LOOKUP asked, as it found it. False: no memory. */
-bool replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
+/* The cache that lookup LOOKUP asked, as it found it. */
+void replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
 /* Cache CACHE as it stood at AT_NS, after all that had happened by then. */
-bool replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
+void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
 
 /* ---- trace/replay/verify.c ------------------------------------------------------- */
 
@@ -265,8 +267,8 @@ struct replay_verdict {
     int64_t misses, by_mark, by_limit, by_false; /* limit and run_only: explained by a mark, a limit, neither */
 };
 
-/* Decide every lookup again. False: no memory. The caller frees the findings (list_free). */
-bool replay_verify(struct replay *replay, struct replay_verdict *verdict);
+/* Decide every lookup again; the checks were loaded. The caller frees the findings (list_free). */
+void replay_verify(struct replay *replay, struct replay_verdict *verdict);
 const char *replay_fault_words(enum replay_fault fault);
 
 #endif

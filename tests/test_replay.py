@@ -399,7 +399,6 @@ def test_commands_as_options(replay, planted):
     assert done.stdout == steps(replay, planted, "filter function f; goto first miss; next miss; guards 0/1; stop when f recompiles; back; cache; "
                                                  "stack; source; here; previous event")
     assert replay(planted, "--goto").returncode == 2 and replay(planted, "--help-me").returncode == 2
-    assert replay(planted, *["--here"] * 257).returncode == 2
 
 
 @pytest.mark.parametrize("seed", range(4))

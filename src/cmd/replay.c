@@ -1,76 +1,64 @@
-/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step or verified.
+/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step, verified, or decided otherwise.
  *
  * Runs in: the viewer.
  *
  * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed.
  * The stepping is in cmd/replay/step.c. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/replay/step.h"
 #include "command.h"
+#include "lib/json.h"
+#include "lib/option.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "replay.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
-#include "lib/json.h"
-#include "lib/option.h"
 #include "trace/prose.h"
-#include "replay.h"
-#include "cmd/replay/step.h"
-#include "cmd/replay/whatif.h"
-#include "trace/replay/page.h"
 #include "trace/whatif/whatif.h"
-#include "lib/say.h"
-#include "lib/table.h"
-#include "trace/why/why.h"
 
-enum { LISTED = 20, LISTED_JSON = 10000, WIDTH = 70, SETTINGS = 32 };
-
-struct session {
-    struct db *db;         /* owned */
-    struct replay *replay; /* owned */
-    bool verify, json, calls;
-    const char *settings[SETTINGS]; /* of --what-if */
-    int setting_count;
-    const char *function;
-    struct replay_script script;
-};
+enum { LISTED = 20, LISTED_JSON = 10000 };
 
 /* ---- --verify -------------------------------------------------------------- */
 
-static const char *plural(int64_t count)
+/* What a finding is about, by name. Owned, or NULL. */
+struct named {
+    char *entry, *wanted, *code;
+};
+
+static struct named named(const struct replay *r, const struct replay_finding *f)
 {
-    return count == 1 ? "" : "s";
+    return (struct named){replay_entry_name(r, f->entry), replay_entry_name(r, f->wanted),
+                          replay_code_name(r, r->caches.at[r->lookups.at[f->lookup].cache].code)};
 }
 
-static void finding_print(const struct replay *r, const struct replay_finding *f, FILE *out)
+static void named_free(struct named *n)
+{
+    free(n->entry), free(n->wanted), free(n->code);
+}
+
+static void finding_print(const struct replay *r, const struct replay_finding *f)
 {
     const struct replay_lookup *l = &r->lookups.at[f->lookup];
-    char *entry = replay_entry_name(r, f->entry), *wanted = replay_entry_name(r, f->wanted),
-         *code = replay_code_name(r, r->caches.at[l->cache].code);
-    char at[TABLE_HUMAN];
+    struct named n = named(r, f);
 
-    fprintf(out, "  lookup %" PRId64 " at %s of ", l->id, table_duration(at, l->start_ns));
-    prose_text(out, code, WIDTH * 2);
-    fprintf(out, ", %s: %s", outcome_word(l->outcome), replay_fault_words(f->fault));
-    if (entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT) {
-        fputs(f->fault == FAULT_ORDER ? ": " : ", ", out);
-        prose_text(out, entry, WIDTH);
-    }
-    if (wanted && f->fault == FAULT_ORDER) {
-        fputs(" where ", out);
-        prose_text(out, wanted, WIDTH);
-        fputs(" was to be tried", out);
-    }
-    putc('\n', out);
-    free(entry);
-    free(wanted);
-    free(code);
+    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s", l->id, l->start_ns, n.code, outcome_word(l->outcome),
+                replay_fault_words(f->fault));
+    if (n.entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT)
+        prose_print(stdout, f->fault == FAULT_ORDER ? ": %.70s" : ", %.70s", n.entry);
+    if (n.wanted && f->fault == FAULT_ORDER)
+        prose_print(stdout, " where %.70s was to be tried", n.wanted);
+    putchar('\n');
+    named_free(&n);
 }
 
-static void verdict_print(const struct replay *r, const struct replay_verdict *v, FILE *out)
+static void verdict_print(const struct replay *r, const struct replay_verdict *v)
 {
     const struct {
         int64_t count;
@@ -85,42 +73,40 @@ static void verdict_print(const struct replay *r, const struct replay_verdict *v
     size_t count = v->findings.count;
 
     if (!v->lookups)
-        fputs("No lookups are recorded: there is nothing to verify.\n", out);
+        puts("No lookups are recorded: there is nothing to verify.");
     else if (!count && !v->orphans)
-        fprintf(out, "%" PRId64 " lookup%s decided again: none contradicts the rules of the cache.\n", v->lookups,
-                plural(v->lookups));
+        prose_print(stdout, "%jd lookup(s) decided again: none contradicts the rules of the cache.\n", v->lookups);
     if (count)
-        fprintf(out, "%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", count,
-                v->lookups, count == 1 ? "It is" : count > LISTED ? "The first" : "They are");
+        printf("%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", count, v->lookups,
+               count == 1 ? "It is" : count > LISTED ? "The first" : "They are");
     for (size_t i = 0; i < count && i < LISTED; i++)
-        finding_print(r, &v->findings.at[i], out);
+        finding_print(r, &v->findings.at[i]);
     if (count > LISTED)
-        fprintf(out, "  (%d of %zu; --json has more)\n", LISTED, count);
+        printf("  (%d of %zu; --json has more)\n", LISTED, count);
     if (v->orphans)
-        fprintf(out, "%" PRId64 " guard check%s of lookups that are not there.\n", v->orphans,
-                v->orphans == 1 ? " is" : "s are");
+        prose_print(stdout, "%jd guard check%s of lookups that are not there.\n", v->orphans,
+                    v->orphans == 1 ? " is" : "s are");
     if (v->lookups)
-        fprintf(out, "\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n",
-                v->whole);
+        printf("\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n", v->whole);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].count)
-            fprintf(out, "%10" PRId64 "  %s\n", parts[i].count, parts[i].words);
+            printf("%10" PRId64 "  %s\n", parts[i].count, parts[i].words);
     if (v->misses)
-        fprintf(out,
-                "\n%" PRId64 " call%s found no entry and did not compile: %" PRId64
-                " after the code was marked so, %" PRId64 " at a limit of\nentries, %" PRId64
-                " because only existing code was to run (a callback of False; the trace does not hold callbacks).\n",
-                v->misses, plural(v->misses), v->by_mark, v->by_limit, v->by_false);
+        prose_print(stdout,
+                    "\n%jd call(s) found no entry and did not compile: %jd after the code was marked so, %jd at a limit"
+                    " of\nentries, %jd because only existing code was to run (a callback of False; the trace does not"
+                    " hold callbacks).\n",
+                    v->misses, v->by_mark, v->by_limit, v->by_false);
     if (v->insertion)
-        fprintf(out,
-                "\nIn %" PRId64
-                " process%s torch was set to leave entries where they were put: a hit did not move them.\n",
-                v->insertion, v->insertion == 1 ? "" : "es");
+        prose_print(stdout,
+                    "\nIn %jd process(es) torch was set to leave entries where they were put: a hit did not move"
+                    " them.\n",
+                    v->insertion);
 }
 
-static void verdict_json(const struct replay *r, const struct replay_verdict *v, FILE *out)
+static void verdict_json(const struct replay *r, const struct replay_verdict *v)
 {
-    struct json json = {.out = out};
+    struct json json = {.out = stdout};
 
     json_object(&json, NULL);
     json_integer(&json, "lookups", v->lookups);
@@ -142,55 +128,170 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v,
     for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings.at[i];
         const struct replay_lookup *l = &r->lookups.at[f->lookup];
-        char *entry = replay_entry_name(r, f->entry), *wanted = replay_entry_name(r, f->wanted),
-             *code = replay_code_name(r, r->caches.at[l->cache].code);
+        struct named n = named(r, f);
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
         json_string(&json, "outcome", outcome_word(l->outcome));
         json_string(&json, "why", replay_fault_words(f->fault));
-        json_string(&json, "function", code);
-        json_string(&json, "entry", entry);
-        json_string(&json, "wanted", wanted);
+        json_string(&json, "function", n.code);
+        json_string(&json, "entry", n.entry);
+        json_string(&json, "wanted", n.wanted);
         json_end(&json);
-        free(entry);
-        free(wanted);
-        free(code);
+        named_free(&n);
     }
     json_end(&json);
     json_end(&json);
-    putc('\n', out);
+    putchar('\n');
 }
 
-static int verify(struct session *s)
+static int verify(struct replay *r, bool json)
 {
     struct replay_verdict verdict;
     int status;
 
-    if (!replay_verify(s->replay, &verdict)) {
-        say_error("out of memory");
-        return 2;
-    }
-    (s->json ? verdict_json : verdict_print)(s->replay, &verdict, stdout);
+    replay_verify(r, &verdict);
+    (json ? verdict_json : verdict_print)(r, &verdict);
     status = verdict.findings.count || verdict.orphans ? 1 : 0;
     list_free(&verdict.findings);
     return status;
 }
 
+/* ---- --what-if, for programs ----------------------------------------------- */
+
+static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
+{
+    json_object(json, key);
+    json_integer(json, "calls", t->calls);
+    json_integer(json, "hits", t->hits);
+    json_integer(json, "misses", t->misses);
+    json_integer(json, "compiles", t->compiles);
+    json_integer(json, "eager", t->eager);
+    json_integer(json, "checks", t->checks);
+    json_maybe(json, "check_ns", whatif_checks_timed(t), t->check_ns);
+    json_integer(json, "compile_ns", t->compile_ns);
+    json_end(json);
+}
+
+static void numbers_json(struct json *json, const struct whatif_function *f)
+{
+    tally_json(json, "recorded", &f->recorded);
+    tally_json(json, "predicted", &f->predicted);
+    json_integer(json, "changed", f->changed);
+    json_integer(json, "gone", f->gone);
+    json_integer(json, "undecided", f->undecided);
+    json_integer(json, "trusting", f->trusting);
+    json_integer(json, "unrecorded", f->unrecorded);
+}
+
+static void function_json(struct json *json, const struct whatif_asked *asked, const struct whatif_function *f)
+{
+    struct query *query = db_query(asked->db, schema_statement("replay/code"));
+    int64_t code_id = asked->replay->codes.at[f->code].id;
+    bool known;
+
+    query_bind_integer(query, 1, code_id);
+    known = query_step(query);
+    json_object(json, NULL);
+    json_integer(json, "code_id", code_id);
+    json_string(json, "qualname", known && query_type(query, 0) != QUERY_NULL ? query_text(query, 0, NULL) : NULL);
+    json_string(json, "filename", known && query_type(query, 1) != QUERY_NULL ? query_text(query, 1, NULL) : NULL);
+    json_integer(json, "first_line", known ? query_integer(query, 2) : 0);
+    numbers_json(json, f);
+    json_end(json);
+    query_close(query);
+}
+
+static void json_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
+{
+    const struct whatif_result *r = &answer->result;
+    struct json json = {.out = asked->out};
+
+    json_object(&json, NULL);
+    json_string(&json, "settings", answer->knobs.text ? answer->knobs.text : "");
+    if (answer->tried >= 0)
+        json_integer(&json, "tried", answer->tried);
+    numbers_json(&json, &r->total);
+    json_list(&json, "assumptions");
+    for (size_t i = 0; i < r->note_count; i++)
+        json_string(&json, NULL, r->notes[i]);
+    json_end(&json);
+    json_list(&json, "functions");
+    json_lines(&json);
+    for (size_t i = 0; i < r->functions.count; i++)
+        if (!answer->codes || answer->codes[r->functions.at[i].code])
+            function_json(&json, asked, &r->functions.at[i]);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', asked->out);
+}
+
+/* A row for each call, by time. False: it could not be written. */
+static bool calls_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
+{
+    const struct replay *r = asked->replay;
+    struct table *table =
+        table_open(asked->out, table_format(asked->out, asked->json), 6,
+                   (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
+    struct query *query = db_query(asked->db, schema_statement("replay/names"));
+    const char **names = calloc(r->codes.count + 1, sizeof *names);
+    struct arena texts = {0};
+
+    while (query_step(query)) {
+        uint32_t code = replay_index(&r->code_ids, query_integer(query, 0));
+        const char *name = query_text(query, 1, NULL);
+        if (code != REPLAY_NONE)
+            names[code] = arena_text(&texts, name, strlen(name));
+    }
+    query_close(query);
+    for (size_t i = 0; i < r->lookups.count; i++) {
+        const struct replay_lookup *l = &r->lookups.at[r->order[i]];
+        uint32_t code = r->caches.at[l->cache].code;
+        uint8_t found = answer->result.outcomes[r->order[i]], predicted = found & WHATIF_OUTCOME;
+        if (answer->codes && !answer->codes[code])
+            continue;
+        table_integer(table, l->id);
+        table_integer(table, l->start_ns);
+        table_string(table, names[code] ? names[code] : "?");
+        table_string(table, outcome_word(l->outcome));
+        table_string(table, predicted == WHATIF_GONE ? "gone" : outcome_word(predicted));
+        table_integer(table, found & WHATIF_UNDECIDED ? 1 : 0);
+    }
+    free(names);
+    arena_free(&texts);
+    return table_close(table);
+}
+
+static int whatif(const struct whatif_asked *asked, bool calls)
+{
+    struct whatif_answer answer;
+    bool ok = whatif_ask(asked, &answer);
+
+    if (ok && calls)
+        ok = calls_print(asked, &answer);
+    else if (ok && asked->json)
+        json_print(asked, &answer);
+    else if (ok)
+        whatif_page(asked, &answer, NULL, NULL);
+    whatif_answer_free(&answer);
+    return ok ? 0 : 2;
+}
+
 /* ---- the command ----------------------------------------------------------- */
 
-static struct session asked;
+static struct {
+    bool verify, json, calls;
+    LIST(const char *) settings; /* of --what-if */
+    const char *function;
+    replay_script script;
+} given;
 
 /* `--commands LIST`, or a command as an option: `--goto PLACE`. */
 static const char *command_read(const struct option *option, const char *value)
 {
-    struct replay_script *script = &asked.script;
-
     if (option->value && !*value)
         return option_empty;
-    if (script->count == REPLAY_COMMANDS)
-        return "too many commands; --commands takes a list of any length";
-    script->commands[script->count++] = (struct replay_command){
+    *list_add(&given.script) = (struct replay_command){
         .name = strcmp(option->name, "commands") ? option->name : NULL, .words = value ? value : ""};
     return NULL;
 }
@@ -200,9 +301,7 @@ static const char *whatif_read(const struct option *option, const char *value)
     (void)option;
     if (!*value)
         return "not KEY=VALUE, or best";
-    if (asked.setting_count == SETTINGS)
-        return "too many settings";
-    asked.settings[asked.setting_count++] = value;
+    *list_add(&given.settings) = value;
     return NULL;
 }
 
@@ -213,7 +312,7 @@ static const struct option options[] = {
 #define X(name_, brief, words, help_, ...) {name_, .value = words, .read = command_read, .help = help_},
     STEP_COMMANDS(X)
 #undef X
-    {"verify", .read = option_flag, .to = &asked.verify,
+    {"verify", .read = option_flag, .to = &given.verify,
      .help = "decide every recorded lookup again, from its cache's entries, their order and the results of their guards, and list "
              "those that do not follow; exit status 1 if there are any"},
     {"what-if", .value = "KEY=VALUE", .read = whatif_read, .many = true,
@@ -229,60 +328,49 @@ static const struct option options[] = {
              "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
              "  drop_guard=ID|KIND: a guard that is not checked\n"
              "  best: look for the smallest change that removes most recompiles"},
-    {"function", .value = "FUNC", .read = option_text, .to = &asked.function,
+    {"function", .value = "FUNC", .read = option_text, .to = &given.function,
      .help = "that function alone is shown, and dynamic and drop_guard hold for it alone"},
-    {"calls", .read = option_flag, .to = &asked.calls,
+    {"calls", .read = option_flag, .to = &given.calls,
      .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
-    {"json", .read = option_flag, .to = &asked.json, .help = "the same for a program"},
+    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program"},
     OPTION_END,
 };
 
 /* False after saying which of the options do not go together. */
-static bool options_agree(const struct session *s)
+static bool options_agree(void)
 {
-    const char *needs = s->calls ? "--calls" : s->function ? "--function" : s->json && !s->verify ? "--json" : NULL;
+    const char *needs =
+        given.calls ? "--calls" : given.function ? "--function" : given.json && !given.verify ? "--json" : NULL;
 
-    if (needs && !s->setting_count)
+    if (needs && !given.settings.count)
         say_error("replay: %s goes with %s--what-if", needs, strcmp(needs, "--json") ? "" : "--verify or ");
-    else if (s->verify + (s->setting_count > 0) + (s->script.count > 0) > 1)
+    else if (given.verify + (given.settings.count > 0) + (given.script.count > 0) > 1)
         say_error("replay: --verify, --what-if and commands are each done alone");
     else
         return true;
     return false;
 }
 
-static int whatif(const struct session *s)
-{
-    struct whatif_asked asked_of = {.db = s->db, .replay = s->replay, .settings = s->settings,
-                                    .count = s->setting_count, .function = s->function, .out = stdout,
-                                    .json = s->json};
-
-    return replay_whatif(&asked_of, s->calls);
-}
-
 static int replay_main(int count, char **operands)
 {
-    struct session *s = &asked;
+    struct whatif_asked asked = {.settings = given.settings.at, .count = (int)given.settings.count,
+                                 .function = given.function, .out = stdout, .json = given.json};
     int status = 2;
 
     (void)count;
-    if (!options_agree(s))
+    if (!options_agree() || !(asked.db = find_open(operands[0])))
         return 2;
-    if (!(s->db = find_open(operands[0])))
-        return 2;
-    doubts_say(s->db, "what is replayed is what it has so far",
-               s->setting_count ? NULL : "what came after them is uncertain");
-    s->replay = replay_open(s->db, s->verify ? REPLAY_CHECKS : s->setting_count ? REPLAY_CHECKS | REPLAY_TIMES : 0);
-    if (!s->replay)
-        goto out;
-    status = s->verify          ? verify(s)
-             : s->setting_count ? whatif(s)
-                                : replay_step(s->db, s->replay, &s->script, stdout);
-    if (db_damaged(s->db))
+    doubts_say(asked.db, "what is replayed is what it has so far",
+               asked.count ? NULL : "what came after them is uncertain");
+    asked.replay = replay_open(asked.db, given.verify || asked.count);
+    if (asked.replay)
+        status = given.verify  ? verify(asked.replay, given.json)
+                 : asked.count ? whatif(&asked, given.calls)
+                               : replay_step(asked.db, asked.replay, &given.script);
+    if (db_failed(asked.db))
         status = 2;
-out:
-    replay_free(s->replay);
-    db_close(s->db);
+    replay_free(asked.replay);
+    db_close(asked.db);
     return status;
 }
 

@@ -110,7 +110,7 @@ static void same_state(const struct replay *r, uint32_t lookup, struct replay_st
 {
     const struct model *m = &seen[r->lookups.at[lookup].id];
 
-    EXPECT(replay_state_at(r, lookup, state));
+    replay_state_at(r, lookup, state);
     EXPECT((int)state->count == m->count);
     for (int i = 0; i < m->count && i < (int)state->count; i++) {
         EXPECT(r->entries.at[state->at[i].entry].id == m->order[i]);
@@ -122,7 +122,7 @@ static void same_state(const struct replay *r, uint32_t lookup, struct replay_st
 static void test_states(const char *path)
 {
     struct db *db = db_open(path);
-    struct replay *r = db ? replay_open(db, REPLAY_CHECKS) : NULL;
+    struct replay *r = db ? replay_open(db, true) : NULL;
     struct replay_state state = {0};
     struct replay_verdict verdict;
 
@@ -145,7 +145,7 @@ static void test_states(const char *path)
     EXPECT(replay_lookup_at(r, 1) == 0 && replay_lookup_at(r, CALLS) == CALLS - 1);
     EXPECT(replay_lookup_at(r, 0) == REPLAY_NONE && replay_lookup_at(r, CALLS + 1) == REPLAY_NONE);
     EXPECT(replay_seek(r, 0) == 0 && replay_seek(r, INT64_MAX) == r->events.count);
-    EXPECT(replay_verify(r, &verdict));
+    replay_verify(r, &verdict);
     EXPECT(verdict.findings.count == 0 && verdict.whole == CALLS && verdict.orphans == 0);
     list_free(&verdict.findings);
     list_free(&state);

@@ -12,14 +12,10 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
-#include "trace/replay/page.h"
 #include "lib/say.h"
-
-enum { WIDTH = 70 };
 
 struct stepper {
     struct cursor c;
-    FILE *out;             /* borrowed */
     enum cursor_what last; /* what `next` alone goes to */
     bool failed;           /* a command could not be done */
 };
@@ -40,18 +36,16 @@ static void moved(struct stepper *s, enum cursor_result result, const char *wher
     else if (result == CURSOR_ERROR)
         s->failed = true;
     else
-        fprintf(s->out, "(no %s%s%s)\n", where, cursor_whats[what],
-                what == NEXT_FRAME ? " on this thread"
-                : s->c.filtered    ? " that passes the filter"
-                                   : "");
+        printf("(no %s%s%s)\n", where, cursor_whats[what],
+               what == NEXT_FRAME ? " on this thread"
+               : s->c.filtered    ? " that passes the filter"
+                                  : "");
 }
 
 static void do_step(struct stepper *s, char *rest, int direction)
 {
-    const char *word = cursor_word(&rest);
-
-    if (word && !cursor_what(word, &s->last))
-        say(s, word, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
+    if (*rest && !cursor_what(rest, &s->last))
+        say(s, rest, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
     else
         moved(s, cursor_step(&s->c, s->last, direction), direction > 0 ? "later " : "earlier ", s->last);
 }
@@ -73,42 +67,32 @@ static void do_goto(struct stepper *s, char *rest, int unused)
 
 static void do_filter(struct stepper *s, char *rest, int unused)
 {
-    bool off = !strcmp(rest = cursor_words(rest), "off");
-
     (void)unused;
-    if (off)
+    if (!strcmp(rest, "off")) {
         cursor_filter_off(&s->c);
-    if (*rest && !off) {
+    } else if (*rest) {
         if (cursor_filter(&s->c, rest))
-            fprintf(s->out, "%zu of %zu events pass\n", cursor_passing(&s->c), s->c.r->events.count);
+            printf("%zu of %zu events pass\n", cursor_passing(&s->c), s->c.r->events.count);
         else
             s->failed = true;
         return;
     }
-    fputs(s->c.filtered ? "filter: " : "no filter", s->out);
-    if (s->c.filtered)
-        prose_text(s->out, s->c.filtered, WIDTH * 4);
-    putc('\n', s->out);
+    prose_print(stdout, s->c.filtered ? "filter: %.280s\n" : "no filter\n", s->c.filtered);
 }
 
 static void do_stop(struct stepper *s, char *rest, int unused)
 {
-    bool off = !strcmp(rest = cursor_words(rest), "off");
-
     (void)unused;
-    if (off)
+    if (!strcmp(rest, "off")) {
         cursor_stops_off(&s->c);
-    if (*rest && !off) {
+    } else if (*rest) {
         s->failed = !cursor_stop_add(&s->c, rest) || s->failed;
         return;
     }
-    for (int i = 0; i < s->c.stop_count; i++) {
-        fprintf(s->out, "%d. ", i + 1);
-        prose_text(s->out, s->c.stops[i].text, WIDTH * 2);
-        putc('\n', s->out);
-    }
-    if (!s->c.stop_count)
-        fputs("no stops\n", s->out);
+    for (size_t i = 0; i < s->c.stops.count; i++)
+        prose_print(stdout, "%jd. %.140s\n", (int64_t)i + 1, s->c.stops.at[i].text);
+    if (!s->c.stops.count)
+        puts("no stops");
 }
 
 /* On to a stop, DIRECTION 1 or -1. */
@@ -121,27 +105,25 @@ static void do_run(struct stepper *s, char *rest, int direction)
     for (; !stop && !prompt_interrupted() && cursor_step(&s->c, NEXT_EVENT, direction) == CURSOR_THERE; passed++)
         stop = cursor_stopped(&s->c);
     if (stop) {
-        fputs("stopped: ", s->out);
-        prose_text(s->out, stop->text, WIDTH * 2);
-        putc('\n', s->out);
+        prose_print(stdout, "stopped: %.140s\n", stop->text);
         replay_page(&s->c);
     } else {
-        fprintf(s->out, "(%s after %zu events)\n",
-                prompt_interrupted() ? "interrupted"
-                : direction > 0      ? "the end"
-                                     : "the beginning",
-                passed);
+        printf("(%s after %zu events)\n",
+               prompt_interrupted() ? "interrupted"
+               : direction > 0      ? "the end"
+                                    : "the beginning",
+               passed);
     }
 }
 
 static void do_part(struct stepper *s, char *rest, int part)
 {
-    const char *label = part == PAGE_GUARDS ? cursor_word(&rest) : NULL;
+    const char *label = part == PAGE_GUARDS && *rest ? rest : NULL;
 
     if (replay_page_part(&s->c, (enum page_part)part, label))
         return;
     if (part == PAGE_STACK)
-        fputs("(no frame is known here)\n", s->out);
+        puts("(no frame is known here)");
     else if (part == PAGE_CACHE)
         say(s, "cache", "here is no decision about one; `next` goes to one");
     else
@@ -165,22 +147,25 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void do_help(struct stepper *s, char *rest, int unused)
 {
-    (void)rest, (void)unused;
+    (void)s, (void)rest, (void)unused;
     for (int i = 0; i < COMMANDS; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words ? commands[i].words : "");
-        fprintf(s->out, "  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
+        printf("  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
     }
-    fputs("Recorded decisions are replayed, not the program: nothing of it runs.\n", s->out);
+    puts("Recorded decisions are replayed, not the program: nothing of it runs.");
 }
 
-/* One command. False: that was the last one. */
+/* One command, LINE, which is changed. False: that was the last one. */
 static bool do_one(struct stepper *s, char *line)
 {
-    char *rest = line, *word = cursor_word(&rest);
+    char *rest, *word = strtok_r(line, " \t\r", &rest);
 
     if (!word)
         return true;
+    rest += strspn(rest, " \t\r");
+    for (char *end = rest + strlen(rest); end > rest && strchr(" \t\r", end[-1]);)
+        *--end = 0;
     for (int i = 0; i < COMMANDS; i++)
         if (!strcmp(word, commands[i].name) || (*commands[i].brief && !strcmp(word, commands[i].brief))) {
             if (!commands[i].run)
@@ -210,45 +195,47 @@ static bool do_list(struct stepper *s, char *list)
     return true;
 }
 
-int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, FILE *out)
+/* The next line that is typed, or comes from stdin; the caller frees it. NULL: that was all. */
+static char *line_read(bool terminal)
 {
-    struct stepper s = {.out = out, .last = NEXT_LOOKUP};
-    bool scripted = script->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
-         go_on = true;
     char *line = NULL;
     size_t room = 0;
 
-    cursor_begin(&s.c, db, replay, out);
+    if (terminal && (line = prompt_line("replay> ")))
+        prompt_remember(line);
+    else if (terminal)
+        putchar('\n');
+    else if (getline(&line, &room, stdin) < 0) {
+        free(line);
+        line = NULL;
+    }
+    return line;
+}
+
+int replay_step(struct db *db, struct replay *replay, const replay_script *script)
+{
+    struct stepper s = {.last = NEXT_LOOKUP};
+    bool scripted = script->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+         go_on = true;
+    char *line;
+
+    cursor_begin(&s.c, db, replay, stdout);
     if (terminal) {
-        fputs("Replays the decisions recorded in ", out);
-        prose_text(out, db_path(db), WIDTH);
-        fprintf(out, " (%zu lookups, %zu compiles), not the program. \"help\" lists the commands.\n",
-                replay->lookups.count, replay->compiles.count);
+        prose_print(stdout, "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the program."
+                            " \"help\" lists the commands.\n",
+                    db_path(db), (int64_t)replay->lookups.count, (int64_t)replay->compiles.count);
         prompt_begin();
     }
-    for (int i = 0; i < script->count && go_on; i++) {
-        const struct replay_command *c = &script->commands[i];
+    for (size_t i = 0; i < script->count && go_on; i++) {
+        const struct replay_command *c = &script->at[i];
+        line = c->name ? say_print("%s %s", c->name, c->words) : strdup(c->words);
+        go_on = c->name ? do_one(&s, line) : do_list(&s, line);
         free(line);
-        if (!c->name)
-            line = strdup(c->words);
-        else if (asprintf(&line, "%s %s", c->name, c->words) < 0)
-            line = NULL;
-        go_on = line && (c->name ? do_one(&s, line) : do_list(&s, line));
     }
-    while (!scripted && go_on) {
-        if (terminal) {
-            free(line);
-            line = prompt_line("replay> ");
-            if (line)
-                prompt_remember(line);
-            else
-                putc('\n', out);
-        }
-        if (terminal ? !line : getline(&line, &room, stdin) < 0)
-            break;
+    while (!scripted && go_on && (line = line_read(terminal))) {
         go_on = do_list(&s, line);
+        free(line);
     }
-    free(line);
     cursor_end(&s.c);
     return s.failed && !terminal ? 2 : 0;
 }

@@ -4,8 +4,7 @@
 #ifndef DYNTRACE_REPLAY_STEP_H
 #define DYNTRACE_REPLAY_STEP_H
 
-#include <stdbool.h>
-#include <stdio.h>
+#include "lib/list.h"
 
 struct db;
 struct replay;
@@ -29,16 +28,13 @@ struct replay;
     X("source", "", NULL, "source lines", do_part, PAGE_SOURCE)
 
 /* What to do, in order: a command with its words, or with NAME NULL a list of them with ';' between. */
-enum { REPLAY_COMMANDS = 256 };
-struct replay_script {
-    struct replay_command {
-        const char *name, *words;
-    } commands[REPLAY_COMMANDS]; /* borrowed */
-    int count;
+struct replay_command {
+    const char *name, *words; /* borrowed */
 };
+typedef LIST(struct replay_command) replay_script;
 
 /* Do SCRIPT, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status: 2 when a command
  * of a script could not be done. */
-int replay_step(struct db *db, struct replay *replay, const struct replay_script *script, FILE *out);
+int replay_step(struct db *db, struct replay *replay, const replay_script *script);
 
 #endif

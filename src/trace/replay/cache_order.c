@@ -1,5 +1,4 @@
-/* trace/replay/cache_order.c -- which entries of a cache a lookup sees, and in what order. See
- * trace/replay/cache_order.h.
+/* trace/replay/cache_order.c -- see trace/replay/cache_order.h.
  *
  * Runs in: the viewer. */
 #include "trace/replay/cache_order.h"
@@ -17,18 +16,13 @@ static void move(struct cache_order *o, size_t from, size_t to)
     o->at[to] = moved;
 }
 
-bool cache_order_born(struct cache_order *o, struct cached entry, bool pinned)
+void cache_order_born(struct cache_order *o, struct cached entry, bool pinned)
 {
-    struct cached *added = list_add(o);
-
-    if (!added)
-        return false;
-    *added = entry;
+    *list_add(o) = entry;
     if (pinned)
         move(o, o->count - 1, o->pinned++);
     else if (o->policy != ORDER_FIFO)
         move(o, o->count - 1, o->pinned);
-    return true;
 }
 
 void cache_order_hit(struct cache_order *o, size_t place)
@@ -52,15 +46,12 @@ size_t cache_order_find(const struct cache_order *o, uint32_t id)
     return place;
 }
 
-bool cache_order_fork(struct cache_order *o, const struct cache_order *parent)
+void cache_order_fork(struct cache_order *o, const struct cache_order *parent)
 {
     o->pinned = parent->pinned;
     o->policy = parent->policy;
-    if (parent->count && !list_add_many(o, parent->count))
-        return false;
-    if (parent->count)
-        memcpy(o->at, parent->at, parent->count * sizeof *o->at);
-    return true;
+    for (size_t i = 0; i < parent->count; i++)
+        *list_add(o) = parent->at[i];
 }
 
 void cache_order_free(struct cache_order *o)

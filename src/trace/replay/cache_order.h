@@ -43,15 +43,15 @@ struct cache_order {
     enum order_policy policy;
 };
 
-/* A new entry; PINNED: a precompiled one. False: no memory. */
-bool cache_order_born(struct cache_order *order, struct cached entry, bool pinned);
+/* A new entry; PINNED: a precompiled one. */
+void cache_order_born(struct cache_order *order, struct cached entry, bool pinned);
 /* The entry at PLACE was hit, has died. */
 void cache_order_hit(struct cache_order *order, size_t place);
 void cache_order_died(struct cache_order *order, size_t place);
 /* Where the entry with ID is; count: nowhere. */
 size_t cache_order_find(const struct cache_order *order, uint32_t id);
-/* ORDER, empty, becomes as PARENT is. False: no memory. */
-bool cache_order_fork(struct cache_order *order, const struct cache_order *parent);
+/* ORDER, empty, becomes as PARENT is. */
+void cache_order_fork(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
 /* The entries that a lookup in OWN sees, in order; COMMON: the region whose entries all see (-1), or OWN again. */

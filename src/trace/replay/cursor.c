@@ -3,12 +3,12 @@
  * Runs in: the viewer. */
 #include "trace/replay/cursor.h"
 
-#include <ctype.h>
 #include <errno.h>
 
+#include "lib/say.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
-#include "lib/say.h"
 
 const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
                                               "hit",    "miss",    "event",     "frame"};
@@ -18,8 +18,6 @@ static bool say(const char *what, const char *why)
     say_error("replay: %s: %s", what, why);
     return false;
 }
-
-enum { FRAMES_NEAR = 256 }; /* ids, between which no bisection is needed */
 
 /* ---- finding the next event ------------------------------------------------ */
 
@@ -39,29 +37,22 @@ static bool event_is(const struct replay *r, const struct replay_event *e, enum 
     return what != NEXT_RECOMPILE || r->compiles.at[e->index].recompile;
 }
 
-/* Does INDEX, which may be REPLAY_NONE, pass the filter MARKED? NULL: all do. */
-static bool passes_one(const bool *marked, uint32_t index)
+/* Is INDEX, which may be REPLAY_NONE, one that MARKS has? */
+static bool marked(const bool *marks, uint32_t index)
 {
-    return !marked || (index != REPLAY_NONE && marked[index]);
+    return index != REPLAY_NONE && marks[index];
 }
 
 static bool passes(const struct cursor *c, const struct replay_event *e)
 {
-    struct replay_subject s;
-    uint8_t outcome;
+    const struct replay_subject s = replay_about(c->r, e->kind, e->index);
+    const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE,
+                   by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
-    if (c->codes || c->threads) {
-        s = replay_about(c->r, e->kind, e->index);
-        if (!passes_one(c->codes, s.code) || !passes_one(c->threads, s.thread))
+    for (int i = 0; i < FILTERS; i++)
+        if (c->filters[i] && !marked(c->filters[i], by[i]))
             return false;
-    }
-    if (!c->by_outcome && !c->lookups)
-        return true;
-    if (e->kind != REPLAY_LOOKUP)
-        return false;
-    outcome = c->r->lookups.at[e->index].outcome;
-    return (!c->by_outcome || c->outcomes[outcome < OUTCOMES ? outcome : OUTCOMES]) &&
-           passes_one(c->lookups, e->index);
+    return true;
 }
 
 /* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. events.count: none. */
@@ -144,8 +135,8 @@ int64_t cursor_frame(const struct cursor *c)
         return c->frame_id;
     if (!e || (e->kind != REPLAY_LOOKUP && e->kind != REPLAY_COMPILE))
         return 0;
-    query = db_query(c->db, e->kind == REPLAY_LOOKUP ? "SELECT frame_id FROM lookup WHERE lookup_id = ?1"
-                                                     : "SELECT frame_id FROM compile WHERE compile_id = ?1");
+    query = db_query(c->db, schema_statement(e->kind == REPLAY_LOOKUP ? "replay/frame-of-lookup"
+                                                                      : "replay/frame-of-compile"));
     query_bind_integer(query, 1, cursor_subject(c).id);
     if (query_step(query))
         id = query_integer(query, 0);
@@ -153,11 +144,16 @@ int64_t cursor_frame(const struct cursor *c)
     return id;
 }
 
-/* To the frame that is the first row of QUERY, which this ends. */
-static enum cursor_result to_frame(struct cursor *c, struct query *query)
+/* To the frame that STATEMENT finds with these parameters. */
+static enum cursor_result to_frame(struct cursor *c, const char *statement, int64_t id, int64_t thread)
 {
-    bool found = query_step(query);
+    struct query *query = db_query(c->db, schema_statement(statement));
+    bool found;
 
+    query_bind_integer(query, 1, id);
+    if (thread)
+        query_bind_integer(query, 2, thread);
+    found = query_step(query);
     if (found) {
         cursor_to_time(c, query_integer(query, 1));
         c->frame_id = query_integer(query, 0);
@@ -166,20 +162,19 @@ static enum cursor_result to_frame(struct cursor *c, struct query *query)
     return !query_close(query) ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
 }
 
-/* An id from which on, or soon after, the frames of THREAD start at AT_NS or later: on a thread ids follow time. */
-static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
+/* The id from which on the frames of the cursor's thread start at AT_NS or later: on a thread ids follow time. */
+static int64_t frame_from(struct cursor *c, int64_t at_ns)
 {
     int64_t low = db_integer(c->db, 0, "SELECT MIN(frame_id) FROM frame");
-    int64_t high = db_integer(c->db, 0, "SELECT MAX(frame_id) FROM frame");
-    struct query *query = db_query(c->db, "SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2"
-                                          " AND thread_id = ?3 ORDER BY frame_id LIMIT 1");
+    int64_t high = db_integer(c->db, 0, "SELECT MAX(frame_id) + 1 FROM frame");
+    struct query *query = db_query(c->db, schema_statement("replay/frame-between"));
 
-    while (low < high && (uint64_t)high - (uint64_t)low > FRAMES_NEAR && !query_failed(query)) {
+    while (low < high && !query_failed(query)) {
         int64_t middle = low + (int64_t)(((uint64_t)high - (uint64_t)low) / 2);
         query_reset(query);
         query_bind_integer(query, 1, middle);
         query_bind_integer(query, 2, high);
-        query_bind_integer(query, 3, thread);
+        query_bind_integer(query, 3, c->frame_thread);
         if (query_step(query) && query_integer(query, 1) < at_ns)
             low = query_integer(query, 0) + 1;
         else
@@ -192,25 +187,11 @@ static int64_t frame_near(struct cursor *c, int64_t thread, int64_t at_ns)
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    int64_t from = cursor_frame(c), limit_ns = direction > 0 ? INT64_MIN : INT64_MAX; /* of a frame: ids say it all */
-    struct query *query;
+    int64_t at = cursor_frame(c), from = at ? at : frame_from(c, cursor_ns(c));
 
-    if (!from) {
-        limit_ns = cursor_ns(c);
-        from = frame_near(c, c->frame_thread, limit_ns);
-        if (direction > 0 && from > INT64_MIN)
-            from--;
-        if (direction < 0 && from < INT64_MAX - 2 * FRAMES_NEAR)
-            from += 2 * FRAMES_NEAR;
-    }
-    query = db_query(c->db, direction > 0 ? "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1"
-                                            " AND thread_id = ?2 AND start_ns >= ?3 ORDER BY frame_id LIMIT 1"
-                                          : "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1"
-                                            " AND thread_id = ?2 AND start_ns < ?3 ORDER BY frame_id DESC LIMIT 1");
-    query_bind_integer(query, 1, from);
-    query_bind_integer(query, 2, c->frame_thread);
-    query_bind_integer(query, 3, limit_ns);
-    return to_frame(c, query);
+    if (direction < 0)
+        return to_frame(c, "replay/frame-before", from, c->frame_thread);
+    return to_frame(c, at ? "replay/frame-after" : "replay/frame-from", from, c->frame_thread);
 }
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
@@ -231,11 +212,8 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     uint32_t index;
 
     switch (what) {
-    case NEXT_FRAME: {
-        struct query *query = db_query(c->db, "SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id = ?1");
-        query_bind_integer(query, 1, id);
-        return to_frame(c, query);
-    }
+    case NEXT_FRAME:
+        return to_frame(c, "replay/frame", id, 0);
     case NEXT_EVENT:
         return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1 : r->events.count);
     case NEXT_LOOKUP:
@@ -262,25 +240,6 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
 }
 
 /* ---- words ----------------------------------------------------------------- */
-
-char *cursor_word(char **text)
-{
-    char *at = *text + strspn(*text, " \t"), *end = at + strcspn(at, " \t");
-
-    *text = end + (*end != 0);
-    *end = 0;
-    return *at ? at : NULL;
-}
-
-char *cursor_words(char *text)
-{
-    char *end;
-
-    text += strspn(text, " \t");
-    for (end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
-        *--end = 0;
-    return text;
-}
 
 bool cursor_what(const char *word, enum cursor_what *what)
 {
@@ -315,35 +274,34 @@ static int64_t time_from(const char *word, int64_t all)
 
 enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)
 {
-    char *text = strdup(place), *rest = text, *word = text ? cursor_word(&rest) : NULL,
-         *more = word ? cursor_word(&rest) : NULL, *end;
+    char word[32], more[32], *end;
+    int words = sscanf(place, "%31s %31s", word, more);
     enum cursor_result result = CURSOR_ERROR;
     int64_t number;
 
     *what = NEXT_EVENT;
-    if (!word) {
+    if (words < 1) {
         say("goto", "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
     } else if (!strcmp(word, "first") || !strcmp(word, "last")) {
-        if ((more && !cursor_what(more, what)) || *what == NEXT_FRAME)
+        if ((words > 1 && !cursor_what(more, what)) || *what == NEXT_FRAME)
             say(more, "no such event: lookup, compile, recompile, break, death, hit, miss or event");
         else
             result = cursor_far(c, *what, !strcmp(word, "last"));
-    } else if (more && cursor_what(word, what)) {
+    } else if (words > 1 && cursor_what(word, what)) {
         errno = 0;
         number = strtoll(more, &end, 10);
-        if (*end || end == more || errno)
+        if (*end || errno)
             say(more, "not a number");
         else if ((result = cursor_to(c, *what, number)) == CURSOR_NONE) {
             say(more, "the trace has none with that number");
             result = CURSOR_ERROR;
         }
-    } else if (more || (number = time_from(word, c->r->last_ns)) < 0) {
+    } else if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0) {
         say(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
     } else {
         cursor_to_time(c, number);
         result = CURSOR_THERE;
     }
-    free(text);
     return result;
 }
 
@@ -362,116 +320,121 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Marks in a new array of COUNT the index that MAP has for the ids of a query's rows; without a MAP they are lookups.
- * TEXT is its ?1. NULL: it was said why not. */
-static bool *ids_marked(struct cursor *c, const char *sql, const char *text, const struct map *map, size_t count)
+/* Marks in a new array of COUNT the index that MAP has for the ids of SQL's rows; without a MAP they are lookups. TEXT is
+ * its ?1, or stands in it already. NULL: it was said why not. */
+static bool *ids_marked(struct cursor *c, const char *sql, const char *text, bool bind, const struct map *map, size_t count)
 {
     struct query *query = db_query(c->db, sql);
-    bool *marked = query ? calloc(count + 1, sizeof *marked) : NULL, any = false;
+    bool *marks = calloc(count + 1, sizeof *marks), any = false;
 
-    query_bind_text(query, 1, text);
-    while (marked && query_step(query)) {
+    if (bind)
+        query_bind_text(query, 1, text);
+    while (query_step(query)) {
         int64_t id = query_integer(query, 0);
         uint32_t at = map ? replay_index(map, id) : replay_lookup_at(c->r, id);
         if (at != REPLAY_NONE)
-            any = marked[at] = true;
+            any = marks[at] = true;
     }
     if (query_close(query) && any)
-        return marked;
-    if (marked && !any && !db_damaged(c->db))
+        return marks;
+    if (query && !any)
         say(text, "nothing recorded is like that");
-    free(marked);
+    free(marks);
     return NULL;
 }
 
 void cursor_filter_off(struct cursor *c)
 {
-    free(c->codes);
-    free(c->threads);
-    free(c->lookups);
+    for (int i = 0; i < FILTERS; i++) {
+        free(c->filters[i]);
+        c->filters[i] = NULL;
+    }
     free(c->filtered);
-    c->codes = c->threads = c->lookups = NULL;
     c->filtered = NULL;
-    c->by_outcome = false;
 }
 
-static bool filter_outcomes(struct cursor *c, char *list)
+/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: it was said why not. */
+static bool *outcomes_marked(struct cursor *c, char *list)
 {
-    bool chosen[OUTCOMES + 1] = {false};
+    bool chosen[UINT8_MAX + 1] = {false}, *marks;
+    char *rest;
 
-    for (char *name = strtok(list, ", "); name; name = strtok(NULL, ", ")) {
+    for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         int i = 0;
         while (i < OUTCOMES && strcmp(name, outcome_word(i)))
             i++;
-        if (i == OUTCOMES)
-            return say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, "
-                             "guard_error or callback_error");
+        if (i == OUTCOMES) {
+            say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error or "
+                      "callback_error");
+            return NULL;
+        }
         chosen[i] = true;
     }
-    memcpy(c->outcomes, chosen, sizeof chosen);
-    c->by_outcome = true;
-    return true;
+    marks = calloc(c->r->lookups.count + 1, sizeof *marks);
+    for (size_t i = 0; i < c->r->lookups.count; i++)
+        marks[i] = chosen[c->r->lookups.at[i].outcome];
+    return marks;
 }
 
-/* KIND, "function", "thread", ..., like TEXT: marks take the place of those that the filter has. */
-static bool filter_marks(struct cursor *c, const char *kind, const char *text)
+/* The marks of the filter KIND, "function", "thread", ..., for TEXT, and which FILTER they are; NULL: it was said why
+ * not. */
+static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
     const struct {
-        const char *name, *sql; /* ?1: TEXT; with %s TEXT is SQL and takes its place */
-        bool **marks;
+        const char *kind;
+        int filter;
+        const char *statement;
         const struct map *map;
         size_t count;
     } filters[] = {
-        {"function", NULL, &c->codes, NULL, 0},
-        {"file", "SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1", &c->codes,
-         &c->r->code_ids, c->r->codes.count},
-        {"thread", "SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1", &c->threads,
-         &c->r->thread_ids, c->r->threads.count},
-        {"process",
-         "SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id"
-         " WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER)",
-         &c->threads, &c->r->thread_ids, c->r->threads.count},
-        {"where", "SELECT lookup_id FROM call_ledger WHERE (%s\n) AND ?1 IS NOT NULL", &c->lookups, NULL,
-         c->r->lookups.count},
+        {"function", FILTER_CODE, NULL, NULL, 0},
+        {"file", FILTER_CODE, "replay/in-file", &c->r->code_ids, c->r->codes.count},
+        {"thread", FILTER_THREAD, "replay/on-thread", &c->r->thread_ids, c->r->threads.count},
+        {"process", FILTER_THREAD, "replay/in-process", &c->r->thread_ids, c->r->threads.count},
+        {"outcome", FILTER_OUTCOME, NULL, NULL, 0},
+        {"where", FILTER_WHERE, NULL, NULL, 0},
     };
     size_t i = 0;
-    char *sql = NULL;
-    bool *marked;
 
-    while (i < sizeof filters / sizeof *filters && strcmp(kind, filters[i].name))
+    while (i < sizeof filters / sizeof *filters && strcmp(kind, filters[i].kind))
         i++;
-    if (i == sizeof filters / sizeof *filters)
-        return say(kind, "no such filter: function, file, thread, process, outcome, where; or off");
-    if (!filters[i].sql)
-        marked = codes_named(c, text);
-    else if (!strcmp(kind, "where"))
-        marked = asprintf(&sql, filters[i].sql, text) < 0 ? NULL : ids_marked(c, sql, text, NULL, filters[i].count);
-    else
-        marked = ids_marked(c, filters[i].sql, text, filters[i].map, filters[i].count);
-    free(sql);
-    if (marked) {
-        free(*filters[i].marks);
-        *filters[i].marks = marked;
+    if (i == sizeof filters / sizeof *filters) {
+        say(kind, "no such filter: function, file, thread, process, outcome, where; or off");
+        return NULL;
     }
-    return marked;
+    *filter = filters[i].filter;
+    if (*filter == FILTER_OUTCOME)
+        return outcomes_marked(c, text);
+    if (*filter == FILTER_WHERE) {
+        char *sql = say_print("SELECT lookup_id FROM call_ledger WHERE (%s\n)", text);
+        bool *marks = ids_marked(c, sql, text, false, NULL, c->r->lookups.count);
+        free(sql);
+        return marks;
+    }
+    return filters[i].statement
+               ? ids_marked(c, schema_statement(filters[i].statement), text, true, filters[i].map, filters[i].count)
+               : codes_named(c, text);
 }
 
 bool cursor_filter(struct cursor *c, const char *by)
 {
-    char *text = strdup(by), *rest = text, *kind = text ? cursor_word(&rest) : NULL, *all = NULL;
-    bool ok = false;
+    char *text = strdup(by), *rest, *kind = strtok_r(text, " \t", &rest), *before = c->filtered;
+    bool *marks = NULL;
+    int filter;
 
-    if (kind && !*(rest = cursor_words(rest)))
+    rest += kind ? strspn(rest, " \t") : 0;
+    if (kind && !*rest)
         say(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
     else if (kind)
-        ok = strcmp(kind, "outcome") ? filter_marks(c, kind, rest) : filter_outcomes(c, rest);
-    if (ok && asprintf(&all, "%s%s%s", c->filtered ? c->filtered : "", c->filtered ? ", " : "",
-                       by + strspn(by, " \t")) >= 0) {
-        free(c->filtered);
-        c->filtered = all;
+        marks = filter_marks(c, kind, rest, &filter);
+    if (marks) {
+        free(c->filters[filter]);
+        c->filters[filter] = marks;
+        c->filtered = say_print("%s%s%s", before ? before : "", before ? ", " : "", by);
+        free(before);
     }
     free(text);
-    return ok;
+    return marks;
 }
 
 size_t cursor_passing(const struct cursor *c)
@@ -485,15 +448,19 @@ size_t cursor_passing(const struct cursor *c)
 
 void cursor_stops_off(struct cursor *c)
 {
-    while (c->stop_count) {
-        struct cursor_stop *stop = &c->stops[--c->stop_count];
-        free(stop->text);
-        free(stop->codes);
-        free(stop->entries);
+    for (size_t i = 0; i < c->stops.count; i++) {
+        free(c->stops.at[i].text);
+        free(c->stops.at[i].marks);
     }
+    list_free(&c->stops);
 }
 
-/* "when FUNC recompiles", "when entry 0/3 is hit"; "when" and "is" may be left out. */
+static bool about_entry(enum cursor_what what)
+{
+    return what == NEXT_HIT || what == NEXT_DEATH;
+}
+
+/* "when" and "is" may be left out. */
 bool cursor_stop_add(struct cursor *c, const char *text)
 {
     static const struct {
@@ -501,15 +468,11 @@ bool cursor_stop_add(struct cursor *c, const char *text)
         enum cursor_what when;
     } verbs[] = {{"recompiles", NEXT_RECOMPILE}, {"compiles", NEXT_COMPILE}, {"misses", NEXT_MISS},
                  {"called", NEXT_LOOKUP},        {"hit", NEXT_HIT},          {"dies", NEXT_DEATH}};
-    struct cursor_stop stop = {.text = strdup(text), .when = NEXT_KINDS};
-    char *copy = strdup(text), *rest = copy, *word, *subject = NULL;
+    struct cursor_stop stop = {.when = NEXT_KINDS};
+    char *copy = strdup(text), *rest, *subject = NULL;
     bool entry = false;
 
-    if (!copy || !stop.text || c->stop_count == CURSOR_STOPS) {
-        say("stop", copy && stop.text ? "no room for more; `stop off` takes all away" : "out of memory");
-        goto out;
-    }
-    while ((word = cursor_word(&rest))) {
+    for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
         if (!subject && !strcmp(word, "entry"))
             entry = true;
         else if (!subject && strcmp(word, "when"))
@@ -518,32 +481,29 @@ bool cursor_stop_add(struct cursor *c, const char *text)
             if (!strcmp(word, verbs[i].verb))
                 stop.when = verbs[i].when;
     }
-    if (stop.when == NEXT_KINDS || entry != (stop.when == NEXT_HIT || stop.when == NEXT_DEATH))
+    if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
         say("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
     else if (entry)
-        stop.entries = ids_marked(c, "SELECT cache_entry_id FROM cache_entry WHERE label = ?1", subject,
-                                  &c->r->entry_ids, c->r->entries.count);
+        stop.marks = ids_marked(c, schema_statement("replay/labelled"), subject, true, &c->r->entry_ids,
+                                c->r->entries.count);
     else
-        stop.codes = codes_named(c, subject);
-out:
+        stop.marks = codes_named(c, subject);
     free(copy);
-    if (!stop.codes && !stop.entries) {
-        free(stop.text);
-        return false;
+    if (stop.marks) {
+        stop.text = strdup(text);
+        *list_add(&c->stops) = stop;
     }
-    c->stops[c->stop_count++] = stop;
-    return true;
+    return stop.marks;
 }
 
 const struct cursor_stop *cursor_stopped(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
 
-    for (int i = 0; e && i < c->stop_count; i++) {
-        const struct cursor_stop *stop = &c->stops[i];
+    for (size_t i = 0; e && i < c->stops.count; i++) {
+        const struct cursor_stop *stop = &c->stops.at[i];
         struct replay_subject s = cursor_subject(c);
-        if (event_is(c->r, e, stop->when) &&
-            (stop->codes ? passes_one(stop->codes, s.code) : passes_one(stop->entries, s.entry)))
+        if (event_is(c->r, e, stop->when) && marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
             return stop;
     }
     return NULL;
@@ -551,22 +511,22 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
 
 /* ---- the cache as it stood ------------------------------------------------- */
 
-enum cursor_result cursor_cache(const struct cursor *c, struct replay_state *state)
+bool cursor_cache(const struct cursor *c, struct replay_state *state)
 {
     const struct replay_event *e = cursor_event(c);
     struct replay_subject s;
-    uint32_t cache;
-    bool ok;
+    uint32_t cache = REPLAY_NONE;
 
     if (!e)
-        return CURSOR_NONE;
+        return false;
     s = cursor_subject(c);
-    cache = s.code == REPLAY_NONE ? REPLAY_NONE : replay_index(&c->r->cache_ids, replay_cache_key(s.code, s.process));
+    if (s.code != REPLAY_NONE)
+        cache = replay_index(&c->r->cache_ids, replay_cache_key(s.code, s.process));
     if (cache == REPLAY_NONE)
-        return CURSOR_NONE;
-    ok = e->kind == REPLAY_LOOKUP ? replay_state_at(c->r, e->index, state)
-                                  : replay_state_when(c->r, cache, e->at_ns, state);
-    if (!ok)
-        say("cache", "out of memory");
-    return ok ? CURSOR_THERE : CURSOR_ERROR;
+        return false;
+    if (e->kind == REPLAY_LOOKUP)
+        replay_state_at(c->r, e->index, state);
+    else
+        replay_state_when(c->r, cache, e->at_ns, state);
+    return true;
 }

@@ -41,14 +41,16 @@ enum cursor_what {
 };
 extern const char *const cursor_whats[NEXT_KINDS]; /* "lookup", ... */
 
+/* ERROR: it was said why. */
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
 struct cursor_stop {
     char *text; /* owned: as it was typed */
     enum cursor_what when;
-    bool *codes, *entries; /* owned: of which functions, or of which entries; the other is NULL */
+    bool *marks; /* owned: of which codes, by index; of NEXT_HIT and NEXT_DEATH of which entries */
 };
-enum { CURSOR_STOPS = 16 };
+
+enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 
 struct cursor {
     struct db *db;    /* borrowed */
@@ -59,21 +61,14 @@ struct cursor {
     int64_t frame_id; /* after a step over frames: that frame; else 0 */
     int64_t frame_thread; /* row id: whose frames are stepped over */
     int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
-    /* The filter; NULL: all. By index of codes, threads, lookups. */
-    bool *codes, *threads, *lookups;
-    bool outcomes[OUTCOMES + 1], by_outcome;
-    char *filtered; /* owned: words for it, or NULL */
-    struct cursor_stop stops[CURSOR_STOPS];
-    int stop_count;
+    bool *filters[FILTERS]; /* owned: what passes, by index of codes, threads, lookups; NULL: all */
+    char *filtered;         /* owned: words for them, or NULL */
+    LIST(struct cursor_stop) stops;
 };
 
 /* In the gap before the first event. The caller ends it with cursor_end. */
 void cursor_begin(struct cursor *cursor, struct db *db, struct replay *replay, FILE *out);
 void cursor_end(struct cursor *cursor);
-
-/* For commands: the next word of *TEXT, ended in place, NULL at the end; all of TEXT without the blanks round it. */
-char *cursor_word(char **text);
-char *cursor_words(char *text);
 
 /* "miss", "misses", "break": what a word stands for. */
 bool cursor_what(const char *word, enum cursor_what *what);
@@ -116,8 +111,18 @@ struct replay_subject cursor_subject(const struct cursor *cursor);
 /* The row id of the frame that it is at, 0 if none is known. */
 int64_t cursor_frame(const struct cursor *cursor);
 
-/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. NONE: there is none
+/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. False: there is none
  * here. The caller frees STATE (list_free). */
-enum cursor_result cursor_cache(const struct cursor *cursor, struct replay_state *state);
+bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
+
+/* ---- trace/replay/page.c: what there is to say about the place, to the cursor's OUT ---- */
+
+/* The event, and the cache, stack and source there, each cut to a few lines. */
+void replay_page(const struct cursor *cursor);
+
+/* All of one part. LABEL: of PAGE_GUARDS, the entries with that label; NULL: the entry that the event is about. False:
+ * there is none here. */
+enum page_part { PAGE_CACHE, PAGE_STACK, PAGE_SOURCE, PAGE_GUARDS };
+bool replay_page_part(const struct cursor *cursor, enum page_part part, const char *label);
 
 #endif

@@ -3,144 +3,143 @@
  * Runs in: the viewer.
  *
  * Everything here comes from a file that anybody may have made: ids that lead nowhere become REPLAY_NONE, times may
- * be in any order, and parents must be older than their children. */
-#include "replay.h"
-#include "trace/db.h"
-#include "trace/replay/checks.h"
-#include "trace/torch_words.h"
+ * be in any order, and parents must be older than their children.
+ *
+ * What lookups tried is half of what there is to read. So it is done by a thread with a connection of its own, while
+ * the caller reads the lookups; what is found is joined to them at the end:
+ *
+ *     caller   entries | compiles, lookups, marks ...| join
+ *     thread           | guards, guard_check ........|
+ *
+ * While a trace is written two connections would not see one state of it: then the caller's is used, at the end. */
+#include <pthread.h>
+
+#include "lib/bounds.h"
 #include "lib/progress.h"
-#include "lib/say.h"
+#include "replay.h"
+#include "schema.h"
+#include "trace/db.h"
 
 enum {
     FORKS_MAX = 64, /* generations of processes that hand a cache on */
     TICK_ROWS = 1 << 14,
 };
 
-/* ---- loading --------------------------------------------------------------- */
+/* ---- rows: each function takes one of schemas/replay.sql ------------------- */
 
-/* A new item of LIST whose row id is ID, entered in MAP by its index; NULL: no memory, or more than an index counts. */
-#define ADD(list, map, id)                                                             \
-    ({                                                                                 \
-        int64_t *index_ = (list)->count < REPLAY_CHECK_NONE ? map_put(map, id) : NULL; \
-        if (index_)                                                                    \
-            *index_ = (int64_t)(list)->count;                                          \
-        index_ ? list_add(list) : NULL;                                                \
+/* A new item of LIST whose row id is ID, entered in MAP by its index. */
+#define ADD(list, map, id)                               \
+    ({                                                   \
+        *map_put(map, id) = (int64_t)(list)->count;      \
+        if ((list)->count >= REPLAY_CHECK_NONE)          \
+            bounds_memory_over();                        \
+        list_add(list);                                  \
     })
 
-static bool load_processes(struct replay *r)
+/* Times of a hostile trace must not overflow when they are added and compared. */
+static int64_t time_of(int64_t ns)
 {
-    struct query *query =
-        db_query(r->db, "SELECT process_id, start_ns, parent_process_id, torch_version IS NOT NULL, torch_version FROM process"
-                        " ORDER BY process_id");
-    bool ok = true;
-
-    while (ok && query_step(query)) {
-        uint32_t parent = replay_index(&r->process_ids, replay_integer(query, 2, -1));
-        struct replay_process *p = ADD(&r->processes, &r->process_ids, query_integer(query, 0));
-        if ((ok = p))
-            *p = (struct replay_process){.id = query_integer(query, 0),
-                                         .start_ns = replay_time(query, 1, 0),
-                                         .lost_ns = REPLAY_NEVER,
-                                         .first_fork_ns = REPLAY_NEVER,
-                                         .parent = parent,
-                                         .torch = query_integer(query, 3),
-                                         .floats_later = torch_floats_later(torch_version(query_text(query, 4, NULL)))};
-    }
-    if (!query_close(query) || !ok)
-        return false;
-    query = db_query(r->db, "SELECT process_id, MIN(COALESCE(at_ns, 0)) FROM loss WHERE cause NOT LIKE 'stall:%'"
-                            " AND (events IS NULL OR events > 0) GROUP BY process_id");
-    while (query_step(query)) {
-        uint32_t at = replay_index(&r->process_ids, query_integer(query, 0));
-        if (at != REPLAY_NONE)
-            r->processes.at[at].lost_ns = replay_time(query, 1, 0);
-    }
-    return query_close(query);
+    return ns < 0 ? 0 : ns > REPLAY_NEVER / 4 ? REPLAY_NEVER / 4 : ns;
 }
 
-static bool load_threads(struct replay *r)
+static bool process_row(void *context, const int64_t *v, unsigned nulls)
 {
-    struct query *query = db_query(r->db, "SELECT thread_id, process_id FROM thread ORDER BY thread_id");
-    bool ok = true;
+    struct replay *r = context;
+    uint32_t parent = nulls & 1 << 2 ? REPLAY_NONE : replay_index(&r->process_ids, v[2]);
 
-    while (ok && query_step(query)) {
-        struct replay_thread *t = ADD(&r->threads, &r->thread_ids, query_integer(query, 0));
-        if ((ok = t))
-            *t = (struct replay_thread){query_integer(query, 0),
-                                        replay_index(&r->process_ids, replay_integer(query, 1, -1))};
-    }
-    return query_close(query) && ok;
+    *ADD(&r->processes, &r->process_ids, v[0]) = (struct replay_process){.id = v[0],
+                                                                         .start_ns = time_of(v[1]),
+                                                                         .lost_ns = REPLAY_NEVER,
+                                                                         .first_fork_ns = REPLAY_NEVER,
+                                                                         .parent = parent,
+                                                                         .torch = v[3]};
+    return true;
+}
+
+static bool loss_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct replay *r = context;
+    uint32_t process = replay_index(&r->process_ids, v[0]);
+
+    (void)nulls;
+    if (process != REPLAY_NONE && time_of(v[1]) < r->processes.at[process].lost_ns)
+        r->processes.at[process].lost_ns = time_of(v[1]);
+    return true;
+}
+
+static bool thread_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct replay *r = context;
+
+    (void)nulls;
+    *ADD(&r->threads, &r->thread_ids, v[0]) = (struct replay_thread){v[0], replay_index(&r->process_ids, v[1])};
+    return true;
 }
 
 /* The index of the code object with row id CODE_ID, made if it is new. */
 static uint32_t code_index(struct replay *r, int64_t code_id)
 {
     uint32_t at = replay_index(&r->code_ids, code_id);
-    struct replay_code *code = at == REPLAY_NONE ? ADD(&r->codes, &r->code_ids, code_id) : NULL;
 
-    if (!code)
+    if (at != REPLAY_NONE)
         return at;
-    *code = (struct replay_code){code_id, REPLAY_NEVER};
+    *ADD(&r->codes, &r->code_ids, code_id) = (struct replay_code){code_id, REPLAY_NEVER};
     return (uint32_t)(r->codes.count - 1);
 }
 
-static bool load_entries(struct replay *r)
+static bool entry_row(void *context, const int64_t *v, unsigned nulls)
 {
-    struct query *query = db_query(r->db, "SELECT cache_entry_id, code_id, born_ns, died_ns, region_id, compile_id,"
-                                          " label = 'precompiled' AND compile_id IS NULL,"
-                                          " death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', guard_count"
-                                          " FROM cache_entry ORDER BY cache_entry_id");
-    bool ok = true;
+    struct replay *r = context;
 
-    while (ok && query_step(query)) {
-        uint32_t code = code_index(r, replay_integer(query, 1, -1));
-        struct replay_entry *e = ADD(&r->entries, &r->entry_ids, query_integer(query, 0));
-        if ((ok = e && code != REPLAY_NONE))
-            *e = (struct replay_entry){.id = query_integer(query, 0),
-                                       .code = code,
-                                       .born_ns = replay_time(query, 2, 0),
-                                       .died_ns = replay_time(query, 3, REPLAY_NEVER),
-                                       .region = replay_integer(query, 4, -1),
-                                       .compile_id = replay_integer(query, 5, -1),
-                                       .process = REPLAY_NONE,
-                                       .pinned = query_integer(query, 6),
-                                       .reset = query_integer(query, 7),
-                                       .guards = replay_integer(query, 8, -1)};
-    }
-    return query_close(query) && ok;
+    *ADD(&r->entries, &r->entry_ids, v[0]) = (struct replay_entry){.id = v[0],
+                                                                   .code = code_index(r, v[1]),
+                                                                   .born_ns = time_of(v[2]),
+                                                                   .died_ns = nulls & 1 << 3 ? REPLAY_NEVER : time_of(v[3]),
+                                                                   .region = v[4],
+                                                                   .compile_id = v[5],
+                                                                   .process = REPLAY_NONE,
+                                                                   .pinned = v[6],
+                                                                   .reset = v[7],
+                                                                   .guards = v[8]};
+    return true;
 }
 
-static bool load_compiles(struct replay *r)
+/* ENTRY, which may be REPLAY_NONE, was made in PROCESS, unless another one is known. */
+static void made_in(struct replay *r, uint32_t entry, uint32_t process)
 {
-    struct query *query = db_query(r->db, "SELECT compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns,"
-                                          " is_recompile FROM compiles ORDER BY compile_id");
-    bool ok = true;
+    if (entry != REPLAY_NONE && r->entries.at[entry].process == REPLAY_NONE)
+        r->entries.at[entry].process = process;
+}
 
-    while (ok && query_step(query)) {
-        uint32_t code = code_index(r, replay_integer(query, 2, -1));
-        struct replay_compile *c = ADD(&r->compiles, &r->compile_ids, query_integer(query, 0));
-        if (!(ok = c && code != REPLAY_NONE))
-            break;
-        *c = (struct replay_compile){.id = query_integer(query, 0),
-                                     .start_ns = replay_time(query, 1, 0),
-                                     .code = code,
-                                     .thread = replay_index(&r->thread_ids, replay_integer(query, 3, -1)),
-                                     .entry = replay_index(&r->entry_ids, replay_integer(query, 4, -1)),
-                                     .end_ns = replay_time(query, 5, 0),
-                                     .recompile = query_integer(query, 6)};
-        if (c->entry != REPLAY_NONE && c->thread != REPLAY_NONE && r->entries.at[c->entry].process == REPLAY_NONE)
-            r->entries.at[c->entry].process = r->threads.at[c->thread].process;
-    }
-    if (!query_close(query) || !ok)
-        return false;
-    query = db_query(r->db, "SELECT graph_break_id, compile_id FROM graph_break ORDER BY graph_break_id");
-    while (ok && query_step(query)) {
-        struct replay_break *b = list_add(&r->breaks);
-        if ((ok = b))
-            *b = (struct replay_break){query_integer(query, 0),
-                                       replay_index(&r->compile_ids, replay_integer(query, 1, -1))};
-    }
-    return query_close(query) && ok;
+static uint32_t process_of(const struct replay *r, uint32_t thread)
+{
+    return thread == REPLAY_NONE ? REPLAY_NONE : r->threads.at[thread].process;
+}
+
+static bool compile_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct replay *r = context;
+    struct replay_compile *c = ADD(&r->compiles, &r->compile_ids, v[0]);
+
+    (void)nulls;
+    *c = (struct replay_compile){.id = v[0],
+                                 .start_ns = time_of(v[1]),
+                                 .code = code_index(r, v[2]),
+                                 .thread = replay_index(&r->thread_ids, v[3]),
+                                 .entry = replay_index(&r->entry_ids, v[4]),
+                                 .end_ns = time_of(v[5]),
+                                 .recompile = v[6]};
+    made_in(r, c->entry, process_of(r, c->thread));
+    return true;
+}
+
+static bool break_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct replay *r = context;
+
+    (void)nulls;
+    *list_add(&r->breaks) = (struct replay_break){v[0], replay_index(&r->compile_ids, v[1])};
+    return true;
 }
 
 /* The cache of CODE in PROCESS, made if it is new. */
@@ -148,77 +147,197 @@ static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
 {
     int64_t key = replay_cache_key(code, process);
     uint32_t at = replay_index(&r->cache_ids, key);
-    struct replay_cache *cache = at == REPLAY_NONE ? ADD(&r->caches, &r->cache_ids, key) : NULL;
 
-    if (!cache)
+    if (at != REPLAY_NONE)
         return at;
-    *cache = (struct replay_cache){.code = code, .process = process, .parent = REPLAY_NONE};
+    *ADD(&r->caches, &r->cache_ids, key) =
+        (struct replay_cache){.code = code, .process = process, .parent = REPLAY_NONE};
     return (uint32_t)(r->caches.count - 1);
 }
 
-/* The row of QUERY becomes a lookup. False: no memory. */
-static bool load_lookup(struct replay *r, struct query *query)
-{
-    uint32_t code = code_index(r, replay_integer(query, 2, -1)),
-             thread = replay_index(&r->thread_ids, replay_integer(query, 1, -1));
-    int64_t outcome = replay_integer(query, 5, -1), entry = query_integer(query, 6), checked = query_integer(query, 7);
-    struct replay_lookup *l = r->lookups.count < REPLAY_CHECK_NONE ? list_add(&r->lookups) : NULL;
+struct lookups {
+    struct replay *r;
+    struct progress progress;
+    int64_t rows;
+};
 
-    if (!l || code == REPLAY_NONE)
-        return false;
-    l->id = query_integer(query, 0);
-    l->thread = thread;
-    l->start_ns = replay_time(query, 3, 0);
-    l->end_ns = l->start_ns + replay_time(query, 4, 0);
-    l->outcome = outcome < 0 || outcome >= OUTCOMES ? REPLAY_OUTCOME_UNKNOWN : (uint8_t)outcome;
-    l->named = entry || query_type(query, 6) != QUERY_NULL; /* 0 may be NULL: the type is asked only then */
-    l->entry = l->named ? replay_index(&r->entry_ids, entry) : REPLAY_NONE;
-    l->observed = !checked && query_type(query, 7) == QUERY_NULL;
-    l->checked = checked < 0 || checked > UINT16_MAX ? UINT16_MAX : (uint16_t)checked;
-    l->cache = cache_index(r, code, thread == REPLAY_NONE ? REPLAY_NONE : r->threads.at[thread].process);
-    if (l->cache == REPLAY_NONE)
-        return false;
-    if (l->outcome == OUTCOME_COMPILED && l->entry != REPLAY_NONE && r->entries.at[l->entry].process == REPLAY_NONE)
-        r->entries.at[l->entry].process = r->caches.at[l->cache].process;
+static bool lookup_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct lookups *reading = context;
+    struct replay *r = reading->r;
+    uint32_t thread = replay_index(&r->thread_ids, v[1]), process = process_of(r, thread);
+    bool known = !(nulls & 1 << 5) && v[5] >= 0 && v[5] < OUTCOMES, named = !(nulls & 1 << 6);
+    struct replay_lookup *l = list_add(&r->lookups);
+
+    if (r->lookups.count >= REPLAY_NONE)
+        bounds_memory_over();
+    *l = (struct replay_lookup){.id = v[0],
+                                .start_ns = time_of(v[3]),
+                                .end_ns = time_of(v[3]) + time_of(v[4]),
+                                .signature = v[8],
+                                .cache = cache_index(r, code_index(r, v[2]), process),
+                                .thread = thread,
+                                .entry = named ? replay_index(&r->entry_ids, v[6]) : REPLAY_NONE,
+                                .checked = v[7] < 0 || v[7] > UINT16_MAX ? UINT16_MAX : (uint16_t)v[7],
+                                .outcome = known ? (uint8_t)v[5] : REPLAY_OUTCOME_UNKNOWN,
+                                .observed = nulls & 1 << 7,
+                                .named = named};
+    if (l->outcome == OUTCOME_COMPILED)
+        made_in(r, l->entry, process);
+    if (!(r->lookups.count & (TICK_ROWS - 1)))
+        progress_tick(&reading->progress, (int64_t)r->lookups.count, reading->rows);
     return true;
 }
 
-static bool load_lookups(struct replay *r, bool times)
+static void lookups_read(struct replay *r)
 {
-    int64_t rows = db_integer(r->db, 0, "SELECT COUNT(*) FROM lookup");
-    struct query *query =
-        db_query(r->db, times ? "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                " entries_checked, signature_id FROM lookup ORDER BY lookup_id"
-                              : "SELECT lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id,"
-                                " entries_checked FROM lookup ORDER BY lookup_id");
-    struct progress progress = progress_begin("reading lookups");
-    LIST(int64_t) signatures = {0};
-    bool ok = true;
+    struct lookups reading = {r, progress_begin("reading lookups"),
+                              db_integer(r->db, 0, "SELECT MAX(lookup_id) FROM lookup")};
 
-    while (ok && query_step(query)) {
-        int64_t *signature = times ? list_add(&signatures) : NULL;
-        ok = (signature || !times) && load_lookup(r, query);
-        if (signature)
-            *signature = replay_integer(query, 8, -1);
-        if (!(r->lookups.count & (TICK_ROWS - 1)))
-            progress_tick(&progress, (int64_t)r->lookups.count, rows);
-    }
-    r->signatures = signatures.at;
-    progress_end(&progress);
-    return query_close(query) && ok;
+    db_each(r->db, schema_statement("replay/lookups"), lookup_row, &reading);
+    progress_end(&reading.progress);
 }
 
-static bool load_marks(struct replay *r)
+static bool mark_row(void *context, const int64_t *v, unsigned nulls)
 {
-    struct query *query = db_query(
-        r->db, "SELECT code_id, MIN(at_ns) FROM code_mark WHERE action IN ('skip', 'run_only') GROUP BY code_id");
+    struct replay *r = context;
+    uint32_t code = replay_index(&r->code_ids, v[0]);
 
-    while (query_step(query)) {
-        uint32_t at = replay_index(&r->code_ids, query_integer(query, 0));
-        if (at != REPLAY_NONE)
-            r->codes.at[at].marked_ns = replay_time(query, 1, 0);
+    (void)nulls;
+    if (code != REPLAY_NONE && time_of(v[1]) < r->codes.at[code].marked_ns)
+        r->codes.at[code].marked_ns = time_of(v[1]);
+    return true;
+}
+
+/* ---- what each lookup tried, beside the rest ------------------------------- */
+
+struct check_reader {
+    const struct replay *r; /* borrowed: its entries alone are looked at while the thread runs */
+    struct db *db;          /* the thread's, owned; or R's */
+    bool threaded, unsorted;
+    pthread_t thread;
+    struct map owners; /* of guards: index of the entry */
+    LIST(struct replay_check) checks;
+    LIST(int64_t) lookups; /* by check: row id of its lookup */
+    LIST(int64_t) failed;
+    struct replay_times *times;
+    int64_t position; /* of the next check of the lookup */
+};
+
+static bool guard_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct check_reader *c = context;
+    uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
+
+    (void)nulls;
+    if (entry != REPLAY_NONE)
+        *map_put(&c->owners, v[0]) = entry;
+    return true;
+}
+
+static bool check_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct check_reader *c = context;
+    uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
+    bool known = entry != REPLAY_NONE, named = !(nulls & 1 << 3);
+    int64_t *before = c->lookups.count ? &c->lookups.at[c->lookups.count - 1] : NULL;
+    int64_t allowed = known ? c->r->entries.at[entry].guards : -1, ns = time_of(v[6]);
+
+    if (before && *before > v[0]) {
+        c->unsorted = true;
+        return false;
     }
-    return query_close(query);
+    if (!before || *before != v[0])
+        c->position = 0;
+    *list_add(&c->checks) = (struct replay_check){
+        .entry = known ? entry : REPLAY_CHECK_NONE,
+        .result = (unsigned)v[2] & 7,
+        .bad_guard = (named && (replay_index(&c->owners, v[3]) != entry || v[2] == CHECK_PASS)) ||
+                     (allowed >= 0 && v[5] > allowed),
+        .misplaced = v[4] != c->position++ || nulls & 1 << 4};
+    *list_add(&c->lookups) = v[0];
+    *list_add(&c->failed) = v[3];
+    if (known && v[2] <= CHECK_PASS && !(nulls & 1 << 6)) {
+        c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
+        c->times[entry].count[v[2]]++;
+    }
+    return true;
+}
+
+static void *checks_read(void *reader)
+{
+    struct check_reader *c = reader;
+    size_t times = (c->r->entries.count + 1) * sizeof *c->times;
+
+    c->times = calloc(1, times);
+    db_each(c->db, schema_statement("replay/guards"), guard_row, c);
+    db_each(c->db, schema_statement("replay/checks"), check_row, c);
+    if (c->unsorted) {
+        c->checks.count = c->lookups.count = c->failed.count = 0;
+        memset(c->times, 0, times);
+        db_each(c->db, schema_statement("replay/checks-sorted"), check_row, c);
+    }
+    return NULL;
+}
+
+/* Begin to read what R's lookups tried, beside the caller where that can be. R's entries stay where they are. */
+static void checks_begin(struct check_reader *c, const struct replay *r)
+{
+    char *state = db_meta(r->db, "state");
+
+    *c = (struct check_reader){.r = r, .db = r->db};
+    if (state && strcmp(state, "recording") && db_path(r->db) && (c->db = db_open(db_path(r->db)))) {
+        db_integer(c->db, 0, "PRAGMA cache_size = -2048");
+        c->threaded = pthread_create(&c->thread, NULL, checks_read, c) == 0;
+    }
+    free(state);
+}
+
+/* Checks and lookups are both in the order of lookup ids. */
+static void checks_join(struct check_reader *c, struct replay *r)
+{
+    size_t at = 0, kept = 0;
+
+    for (size_t i = 0; i < c->checks.count; i++) {
+        struct replay_lookup *l;
+        while (at < r->lookups.count && r->lookups.at[at].id < c->lookups.at[i])
+            at++;
+        if (at == r->lookups.count || r->lookups.at[at].id != c->lookups.at[i]) {
+            r->orphans++;
+            continue;
+        }
+        l = &r->lookups.at[at];
+        if (!l->check_count)
+            l->checks = (uint32_t)kept;
+        if (l->check_count < UINT16_MAX)
+            l->check_count++;
+        else
+            c->checks.at[kept - 1].misplaced = true;
+        c->checks.at[kept] = c->checks.at[i];
+        c->failed.at[kept++] = c->failed.at[i];
+    }
+    c->checks.count = kept;
+}
+
+/* All of it into R, whose lookups are known now. False: it was said why not. */
+static bool checks_end(struct check_reader *c, struct replay *r)
+{
+    bool ok;
+
+    if (c->threaded)
+        pthread_join(c->thread, NULL);
+    else
+        checks_read(c);
+    checks_join(c, r);
+    memcpy(&r->checks, &c->checks, sizeof r->checks);
+    r->failed = c->failed.at;
+    r->times = c->times;
+    ok = !db_failed(c->db);
+    if (c->db != r->db)
+        db_close(c->db);
+    list_free(&c->lookups);
+    map_free(&c->owners);
+    return ok;
 }
 
 /* ---- order ----------------------------------------------------------------- */
@@ -241,20 +360,17 @@ static int by_death(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-static bool sort_lookups(struct replay *r)
+static void sort_lookups(struct replay *r)
 {
     bool sorted = true;
 
     r->order = malloc((r->lookups.count + 1) * sizeof *r->order);
-    if (!r->order)
-        return false;
     for (size_t i = 0; i < r->lookups.count; i++) {
         r->order[i] = (uint32_t)i;
         sorted = sorted && (!i || r->lookups.at[i - 1].start_ns <= r->lookups.at[i].start_ns);
     }
     if (!sorted)
         qsort_r(r->order, r->lookups.count, sizeof *r->order, by_time, r->lookups.at);
-    return true;
 }
 
 /* Does PROCESS have what was born in MAKER at BORN_NS, itself or through a fork? */
@@ -290,14 +406,12 @@ static void find_shared(struct replay *r)
 }
 
 /* Give each cache its lookups. */
-static bool fill_lookups(struct replay *r)
+static void fill_lookups(struct replay *r)
 {
     size_t at = 0;
 
     r->cache_lookups = malloc((r->lookups.count + 1) * sizeof *r->cache_lookups);
     r->ranks = malloc((r->lookups.count + 1) * sizeof *r->ranks);
-    if (!r->cache_lookups || !r->ranks)
-        return false;
     for (size_t i = 0; i < r->lookups.count; i++)
         r->caches.at[r->lookups.at[i].cache].count++;
     for (size_t i = 0; i < r->caches.count; i++) {
@@ -310,15 +424,26 @@ static bool fill_lookups(struct replay *r)
         r->ranks[r->order[i]] = cache->count;
         cache->lookups[cache->count++] = r->order[i];
     }
-    return true;
 }
 
-/* Give each cache its entries, and its parent. NEXT[code + 1]: where the next code's entries begin in BY_CODE. */
-static bool fill_entries(struct replay *r, uint32_t *by_code, uint32_t *next)
+/* The cache of the same code in the nearest process that forked towards CACHE's and has one. */
+static uint32_t parent_cache(const struct replay *r, const struct replay_cache *cache)
 {
+    uint32_t process = cache->process, parent = REPLAY_NONE;
+
+    for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX && parent == REPLAY_NONE; generation++)
+        if ((process = r->processes.at[process].parent) != REPLAY_NONE)
+            parent = replay_index(&r->cache_ids, replay_cache_key(cache->code, process));
+    return parent;
+}
+
+/* Give each cache its entries, and its parent. */
+static void fill_entries(struct replay *r)
+{
+    uint32_t *by_code = malloc((r->entries.count + 1) * sizeof *by_code),
+             *next = calloc(r->codes.count + 2, sizeof *next); /* [code + 1]: where the next code's begin in BY_CODE */
     LIST(uint32_t) all = {0};
     size_t at = 0;
-    bool ok = false;
 
     for (size_t i = 0; i < r->entries.count; i++)
         next[r->entries.at[i].code + 2]++;
@@ -328,120 +453,99 @@ static bool fill_entries(struct replay *r, uint32_t *by_code, uint32_t *next)
         by_code[next[r->entries.at[i].code + 1]++] = (uint32_t)i;
     for (size_t i = 0; i < r->caches.count; i++) {
         struct replay_cache *cache = &r->caches.at[i];
-        uint32_t process = cache->process;
         for (uint32_t k = next[cache->code]; k < next[cache->code + 1]; k++) {
             const struct replay_entry *e = &r->entries.at[by_code[k]];
-            uint32_t *added;
-            if (!inherits(r, process, e->process, e->born_ns))
-                continue;
-            if (!(added = list_add(&all)))
-                goto out;
-            *added = by_code[k];
-            cache->entry_count++;
+            if (inherits(r, cache->process, e->process, e->born_ns)) {
+                *list_add(&all) = by_code[k];
+                cache->entry_count++;
+            }
         }
-        for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX && cache->parent == REPLAY_NONE;
-             generation++)
-            if ((process = r->processes.at[process].parent) != REPLAY_NONE)
-                cache->parent = replay_index(&r->cache_ids, replay_cache_key(cache->code, process));
+        cache->parent = parent_cache(r, cache);
     }
+    r->cache_entries = all.at;
     r->cache_deaths = malloc((all.count + 1) * sizeof *r->cache_deaths);
-    if (!r->cache_deaths)
-        goto out;
-    if (all.count)
-        memcpy(r->cache_deaths, all.at, all.count * sizeof *all.at);
     for (size_t i = 0; i < r->caches.count; at += r->caches.at[i++].entry_count) {
         struct replay_cache *cache = &r->caches.at[i];
-        cache->entries = all.at + at;
+        if (!cache->entry_count)
+            continue;
+        cache->entries = r->cache_entries + at;
         cache->deaths = r->cache_deaths + at;
-        if (cache->entry_count) {
-            qsort_r(cache->entries, cache->entry_count, sizeof *cache->entries, replay_by_birth, r->entries.at);
-            qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
-        }
+        memcpy(cache->deaths, cache->entries, cache->entry_count * sizeof *cache->deaths);
+        qsort_r(cache->entries, cache->entry_count, sizeof *cache->entries, replay_by_birth, r->entries.at);
+        qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
     }
-    ok = true;
-out:
-    r->cache_entries = all.at;
-    return ok;
-}
-
-static bool fill_caches(struct replay *r)
-{
-    uint32_t *by_code = malloc((r->entries.count + 1) * sizeof *by_code),
-             *next = calloc(r->codes.count + 2, sizeof *next);
-    bool ok = by_code && next;
-
-    /* Caches that no lookup asked, for the deaths in them. */
-    for (uint32_t i = 0; ok && i < r->entries.count; i++)
-        ok = cache_index(r, r->entries.at[i].code, r->entries.at[i].process) != REPLAY_NONE;
-    ok = ok && sort_lookups(r) && fill_lookups(r) && fill_entries(r, by_code, next);
     free(by_code);
     free(next);
-    return ok;
 }
 
 /* Lookups are sorted already: the few others are, and then both are merged. */
-static bool make_events(struct replay *r)
+static void make_events(struct replay *r)
 {
-    size_t others = 0, at = 0, other = 0, room = r->compiles.count + r->breaks.count + r->entries.count;
-    struct replay_event *few = malloc((room + 1) * sizeof *few), *events = NULL;
     const size_t counts[REPLAY_KINDS] = {0, r->compiles.count, r->breaks.count, r->entries.count};
+    LIST(struct replay_event) few = {0};
+    size_t at = 0, other = 0;
     int64_t span = db_meta_integer(r->db, "span_ns", 0);
 
-    if (!few || (room + r->lookups.count && !(events = list_add_many(&r->events, room + r->lookups.count)))) {
-        free(few);
-        return false;
-    }
     for (uint32_t kind = REPLAY_COMPILE; kind < REPLAY_KINDS; kind++)
         for (uint32_t i = 0; i < counts[kind]; i++) {
             int64_t at_ns = replay_about(r, kind, i).at_ns;
             if (at_ns != REPLAY_NEVER)
-                few[others++] = (struct replay_event){at_ns, i, kind};
+                *list_add(&few) = (struct replay_event){at_ns, i, kind};
         }
-    qsort(few, others, sizeof *few, replay_by_moment);
-    r->events.count = 0;
-    while (at < r->lookups.count || other < others) {
+    if (few.count)
+        qsort(few.at, few.count, sizeof *few.at, replay_by_moment);
+    if (few.count + r->lookups.count)
+        list_add_many(&r->events, few.count + r->lookups.count);
+    for (size_t i = 0; i < r->events.count; i++) {
         struct replay_event next = {0};
         if (at < r->lookups.count)
             next = (struct replay_event){r->lookups.at[r->order[at]].start_ns, r->order[at], REPLAY_LOOKUP};
-        if (at == r->lookups.count || (other < others && replay_by_moment(&few[other], &next) < 0))
-            events[r->events.count++] = few[other++];
+        if (at == r->lookups.count || (other < few.count && replay_by_moment(&few.at[other], &next) < 0))
+            r->events.at[i] = few.at[other++];
         else
-            events[r->events.count++] = next, at++;
+            r->events.at[i] = next, at++;
     }
-    free(few);
+    list_free(&few);
     if (r->events.count)
-        r->last_ns = events[r->events.count - 1].at_ns;
+        r->last_ns = r->events.at[r->events.count - 1].at_ns;
     if (span > r->last_ns && span < REPLAY_NEVER / 4)
         r->last_ns = span;
-    return true;
 }
 
-struct replay *replay_open(struct db *db, int flags)
+/* ---- all of it ------------------------------------------------------------- */
+
+struct replay *replay_open(struct db *db, bool checks)
 {
     struct replay *r = calloc(1, sizeof *r);
-    struct check_reader *reader = NULL;
-    bool ok;
+    struct check_reader reader;
+    bool ok = true;
 
-    if (!r)
-        return NULL;
     r->db = db;
     db_integer(db, 0, "PRAGMA cache_size = -8192"); /* tables are read from end to end: no use to keep more pages */
-    ok = load_processes(r) && load_threads(r) && load_entries(r);
-    if (ok && flags & REPLAY_CHECKS)
-        ok = (reader = check_reader_begin(r, flags & REPLAY_TIMES)) != NULL;
-    ok = ok && load_compiles(r) && load_lookups(r, flags & REPLAY_TIMES) && load_marks(r);
-    if (reader)
-        r->whole = check_reader_end(reader, r);
-    ok = ok && (r->whole || !(flags & REPLAY_CHECKS));
-    if (ok)
-        find_shared(r);
-    ok = ok && fill_caches(r) && make_events(r) && (r->marks = calloc(r->caches.count + 1, sizeof *r->marks));
-    if (!ok) {
-        if (!db_damaged(db) && (!reader || r->whole))
-            say_error("%s: out of memory", db_path(db));
+    db_each(db, schema_statement("replay/processes"), process_row, r);
+    db_each(db, schema_statement("replay/losses"), loss_row, r);
+    db_each(db, schema_statement("replay/threads"), thread_row, r);
+    db_each(db, schema_statement("replay/entries"), entry_row, r);
+    if (checks)
+        checks_begin(&reader, r);
+    db_each(db, schema_statement("replay/compiles"), compile_row, r);
+    db_each(db, schema_statement("replay/breaks"), break_row, r);
+    lookups_read(r);
+    db_each(db, schema_statement("replay/marks"), mark_row, r);
+    if (checks)
+        ok = checks_end(&reader, r);
+    if (!ok || db_failed(db)) {
         replay_free(r);
         return NULL;
     }
+    find_shared(r);
+    for (uint32_t i = 0; i < r->entries.count; i++) /* caches that no lookup asked, for the deaths in them */
+        cache_index(r, r->entries.at[i].code, r->entries.at[i].process);
+    sort_lookups(r);
+    fill_lookups(r);
+    fill_entries(r);
+    make_events(r);
+    r->hits = calloc(r->caches.count + 1, sizeof *r->hits);
     return r;
 }
 
@@ -449,15 +553,16 @@ void replay_free(struct replay *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; r->marks && i < r->caches.count; i++)
-        free(r->marks[i]);
-    free(r->marks);
+    for (size_t i = 0; r->hits && i < r->caches.count; i++) {
+        free(r->hits[i].ranks);
+        free(r->hits[i].from);
+    }
+    free(r->hits);
     free(r->order);
     free(r->ranks);
     free(r->cache_lookups);
     free(r->cache_entries);
     free(r->cache_deaths);
-    free(r->signatures);
     free(r->failed);
     free(r->times);
     list_free(&r->lookups);

@@ -59,7 +59,6 @@ struct walk {
     uint32_t stop;                     /* which of them ended it; their number: none did */
     int64_t end;                       /* when it had ended for certain */
     int64_t region;
-    bool failed; /* no memory */
 };
 
 static void to_front(struct walk *w, uint32_t entry)
@@ -84,8 +83,7 @@ static void advance(struct walk *w, int64_t now)
             return;
         if (born && (!died || birth->born_ns <= death->died_ns)) {
             uint32_t entry = cache->entries[w->born++];
-            if (!cache_order_born(&w->live, (struct cached){.id = entry, .region = birth->region}, birth->pinned))
-                w->failed = true;
+            cache_order_born(&w->live, (struct cached){.id = entry, .region = birth->region}, birth->pinned);
             w->low[entry] = w->high[entry] = birth->born_ns;
         } else {
             size_t place = cache_order_find(&w->live, cache->deaths[w->died++]);
@@ -170,8 +168,9 @@ static enum replay_fault fault_of_rows(struct walk *w, struct replay_finding *f)
 
     if (l->outcome == REPLAY_OUTCOME_UNKNOWN)
         return FAULT_OUTCOME;
-    if (l->misplaced)
-        return FAULT_POSITION;
+    for (uint32_t i = 0; i < l->check_count; i++)
+        if (w->checks[i].misplaced)
+            return FAULT_POSITION;
     for (uint32_t i = 0; i < l->check_count; i++) {
         if ((fault = fault_of_check(w, i, f)))
             return fault;
@@ -343,14 +342,13 @@ static void begin_forked(struct walk *w)
     if (w->cache->parent == REPLAY_NONE)
         return;
     fork_ns = w->r->processes.at[w->cache->process].start_ns;
-    if (replay_state_when(w->r, w->cache->parent, fork_ns, &state)) {
-        advance(w, fork_ns);
-        for (size_t i = state.count; i-- > 0;)
-            if (w->live.policy == ORDER_MRU && !state.at[i].dead) {
-                to_front(w, state.at[i].entry);
-                w->high[state.at[i].entry] = fork_ns;
-            }
-    }
+    replay_state_when(w->r, w->cache->parent, fork_ns, &state);
+    advance(w, fork_ns);
+    for (size_t i = state.count; i-- > 0;)
+        if (w->live.policy == ORDER_MRU && !state.at[i].dead) {
+            to_front(w, state.at[i].entry);
+            w->high[state.at[i].entry] = fork_ns;
+        }
     list_free(&state);
 }
 
@@ -372,7 +370,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
 {
     const struct replay *r = w->r;
     const struct replay_lookup *l = w->l = &r->lookups.at[w->cache->lookups[rank]];
-    struct replay_finding found = {w->cache->lookups[rank], l->entry, REPLAY_NONE, FAULT_NONE}, *added;
+    struct replay_finding found = {w->cache->lookups[rank], l->entry, REPLAY_NONE, FAULT_NONE};
 
     w->index = found.lookup;
     w->checks = r->checks.at + l->checks;
@@ -388,10 +386,8 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         (l->observed ? v->observed++ : l->outcome == OUTCOME_HIT && !l->named ? v->before++ : v->whole++);
     else if (l->start_ns >= lost_ns || (found.fault == FAULT_ORDER && order_possible(w, rank)))
         v->unsure++;
-    else if ((added = list_add(&v->findings)))
-        *added = found;
     else
-        w->failed = true;
+        *list_add(&v->findings) = found;
     if (found.fault == FAULT_ORDER)
         resync(w);
     if (l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE && w->live.policy == ORDER_MRU &&
@@ -406,12 +402,13 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
 }
 
 /* The caches of PROCESS, by the rules of POLICY. */
-static bool verify_process(struct walk *w, struct replay_verdict *v, uint32_t process, enum order_policy policy)
+static struct replay_verdict verify_process(struct walk *w, uint32_t process, enum order_policy policy)
 {
     int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : w->r->processes.at[process].lost_ns;
+    struct replay_verdict verdict = {0};
 
     memset(w->tried, 0, (w->r->entries.count + 1) * sizeof *w->tried);
-    for (size_t i = 0; i < w->r->caches.count && !w->failed; i++) {
+    for (size_t i = 0; i < w->r->caches.count; i++) {
         w->cache = &w->r->caches.at[i];
         if (w->cache->process != process || !w->cache->count)
             continue;
@@ -420,10 +417,10 @@ static bool verify_process(struct walk *w, struct replay_verdict *v, uint32_t pr
         w->born = w->died = 0;
         w->longest = 0;
         begin_forked(w);
-        for (uint32_t rank = 0; rank < w->cache->count && !w->failed; rank++)
-            verify_lookup(w, rank, lost_ns, v);
+        for (uint32_t rank = 0; rank < w->cache->count; rank++)
+            verify_lookup(w, rank, lost_ns, &verdict);
     }
-    return !w->failed;
+    return verdict;
 }
 
 static int by_lookup(const void *a, const void *b, void *context)
@@ -437,11 +434,8 @@ static int by_lookup(const void *a, const void *b, void *context)
     return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-static bool verdict_add(struct replay_verdict *all, const struct replay_verdict *more)
+static void verdict_add(struct replay_verdict *all, const struct replay_verdict *more)
 {
-    struct replay_finding *added =
-        more->findings.count ? list_add_many(&all->findings, more->findings.count) : all->findings.at;
-
     all->whole += more->whole;
     all->observed += more->observed;
     all->before += more->before;
@@ -450,12 +444,11 @@ static bool verdict_add(struct replay_verdict *all, const struct replay_verdict 
     all->by_mark += more->by_mark;
     all->by_limit += more->by_limit;
     all->by_false += more->by_false;
-    if (more->findings.count && added)
-        memcpy(added, more->findings.at, more->findings.count * sizeof *added);
-    return added || !more->findings.count;
+    for (size_t i = 0; i < more->findings.count; i++)
+        *list_add(&all->findings) = more->findings.at[i];
 }
 
-bool replay_verify(struct replay *r, struct replay_verdict *v)
+void replay_verify(struct replay *r, struct replay_verdict *v)
 {
     size_t count = r->entries.count + 1;
     struct walk w = {.r = r,
@@ -463,34 +456,27 @@ bool replay_verify(struct replay *r, struct replay_verdict *v)
                      .high = calloc(count, sizeof *w.high),
                      .tried = calloc(count, sizeof *w.tried),
                      .wild = calloc(count, sizeof *w.wild)};
-    bool ok = w.low && w.high && w.tried && w.wild;
 
     *v = (struct replay_verdict){.lookups = (int64_t)r->lookups.count, .orphans = r->orphans};
-    for (size_t p = 0; p <= r->processes.count && ok; p++) { /* the last one is the unknown one */
+    for (size_t p = 0; p <= r->processes.count; p++) { /* the last one is the unknown one */
         uint32_t process = p < r->processes.count ? (uint32_t)p : REPLAY_NONE;
-        struct replay_verdict one = {0}, other = {0};
-        ok = verify_process(&w, &one, process, ORDER_MRU);
+        struct replay_verdict one = verify_process(&w, process, ORDER_MRU), other = {0};
         /* torch can be set to leave entries where they were put, and the trace does not say so. */
-        if (ok && one.findings.count && process != REPLAY_NONE && r->processes.at[process].torch) {
+        if (one.findings.count && process != REPLAY_NONE && r->processes.at[process].torch) {
             r->processes.at[process].insertion = true;
-            ok = verify_process(&w, &other, process, ORDER_FIFO);
-            r->processes.at[process].insertion = ok && !other.findings.count;
+            other = verify_process(&w, process, ORDER_FIFO);
+            r->processes.at[process].insertion = !other.findings.count;
+            v->insertion += !other.findings.count;
         }
-        if (process != REPLAY_NONE && r->processes.at[process].insertion)
-            v->insertion++, ok = ok && verdict_add(v, &other);
-        else
-            ok = ok && verdict_add(v, &one);
+        verdict_add(v, process != REPLAY_NONE && r->processes.at[process].insertion ? &other : &one);
         list_free(&one.findings);
         list_free(&other.findings);
     }
-    if (ok && v->findings.count)
+    if (v->findings.count)
         qsort_r(v->findings.at, v->findings.count, sizeof *v->findings.at, by_lookup, r->lookups.at);
     cache_order_free(&w.live);
     free(w.low);
     free(w.high);
     free(w.tried);
     free(w.wild);
-    if (!ok)
-        list_free(&v->findings);
-    return ok;
 }

@@ -118,7 +118,7 @@ static void signature_read(struct facts *f, struct signature *s)
 
 const struct signature *facts_signature(struct facts *f, int64_t id)
 {
-    struct signature *s = id < 0 ? NULL : list_find(&f->signatures, id, id);
+    struct signature *s = id <= 0 ? NULL : list_find(&f->signatures, id, id);
 
     if (s && !s->read)
         signature_read(f, s);

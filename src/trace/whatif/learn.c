@@ -5,6 +5,7 @@
 
 #include "replay.h"
 #include "trace/db.h"
+#include "trace/torch_words.h"
 #include "lib/say.h"
 
 enum {
@@ -110,8 +111,8 @@ static bool load_lambdas(struct likeness *l)
 static uint32_t miss_class(struct likeness *l, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = &l->r->lookups.at[lookup];
-    int64_t signature = l->r->signatures[lookup], *number;
-    struct like_class made = {signature, l->r->caches.at[k->cache].code, REPLAY_NONE, signature < 0}, *class_;
+    int64_t signature = k->signature, *number;
+    struct like_class made = {signature, l->r->caches.at[k->cache].code, REPLAY_NONE, signature <= 0}, *class_;
     uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
@@ -122,7 +123,7 @@ static uint32_t miss_class(struct likeness *l, struct map *known, uint32_t looku
             continue;
         if (c->result != CHECK_BACKEND_MISMATCH)
             made.backend = l->classes.at[c->entry].backend;
-        if (c->result == CHECK_FAIL && failed >= 0 && (g = facts_guard(&l->facts, c->entry, failed)) &&
+        if (c->result == CHECK_FAIL && failed && (g = facts_guard(&l->facts, c->entry, failed)) &&
             guard_hidden(&l->facts, g->kind, g->source)) {
             made.hidden = true;
             key = key * 31 + (uint64_t)failed;
@@ -182,7 +183,7 @@ static bool learn(struct likeness *l)
         const struct replay_lookup *k = &r->lookups.at[i];
         if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && l->founder[k->entry] == REPLAY_NONE) {
             l->founder[k->entry] = i;
-            l->classes.at[k->entry].signature = r->signatures[i];
+            l->classes.at[k->entry].signature = k->signature;
         }
     }
     for (uint32_t i = 0; i < r->lookups.count && !l->failed; i++) {
@@ -222,8 +223,7 @@ static int64_t counted_recorded(const struct replay *r, uint32_t lookup, struct 
     bool torch = replay_torch(r, k->cache);
     int64_t region = likeness_region(r, k, k->entry), count = 0;
 
-    if (!replay_state_at(r, lookup, state))
-        return -1;
+    replay_state_at(r, lookup, state);
     for (size_t i = 0; i < state->count; i++) {
         const struct replay_entry *e = &r->entries.at[state->at[i].entry];
         if (k->outcome == OUTCOME_COMPILED && state->at[i].entry == k->entry)
@@ -393,6 +393,7 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
 {
     struct likeness *l = calloc(1, sizeof *l);
     struct like_class *classes;
+    struct query *query;
     bool ok = false;
 
     if (!l)
@@ -408,11 +409,13 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
         goto out;
     l->classes.count = r->entries.count;
     for (size_t i = 0; i < r->entries.count; i++) {
-        classes[i] = (struct like_class){.signature = -1, .code = r->entries.at[i].code, .backend = REPLAY_NONE};
+        classes[i] = (struct like_class){.code = r->entries.at[i].code, .backend = REPLAY_NONE};
         l->founder[i] = REPLAY_NONE;
     }
-    for (size_t i = 0; i < r->processes.count; i++)
-        l->floats_later = l->floats_later || r->processes.at[i].floats_later;
+    query = db_query(db, "SELECT DISTINCT torch_version FROM process");
+    while (query_step(query))
+        l->floats_later = l->floats_later || torch_floats_later(torch_version(query_text(query, 0, NULL)));
+    query_close(query);
     ok = facts_open(&l->facts, db, r) && load_backends(l) && load_lambdas(l) && load_causes(l) && learn(l) &&
          learn_limits(l) && learn_times(l) && learn_rests(l) && learn_forks(l);
     if (ok)

@@ -491,7 +491,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
 {
     uint32_t other = l->class_of[lookup], entries = (uint32_t)l->r->entries.count, code = l->classes.at[made].code;
     enum like like, own;
-    int64_t failed = -1, bits;
+    int64_t failed = 0, bits;
 
     if (made == other && (other < entries || !l->classes.at[other].hidden))
         return LIKE_YES;
@@ -509,7 +509,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     bits = *pair_at(l, made, other);
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
-    if (own == LIKE_NO && failed >= 0) { /* the first guard that did not hold, as recorded */
+    if (own == LIKE_NO && failed) { /* the first guard that did not hold, as recorded */
         const struct guard *g = facts_guard(&l->facts, made, failed);
         if (g && g->shape.rank < 0 &&
             weakened(l, code, g->kind, g->source, strstr(g->source, ".size()") != NULL, -1) == LIKE_NO)

@@ -5,7 +5,6 @@
 
 #include "replay.h"
 #include "trace/prose.h"
-#include "trace/replay/page.h"
 #include "trace/whatif/whatif.h"
 #include "lib/table.h"
 

@@ -130,10 +130,9 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return region;
 }
 
-static void sim_insert(struct whatif *w, struct sim *s, struct cached made, bool pinned)
+static void sim_insert(struct sim *s, struct cached made, bool pinned)
 {
-    if (!cache_order_born(&s->cache, made, pinned))
-        w->failed = true;
+    cache_order_born(&s->cache, made, pinned);
     s->unsure_made = s->unsure_made || made.unsure;
 }
 
@@ -163,7 +162,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         const struct replay_entry *e = &entries[entry];
         if ((e->pinned || e->compile_id < 0) && e->process == cache->process) {
             int64_t group = group_of(w, e->code, e->region, w->like->classes.at[entry].backend);
-            sim_insert(w, s, (struct cached){.id = entry, .region = group}, e->pinned);
+            sim_insert(s, (struct cached){.id = entry, .region = group}, e->pinned);
         }
     }
     while (s->dying < cache->entry_count && entries[cache->deaths[s->dying]].died_ns < now) {
@@ -192,8 +191,7 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
             continue;
         sim_begin(w, s);
         sim_advance(w, cache->parent, fork_ns);
-        if (!cache_order_fork(&s->cache, &parent->cache))
-            w->failed = true;
+        cache_order_fork(&s->cache, &parent->cache);
         s->unsure_made = parent->unsure_made;
         s->dead = parent->dead;
         s->ever = parent->ever;
@@ -424,7 +422,7 @@ static uint8_t decide(struct whatif *w, struct call c)
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
         int64_t ns = known ? w->like->costs[c.class_].compile_ns : -1;
-        sim_insert(w, s, (struct cached){c.class_, unsure, c.group}, false);
+        sim_insert(s, (struct cached){c.class_, unsure, c.group}, false);
         s->ever++;
         f->trusting += !known;
         f->predicted.compile_ns += ns >= 0 ? ns : w->like->codes[c.code].cost.compile_ns;

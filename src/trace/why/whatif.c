@@ -75,7 +75,7 @@ void why_whatif(struct why *why)
         (lookups > LOOKUPS_READ || db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
     if (why->long_trace)
         return;
-    replay = replay_open(why->db, REPLAY_CHECKS | REPLAY_TIMES);
+    replay = replay_open(why->db, true);
     whatif = replay ? whatif_open(why->db, replay) : NULL;
     codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
     for (size_t i = 0; codes && i < why->remedies.count; i++)

@@ -17,7 +17,6 @@
 #include "lib/list.h"
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
-#include "trace/replay/page.h"
 #include "tui/view.h"
 
 enum { SETTLE_MS = 8, RUN_MOST = 50000000 };
@@ -170,7 +169,7 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     job->event = c->at;
     job->events = c->r->events.count;
     job->at_ns = cursor_ns(c);
-    job->stops = c->stop_count;
+    job->stops = (int)c->stops.count;
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
@@ -194,7 +193,7 @@ static void replay_run(struct job *base, struct db *db)
     FILE *out;
 
     if (!core->begun) {
-        if (!(core->replay = replay_open(db, 0)))
+        if (!(core->replay = replay_open(db, false)))
             return;
         cursor_begin(&core->cursor, db, core->replay, NULL);
         core->begun = true;

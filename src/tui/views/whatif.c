@@ -96,7 +96,7 @@ static void whatif_build(struct doc *doc, struct db *db)
     } else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0) {
         knob = knob_for(db, doc->target.id);
     }
-    if ((replay = replay_open(db, REPLAY_CHECKS | REPLAY_TIMES))) {
+    if ((replay = replay_open(db, true))) {
         if (!replay->lookups.count)
             doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
         else if (doc->target.where)

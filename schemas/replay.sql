@@ -1,0 +1,161 @@
+-- replay.sql -- what `dyntrace replay` reads: src/trace/replay/. Of many rows of numbers each is handed over by each() (db_each);
+-- a NULL is 0 where it is not replaced here.
+
+-- name: processes
+SELECT each(process_id, start_ns, parent_process_id, torch_version IS NOT NULL) FROM process NOT INDEXED;
+
+-- name: losses
+-- Since when events of a process are missing.
+SELECT each(process_id, at_ns) FROM losses WHERE NOT is_stall AND (events IS NULL OR events > 0);
+
+-- name: threads
+SELECT each(thread_id, process_id) FROM thread NOT INDEXED;
+
+-- name: entries
+-- A precompiled entry was loaded, not compiled here. A reset takes all of a
+-- cache at once.
+SELECT each(cache_entry_id, code_id, born_ns, died_ns, COALESCE(region_id, -1),
+            COALESCE(compile_id, -1), label = 'precompiled' AND compile_id IS NULL,
+            death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', COALESCE(guard_count, -1))
+FROM cache_entry NOT INDEXED;
+
+-- name: compiles
+SELECT each(compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns, is_recompile) FROM compiles;
+
+-- name: breaks
+SELECT each(graph_break_id, compile_id) FROM graph_break NOT INDEXED;
+
+-- name: lookups
+SELECT each(lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id, entries_checked, signature_id)
+FROM lookup NOT INDEXED;
+
+-- name: marks
+-- Since when code is not compiled again.
+SELECT each(code_id, at_ns) FROM code_mark WHERE action IN ('skip', 'run_only');
+
+-- name: guards
+SELECT each(guard_id, cache_entry_id) FROM guard NOT INDEXED;
+
+-- name: checks
+-- In the order in which the recorder writes them, which is that of their lookups: so it needs no sort. A result is its
+-- number in src/vocabulary.h.
+SELECT each(lookup_id, cache_entry_id,
+            CASE result WHEN 'fail' THEN 0 WHEN 'pass' THEN 1 WHEN 'error' THEN 2 WHEN 'backend_mismatch' THEN 3 ELSE 4 END,
+            failed_guard_id, position, guards_run, duration_ns)
+FROM guard_check NOT INDEXED;
+
+-- name: checks-sorted
+-- The same where somebody has changed that.
+SELECT each(lookup_id, cache_entry_id,
+            CASE result WHEN 'fail' THEN 0 WHEN 'pass' THEN 1 WHEN 'error' THEN 2 WHEN 'backend_mismatch' THEN 3 ELSE 4 END,
+            failed_guard_id, position, guards_run, duration_ns)
+FROM (SELECT * FROM guard_check ORDER BY lookup_id, position, guard_check_id);
+
+-- name: frame-of-lookup
+SELECT frame_id FROM lookup WHERE lookup_id = ?1;
+
+-- name: frame-of-compile
+SELECT frame_id FROM compile WHERE compile_id = ?1;
+
+-- name: frame
+SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id = ?1;
+
+-- name: frame-before
+-- The frame of thread ?2 before frame ?1.
+SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1 AND thread_id = ?2 ORDER BY frame_id DESC LIMIT 1;
+
+-- name: frame-after
+SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1;
+
+-- name: frame-from
+SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1;
+
+-- name: frame-between
+-- The first frame of thread ?3 from ?1 on and before ?2.
+SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2 AND thread_id = ?3 ORDER BY frame_id LIMIT 1;
+
+-- name: in-file
+-- For a filter: the code objects in files like the glob ?1.
+SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1;
+
+-- name: on-thread
+SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1;
+
+-- name: in-process
+SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id
+WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER);
+
+-- name: labelled
+SELECT cache_entry_id FROM cache_entry WHERE label = ?1;
+
+-- name: entry-name
+SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1;
+
+-- name: entry
+SELECT label, backend, guard_count, death_cause FROM cache_entry WHERE cache_entry_id = ?1;
+
+-- name: code
+SELECT qualname, filename, first_line FROM code WHERE code_id = ?1;
+
+-- name: check
+-- What lookup ?1 did with entry ?2: "fail: EQUALS_MATCH L['x'] == 3", "pass".
+SELECT k.result, COALESCE(': ' || g.kind, ''), COALESCE(' ' || COALESCE(NULLIF(g.expression, ''), g.source), '')
+FROM guard_check k LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
+WHERE k.lookup_id = ?1 AND k.cache_entry_id = ?2 LIMIT 1;
+
+-- name: stack
+-- Frame ?1 and its callers, at most ?2: the code; the frame, NULL where it is not recorded. Parents are older.
+WITH RECURSIVE up(frame_id, depth) AS (
+    SELECT ?1, 1
+    UNION ALL
+    SELECT f.parent_id, depth + 1 FROM up JOIN frame f ON f.frame_id = up.frame_id
+    WHERE f.parent_id BETWEEN 1 AND f.frame_id - 1 AND depth < ?2)
+SELECT f.code_id, f.frame_id FROM up LEFT JOIN frame f ON f.frame_id = up.frame_id;
+
+-- name: line-of-frame
+SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id WHERE f.frame_id = ?1;
+
+-- name: line-of-break
+SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id WHERE b.graph_break_id = ?1;
+
+-- name: line-of-code
+SELECT filename, first_line FROM code WHERE code_id = ?1;
+
+-- name: guards-of
+-- Of entry ?1, or of those with the label ?2, at most ?3.
+SELECT e.label, g.ordinal, g.kind, g.source, g.expression
+FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+WHERE e.cache_entry_id = ?1 OR e.label = ?2
+ORDER BY e.cache_entry_id, g.ordinal LIMIT ?3;
+
+-- name: inputs
+SELECT text FROM signature WHERE signature_id = ?1;
+
+-- name: thread
+SELECT t.thread_id, COALESCE(' (' || NULLIF(t.name, '') || ')', ''), COALESCE(p.pid, 0)
+FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
+WHERE t.thread_id = ?1;
+
+-- name: frame-ran
+SELECT code_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = frame.outcome),
+       iif(end_ns IS NULL, ', never ended', ''), end_ns - start_ns
+FROM frame WHERE frame_id = ?1;
+
+-- name: compile
+SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || reason, '')
+FROM compile WHERE compile_id = ?1;
+
+-- name: causes
+-- Why compile ?1 was needed: what in which older entry did not fit.
+SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind, r.source,
+       COALESCE(', wanted ' || NULLIF(r.expected, ''), ': ' || NULLIF(r.text, ''), ''),
+       iif(r.expected <> '', ', saw ' || COALESCE(r.actual, '?'), '')
+FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+WHERE r.compile_id = ?1 AND r.how IS NOT 're-checked'
+ORDER BY r.rowid LIMIT 8;
+
+-- name: break
+SELECT code_id, line, reason FROM graph_break WHERE graph_break_id = ?1;
+
+-- name: names
+SELECT code_id, qualname FROM code WHERE qualname IS NOT NULL;
