@@ -250,3 +250,19 @@ def test_two_that_moved(run, plant):
                 p.insert("lookup", lookup_id=20 + 10 * i + n, thread_id=1, code_id=20 + i, start_ns=n, duration_ns=1, outcome=1)
         paths.append(p.done())
     assert run("diff", *paths).stdout == "no difference\n"
+
+
+def test_forked_ranks(run, plant):
+    """Workers run the code objects of the process that they were forked from: a call is one of its thread's process."""
+    p = plant()
+    p.compile()
+    for rank in (0, 1):
+        p.insert("process", process_id=2 + rank, pid=200 + rank, parent_process_id=1, rank=rank)
+        p.insert("thread", thread_id=2 + rank, process_id=2 + rank, name="worker")
+        for i in range(5):
+            p.insert("lookup", lookup_id=50 + 10 * rank + i, thread_id=2 + rank, code_id=1, start_ns=i, duration_ns=1,
+                     outcome=1 if i < 4 or not rank else 5)
+    path = p.done()
+    rows = table(run("diff", path, path, "--rank", "0,1", "--lookups").stdout)
+    assert [(r["kind"], r["what"], r["a"][:7], r["b"][:7]) for r in rows] == [
+        ("outcome", "hit", "5", "4"), ("outcome", "limit", "0", "1"), ("lookup", "worker #1: after 4 alike", "f hit (", "f limit")]

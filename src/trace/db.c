@@ -296,6 +296,24 @@ struct db *db_open(const char *path)
     return path ? open_path(path, false) : open_newest();
 }
 
+struct db *db_scratch(const char *what, const char *script)
+{
+    struct db *db = calloc(1, sizeof *db);
+    int status = sqlite3_open_v2(":memory:", &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+
+    db->path = strdup(what);
+    if (status == SQLITE_OK) {
+        harden(db->handle);
+        sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+        status = sqlite3_exec(db->handle, script, NULL, NULL, NULL);
+    }
+    if (status == SQLITE_OK)
+        return db;
+    say_error("%s: %s", what, error_words(db->handle, status));
+    db_close(db);
+    return NULL;
+}
+
 void db_close(struct db *db)
 {
     if (!db)
@@ -388,6 +406,12 @@ void query_bind_text(struct query *query, int parameter, const char *text)
 {
     if (query)
         sqlite3_bind_text(query->statement, parameter, text, -1, SQLITE_TRANSIENT);
+}
+
+void query_bind_column(struct query *query, int parameter, struct query *from, int column)
+{
+    if (query)
+        sqlite3_bind_value(query->statement, parameter, sqlite3_column_value(from->statement, column));
 }
 
 bool query_step(struct query *query)

@@ -32,6 +32,10 @@ struct query;
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
+/* A database in memory, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors.
+ * NULL: it was said why not. */
+struct db *db_scratch(const char *what, const char *script);
+
 /* The path it was opened by. Borrowed: lives as long as DB. */
 const char *db_path(const struct db *db);
 
@@ -63,6 +67,7 @@ bool db_complete(const char *sql);
 /* Parameters count from 1. TEXT is copied. */
 void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
+void query_bind_column(struct query *query, int parameter, struct query *from, int column); /* of FROM's row */
 
 /* Go to the next row; false at the end and on an error. */
 bool query_step(struct query *query);
