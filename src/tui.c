@@ -25,10 +25,7 @@
 #include "lib/state_file.h"
 #include "trace/db.h"
 #include "trace/sql_words.h"
-#include "tui/file.h"
-#include "tui/output.h"
 #include "tui/prompt.h"
-#include "tui/script.h"
 #include "tui/view.h"
 
 enum {
@@ -36,34 +33,34 @@ enum {
     DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
     TICK_MS = 500,       /* between two looks at a live trace */
     SAY = 400,
+    PATH_BYTES = 160 + STACK * 44,
 };
 
 struct loop {
     struct tui face;        /* screen and work are owned */
     const struct tui_options *options; /* borrowed */
-    struct db *db;          /* borrowed, or the file's: for what is known at once: names to complete */
     struct view *stack[STACK]; /* owned */
     int depth;
     struct prompt prompt;
-    struct prompt_past past;
+    enum request asked;     /* what the prompt is for */
     struct sql_words words; /* owned; gathered when first needed */
     size_t next_word;
-    enum request asked;     /* what the prompt is for */
-    char message[SAY];
+    char message[SAY], searched[200];
     bool alarm, quit;
     bool clicked;           /* the last key was a click, and opened a view */
-    char searched[200];
-    struct trace_file file;
-    int64_t ticked_ms;
-    bool live, hold;
     struct output output;   /* owned: what the program printed */
-};
 
-/* Where two targets would show the same. */
-static bool target_same(const struct target *a, const struct target *b)
-{
-    return a->kind == b->kind && a->id == b->id && (a->where && b->where ? !strcmp(a->where, b->where) : a->where == b->where);
-}
+    /* the trace, whose file may be deleted, replaced or written to */
+    struct db *db;          /* borrowed, or FRESH: for what is known at once */
+    struct db *fresh;       /* owned: of the file that took its place, or NULL */
+    char *path;             /* owned: absolute */
+    struct stat file;       /* as it was opened */
+    bool gone, replaced;    /* there is none of that name any more, or another */
+    bool live, hold;
+    int64_t ticked_ms;
+    int64_t version;        /* of the rows that SEEN had when it was looked at last */
+    const struct db *seen;  /* borrowed */
+};
 
 /* ---- what the loop does for views ------------------------------------------ */
 
@@ -111,11 +108,17 @@ static void view_end(struct view *view)
 
 static void view_place(struct loop *loop, struct view *view)
 {
+    const struct screen *screen = loop->face.screen;
+
     view->y = 1;
-    view->rows = loop->face.screen->rows - 2;
-    view->columns = loop->face.screen->columns;
-    if (view->rows < 1)
-        view->rows = 1;
+    view->rows = screen->rows > 3 ? screen->rows - 2 : 1;
+    view->columns = screen->columns;
+}
+
+/* Where two targets would show the same. */
+static bool target_same(const struct target *a, const struct target *b)
+{
+    return a->kind == b->kind && a->id == b->id && !strcmp(a->where ? a->where : "", b->where ? b->where : "");
 }
 
 void tui_go(struct tui *tui, const struct target *target)
@@ -124,14 +127,9 @@ void tui_go(struct tui *tui, const struct target *target)
     const struct view_ops *ops = view_of((int)target->kind);
     struct view *view;
 
-    if (!ops) {
-        tui_alarm(&loop->face, "there is no such view");
+    if (!ops || (loop->depth && target_same(&top(loop)->target, target) && !target->at_ns))
         return;
-    }
-    if (loop->depth && target_same(&top(loop)->target, target) && !target->at_ns)
-        return;
-    if (!(view = calloc(1, ops->size)))
-        return;
+    view = calloc(1, ops->size);
     view->ops = ops;
     view->tui = &loop->face;
     view->target = target_copy(target);
@@ -146,13 +144,6 @@ void tui_go(struct tui *tui, const struct target *target)
         loop->depth--;
     }
     loop->stack[loop->depth++] = view;
-}
-
-static void go_kind(struct loop *loop, enum view_kind kind)
-{
-    struct target target = {.kind = kind};
-
-    tui_go(&loop->face, &target);
 }
 
 /* ---- the prompt ------------------------------------------------------------ */
@@ -181,10 +172,8 @@ static char *complete(void *context, const char *word, bool first, int again)
 static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text, enum prompt_history history)
 {
     loop->asked = asked;
-    tui_prompt_begin(&loop->prompt, label, text, history);
-    loop->prompt.complete = complete;
-    loop->prompt.context = loop;
     loop->message[0] = 0;
+    tui_prompt_begin(&loop->prompt, label, text, history);
 }
 
 void tui_ask(struct tui *tui, const char *label, const char *text, bool sql)
@@ -205,23 +194,15 @@ static void search_from(struct loop *loop, int direction)
 }
 
 static void request(struct loop *loop, enum request request, const struct key *key);
-static void reopen(struct loop *loop);
 
-static void search_for(struct loop *loop, const char *text)
-{
-    snprintf(loop->searched, sizeof loop->searched, "%s", text);
-    if (*text)
-        search_from(loop, 1);
-}
+static const struct key no_key = {KEY_NONE, 0, 0};
 
 /* To line NUMBER. */
 static void line_go(struct loop *loop, long number)
 {
-    static const struct key none = {KEY_NONE, 0, 0};
-
-    request(loop, REQUEST_HOME, &none);
+    request(loop, REQUEST_HOME, &no_key);
     for (long i = 1; i < number && i < 20000000; i++)
-        top(loop)->ops->request(top(loop), REQUEST_DOWN, &none);
+        top(loop)->ops->request(top(loop), REQUEST_DOWN, &no_key);
 }
 
 /* `:view REST`: its number, or what to filter by, or what is typed into it. */
@@ -243,60 +224,48 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
     }
 }
 
-static void name_command(struct loop *loop, enum request asked, const char *rest)
-{
-    static const struct key none = {KEY_NONE, 0, 0};
-    struct view *view = top(loop);
-
-    if (asked == REQUEST_SEARCH)
-        search_for(loop, rest);
-    else if (asked == REQUEST_FILTER && view->ops->filter)
-        view->ops->filter(view, rest);
-    else if (asked == REQUEST_EXPORT && *rest && view->ops->export)
-        view->ops->export(view, rest);
-    else
-        request(loop, asked, &none);
-}
+static void answer(struct loop *loop, enum request asked, char *text);
 
 /* `:name rest`. */
 static void command(struct loop *loop, char *text)
 {
+    const struct view_ops *ops = top(loop)->ops;
     char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
     long number = strtol(name, &end, 10);
     enum view_kind kind = view_named(name, (size_t)(rest - name));
+    int i = REQUEST_NONE + 1;
 
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
+    while (i < REQUESTS && strcmp(bindings[i].name, name))
+        i++;
     if (!*name)
         return;
-    if (!*end && number > 0) {
+    if (!*end && number > 0)
         line_go(loop, number);
-    } else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!")) {
+    else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!"))
         loop->quit = true;
-    } else if (kind) {
+    else if (kind)
         view_command(loop, kind, rest);
-    } else {
-        int i = REQUEST_NONE + 1;
-        while (i < REQUESTS && strcmp(bindings[i].name, name))
-            i++;
-        if (i < REQUESTS)
-            name_command(loop, (enum request)i, rest);
-        else
-            tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
-    }
+    else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && ops->filter) || (i == REQUEST_EXPORT && ops->export && *rest))
+        answer(loop, (enum request)i, rest);
+    else if (i < REQUESTS)
+        request(loop, (enum request)i, &no_key);
+    else
+        tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
 }
 
-static void prompt_take(struct loop *loop, const struct key *key)
+/* What was typed, and for what it was asked. */
+static void answer(struct loop *loop, enum request asked, char *text)
 {
     struct view *view = top(loop);
-    char *text;
 
-    if (tui_prompt_key(&loop->prompt, &loop->past, key) != PROMPT_DONE || !(text = strdup(loop->prompt.text)))
-        return;
-    switch (loop->asked) {
+    switch (asked) {
     case REQUEST_SEARCH:
-        search_for(loop, text);
+        snprintf(loop->searched, sizeof loop->searched, "%s", text);
+        if (*text)
+            search_from(loop, 1);
         break;
     case REQUEST_FILTER:
         view->ops->filter(view, text);
@@ -306,13 +275,11 @@ static void prompt_take(struct loop *loop, const struct key *key)
             tui_say(&loop->face, "writing %s", text);
         break;
     case REQUEST_INPUT:
-        if (view->ops->input)
-            view->ops->input(view, text);
+        view->ops->input(view, text);
         break;
     default:
         command(loop, text);
     }
-    free(text);
 }
 
 /* ---- requests that no view takes ------------------------------------------- */
@@ -322,7 +289,7 @@ static void prompt_take(struct loop *loop, const struct key *key)
 static void edit(struct loop *loop)
 {
     struct view *view = top(loop);
-    char *file = NULL, *path = NULL, line[32];
+    char *file = NULL, *path, *line;
     const char *editor = getenv("VISUAL");
     int64_t number = 0;
     struct stat st;
@@ -331,20 +298,22 @@ static void edit(struct loop *loop)
         editor = getenv("EDITOR");
     if (!editor || !*editor)
         editor = "vi";
-    if (!view->ops->place || !view->ops->place(view, &file, &number))
+    if (!view->ops->place || !view->ops->place(view, &file, &number)) {
         tui_say(&loop->face, "no source belongs to this line");
-    else if (stat(file, &st) != 0)
+        return;
+    }
+    path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
+    line = say_print("+%" PRId64, number > 0 ? number : 1);
+    if (stat(file, &st) != 0)
         tui_alarm(&loop->face, "%s: %s", file, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         tui_alarm(&loop->face, "%s: not a regular file", file);
     else if (!loop->face.screen->terminal)
-        tui_say(&loop->face, "%s +%" PRId64 " %s", editor, number, file);
-    else if (asprintf(&path, "%s%s", file[0] == '/' ? "" : "./", file) >= 0) {
-        snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
-        if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
-            tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
-        free(path);
-    }
+        tui_say(&loop->face, "%s %s %s", editor, line, file);
+    else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
+        tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
+    free(line);
+    free(path);
     free(file);
 }
 
@@ -399,6 +368,8 @@ static void back(struct loop *loop)
         tui_say(&loop->face, "this is the first view; q or :quit ends");
 }
 
+static void reopen(struct loop *loop);
+
 static void refresh_all(struct loop *loop)
 {
     for (int i = 0; i < loop->depth; i++)
@@ -452,7 +423,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
     case REQUEST_WHATIF:
-        go_subject(loop, (enum view_kind)bindings[request].view);
+        go_subject(loop, bindings[request].view);
         break;
     case REQUEST_TOGGLE:
         view->ops->request(view, REQUEST_PAGE_DOWN, key);
@@ -461,7 +432,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         tui_say(&loop->face, "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REFRESH:
-        if (loop->file.replaced)
+        if (loop->replaced)
             reopen(loop);
         refresh_all(loop);
         break;
@@ -477,7 +448,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         break;
     default:
         if (bindings[request].view)
-            go_kind(loop, (enum view_kind)bindings[request].view);
+            tui_go(&loop->face, &(struct target){.kind = bindings[request].view});
         else
             tui_say(&loop->face, "that means nothing in this view; ? lists the keys");
         break;
@@ -499,7 +470,11 @@ static void key_take(struct loop *loop, const struct key *key)
         return;
     }
     if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these leave it as it is */
-        prompt_take(loop, key);
+        if (tui_prompt_key(&loop->prompt, key)) {
+            char *text = strdup(loop->prompt.text); /* what takes it may ask for another */
+            answer(loop, loop->asked, text);
+            free(text);
+        }
         return;
     }
     if (key->code == K_DOUBLE && loop->clicked) /* its first press opened the line */
@@ -518,42 +493,37 @@ static void key_take(struct loop *loop, const struct key *key)
 
 /* ---- drawing --------------------------------------------------------------- */
 
-/* "words.db > functions > scale": as many of the last views as there is room for. */
+/* " > functions > function scale": the views on the stack from FROM on. MADE has room for PATH_BYTES. */
+static const char *path_print(const struct loop *loop, int from, char *made)
+{
+    const struct view *view = loop->stack[loop->depth - 1];
+    char *end = made;
+
+    for (int i = from; i < loop->depth; i++)
+        end += sprintf(end, " > %.40s", loop->stack[i]->ops->name);
+    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
+    return made;
+}
+
+/* The trace, as many of the last views as there is room for, and the note of the one on top. */
 static void bar_draw(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
     struct view *view = top(loop);
-    const char *slash = strrchr(loop->file.path, '/');
-    int note = screen_width(screen, view->note, screen->columns / 2), x = 1, from = loop->depth - 1, room;
-    bool busy = view->busy && !loop->face.scripted;
+    const char *slash = strrchr(loop->path, '/');
+    int note = screen_width(screen, view->note, screen->columns / 2), room = screen->columns - note - 6, x = 1, from = 0;
+    char path[PATH_BYTES];
 
     screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
-    if (note)
-        screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
-    if (busy)
+    screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
+    if (view->busy && !loop->face.scripted)
         screen_put(screen, 0, screen->columns - note - 5, 3, STYLE_BAR, "...");
-    room = screen->columns - note - 6;
-    x += screen_put(screen, 0, x, room / 3, STYLE_BAR, slash ? slash + 1 : loop->file.path);
+    x += screen_put(screen, 0, x, room / 3, STYLE_BAR, slash + 1);
     if (loop->live)
         x += screen_put(screen, 0, x, room - x, STYLE_BAR, loop->hold ? " (held)" : " (live)");
-    /* From the last one back, while they fit. */
-    for (int used = x; from >= 0; from--) {
-        int wide = 3 + screen_width(screen, loop->stack[from]->ops->name, 40);
-        if (from == loop->depth - 1)
-            wide += 1 + screen_width(screen, view->title, 100);
-        if (used + wide > room && from < loop->depth - 1)
-            break;
-        used += wide;
-    }
-    for (int i = from + 1; i < loop->depth; i++) {
-        const struct view *each = loop->stack[i];
-        x += screen_put(screen, 0, x, room - x, STYLE_BAR, " > ");
-        x += screen_put(screen, 0, x, room - x, STYLE_BAR, each->ops->name);
-        if (i == loop->depth - 1 && each->title[0]) {
-            x += screen_put(screen, 0, x, room - x, STYLE_BAR, " ");
-            x += screen_put(screen, 0, x, room - x, STYLE_BAR, each->title);
-        }
-    }
+    while (from < loop->depth - 1 && screen_width(screen, path_print(loop, from, path), SCREEN_MOST) > room - x)
+        from++;
+    screen_put(screen, 0, x, room - x, STYLE_BAR, path_print(loop, from, path));
 }
 
 /* Some of the keys, where nothing is to be said. */
@@ -581,7 +551,7 @@ static void foot_draw(struct loop *loop)
     } else if (loop->output.text.count && top(loop)->ops != view_of(VIEW_OUTPUT)) {
         char *last = output_last(&loop->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
-        screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last ? last : "");
+        screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last);
         free(last);
     } else {
         hint_draw(screen);
@@ -594,17 +564,12 @@ static void settle(struct loop *loop)
         loop->stack[i]->ops->settle(loop->stack[i]);
 }
 
-static bool too_small(const struct loop *loop)
-{
-    return loop->face.screen->rows < SCREEN_ROWS_LEAST || loop->face.screen->columns < SCREEN_COLUMNS_LEAST;
-}
-
 static void draw(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
 
     screen_clear(screen);
-    if (too_small(loop)) {
+    if (screen->rows < SCREEN_ROWS_LEAST || screen->columns < SCREEN_COLUMNS_LEAST) {
         screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD, "too small: 40x12 is needed");
     } else {
         top(loop)->ops->draw(top(loop), screen);
@@ -616,30 +581,71 @@ static void draw(struct loop *loop)
 
 /* ---- a trace that changes -------------------------------------------------- */
 
+static bool file_open(struct loop *loop)
+{
+    loop->path = realpath(db_path(loop->db), NULL);
+    if (loop->path && stat(loop->path, &loop->file) == 0)
+        return true;
+    say_error("%s: %s", db_path(loop->db), strerror(errno));
+    return false;
+}
+
+/* Words, once, when the file was deleted or replaced; else NULL. */
+static const char *file_look(struct loop *loop)
+{
+    struct stat st;
+
+    if (loop->gone || loop->replaced)
+        return NULL;
+    loop->gone = stat(loop->path, &st) != 0;
+    loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
+    return loop->gone       ? "the trace was deleted; what it had can still be read here"
+           : loop->replaced ? "the trace was replaced by another file; R looks into that"
+                            : NULL;
+}
+
+/* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
 static void reopen(struct loop *loop)
 {
-    struct db *fresh = file_reopen(&loop->file);
+    struct stat st;
+    struct db *fresh = db_open(loop->path);
 
-    if (fresh) {
-        loop->db = fresh;
-        work_reconnect(loop->face.work);
+    if (!fresh || stat(loop->path, &st) != 0) {
+        db_close(fresh);
+        return;
     }
+    db_close(loop->fresh);
+    loop->db = loop->fresh = fresh;
+    loop->file = st;
+    loop->gone = loop->replaced = false;
+    work_reconnect(loop->face.work);
+}
+
+/* It has other rows than when this was asked last. */
+static bool file_changed(struct loop *loop)
+{
+    int64_t version = db_integer(loop->db, 0, "PRAGMA data_version");
+    bool changed = version != loop->version || loop->db != loop->seen;
+
+    loop->version = version;
+    loop->seen = loop->db;
+    return changed;
 }
 
 static void tick(struct loop *loop)
 {
-    const char *words = file_look(&loop->file);
+    const char *words = file_look(loop);
     char *state;
     bool recording;
 
     loop->ticked_ms = work_now();
-    if (words && (loop->file.gone || !loop->live))
+    if (words && (loop->gone || !loop->live))
         tui_alarm(&loop->face, "%s", words);
-    if (!loop->live || (loop->hold && !loop->file.replaced))
+    if (!loop->live || (loop->hold && !loop->replaced))
         return;
-    if (loop->file.replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
+    if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
         reopen(loop);
-    if (!file_changed(&loop->file, loop->db))
+    if (!file_changed(loop))
         return;
     state = db_meta(loop->db, "state");
     recording = !state || !strcmp(state, "recording");
@@ -655,35 +661,34 @@ static void tick(struct loop *loop)
 
 /* ---- the loop -------------------------------------------------------------- */
 
+/* Until a job has ended, at most MS. */
+static void wait_for_job(struct loop *loop, int64_t ms)
+{
+    struct pollfd ended = {work_fd(loop->face.work), POLLIN, 0};
+
+    poll(&ended, 1, (int)ms);
+    work_quiet(loop->face.work);
+}
+
 /* Wait until nothing is asked any more, and all of it is shown. */
 static void calm(struct loop *loop)
 {
-    do {
-        struct pollfd ended = {work_fd(loop->face.work), POLLIN, 0};
-        work_quiet(loop->face.work);
+    for (int quiet = 0; quiet < 3; quiet++) { /* what settles may ask for more */
         settle(loop);
-        if (!work_pending(loop->face.work))
-            break;
-        poll(&ended, 1, 1000);
-    } while (true);
-    settle(loop);
-    while (work_pending(loop->face.work)) {
-        usleep(500);
-        settle(loop);
+        while (work_pending(loop->face.work)) {
+            wait_for_job(loop, 1000);
+            settle(loop);
+            quiet = 0;
+        }
     }
-    settle(loop);
 }
 
 static void keys_play(struct loop *loop, const char *keys)
 {
-    /* A word begins after a space. */
-    char *spaced = NULL;
-    const char *at;
+    char *spaced = say_print(" %s", keys); /* a word begins after a space */
+    const char *at = spaced;
     struct key key;
 
-    if (asprintf(&spaced, " %s", keys) < 0)
-        return;
-    at = spaced;
     calm(loop);
     draw(loop);
     while (!loop->quit && script_key(&at, &key)) {
@@ -710,14 +715,11 @@ static void wait_for_something(struct loop *loop)
 /* Give what a key asked a moment, so that the next screen has it. */
 static void settle_soon(struct loop *loop)
 {
-    int64_t until = work_now() + DRAW_WAIT_MS;
+    int64_t until = work_now() + DRAW_WAIT_MS, left;
 
     settle(loop);
-    while (top(loop)->busy && work_now() < until) {
-        struct pollfd ended = {work_fd(loop->face.work), POLLIN, 0};
-        if (poll(&ended, 1, (int)(until - work_now())) <= 0)
-            break;
-        work_quiet(loop->face.work);
+    while (top(loop)->busy && (left = until - work_now()) > 0) {
+        wait_for_job(loop, left);
         settle(loop);
     }
 }
@@ -747,46 +749,42 @@ static void keys_take(struct loop *loop)
 int tui_run(const struct tui_options *options, struct db *db, struct screen *screen)
 {
     struct loop *loop = calloc(1, sizeof *loop);
-    int status = 2;
+    bool open;
 
-    if (!loop) {
-        screen_close(screen);
-        say_error("out of memory");
-        return 2;
-    }
     loop->options = options;
     loop->face.screen = screen;
     loop->db = db;
     loop->live = options->live;
     loop->face.searched = loop->searched;
     loop->face.output = options->running ? &loop->output : NULL;
-    if (!file_open(&loop->file, db) || !(loop->face.work = work_open(loop->file.path)))
-        goto out;
     loop->face.scripted = options->keys != NULL;
     loop->output.open = options->running;
-    past_read(&loop->past, options->keys ? NULL : state_file("tui_history"));
-    say_divert(on_error, &loop->face);
-    go_kind(loop, VIEW_OVERVIEW);
-    if (options->keys)
-        keys_play(loop, options->keys);
-    loop->face.scripted = false;
-    if (options->dump)
-        screen_dump(screen, stdout);
-    else if (!loop->quit)
-        keys_take(loop);
-    status = 0;
-out:
-    say_divert(NULL, NULL);
+    loop->prompt.complete = complete;
+    loop->prompt.context = loop;
+    open = file_open(loop) && (loop->face.work = work_open(loop->path));
+    if (open) {
+        tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
+        say_divert(on_error, &loop->face);
+        tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+        if (options->keys)
+            keys_play(loop, options->keys);
+        loop->face.scripted = false;
+        if (options->dump)
+            screen_dump(screen, stdout);
+        else if (!loop->quit)
+            keys_take(loop);
+        say_divert(NULL, NULL);
+    }
     while (loop->depth)
         view_end(loop->stack[--loop->depth]);
     screen_close(screen); /* first: should a query not end, Ctrl-C does */
     work_close(loop->face.work);
-    tui_prompt_free(&loop->prompt);
-    past_free(&loop->past);
+    tui_prompt_past_keep(&loop->prompt);
     output_print(&loop->output, STDOUT_FILENO); /* where it would have been printed */
     list_free(&loop->output.text);
     sql_words_free(&loop->words);
-    file_close(&loop->file);
+    db_close(loop->fresh);
+    free(loop->path);
     free(loop);
-    return status;
+    return open ? 0 : 2;
 }

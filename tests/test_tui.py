@@ -42,9 +42,9 @@ def test_the_documents_list_every_key_and_view(dyntrace, place):
 
 
 def test_the_names_of_keys_are_said_alike(dyntrace):
-    """KEY_CODES in tui/screen.h is what --keys knows; --help and the page list all of them."""
+    """KEY_CODES in tui/keys.h is what --keys knows; --help and the page list all of them."""
     top = Path(__file__).resolve().parents[1]
-    names = re.findall(r'^    X\(K_\w+, "(\S+)",', (top / "src/tui/screen.h").read_text(), re.M)
+    names = re.findall(r'^    X\(K_\w+, "(\S+)",', (top / "src/tui/keys.h").read_text(), re.M)
     assert len(names) == 20
     for text in ((top / "docs/tui.md").read_text(),
                  subprocess.run([dyntrace, "tui", "--help"], capture_output=True, text=True, check=True).stdout):

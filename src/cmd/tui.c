@@ -61,8 +61,8 @@ static int tui_main(int count, char **operands)
         return 2;
     if (!given.tui.dump)
         screen = screen_open_terminal(given.ascii, &why);
-    else if (!(screen = screen_open_memory(given.rows ? given.rows : 24, given.rows ? given.columns : 80, given.ascii)))
-        why = "out of memory";
+    else
+        screen = screen_open_memory(given.rows ? given.rows : 24, given.rows ? given.columns : 80, given.ascii);
     if (!screen)
         say_error("tui: %s", why);
     else

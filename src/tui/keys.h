@@ -1,13 +1,55 @@
-/* tui/keys.h -- the keys: what each asks for, its name as a command, and its words in the help.
+/* tui/keys.h -- the keys: their names, what each asks for, its name as a command, and its words in the help.
  *
- * Runs in: the viewer. This is the only list of them. The requests, the help, `:` and its completion, the line at the bottom
- * and what the tests type are made from it; docs/tui.md is held against it. */
+ * Runs in: the viewer. KEYS is the only list of what they do. The requests, the help, `:` and its completion, the line at the
+ * bottom and what the tests type are made from it; docs/tui.md is held against it. */
 #ifndef DYNTRACE_TUI_KEYS_H
 #define DYNTRACE_TUI_KEYS_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
-#include "tui/screen.h"
+/* Keys that are no characters: ours, the name in a script, ncurses' (known where curses.h is; 0: it has none). */
+#define KEY_CODES(X)                           \
+    X(K_UP, "Up", KEY_UP)                      \
+    X(K_DOWN, "Down", KEY_DOWN)                \
+    X(K_LEFT, "Left", KEY_LEFT)                \
+    X(K_RIGHT, "Right", KEY_RIGHT)             \
+    X(K_PAGE_UP, "PgUp", KEY_PPAGE)            \
+    X(K_PAGE_DOWN, "PgDn", KEY_NPAGE)          \
+    X(K_HOME, "Home", KEY_HOME)                \
+    X(K_END, "End", KEY_END)                   \
+    X(K_ENTER, "Enter", KEY_ENTER)             \
+    X(K_ESCAPE, "Esc", 0)                      \
+    X(K_BACKSPACE, "Backspace", KEY_BACKSPACE) \
+    X(K_DELETE, "Delete", KEY_DC)              \
+    X(K_TAB, "Tab", 0)                         \
+    X(K_BACKTAB, "S-Tab", KEY_BTAB)            \
+    X(K_F1, "F1", KEY_F(1))                    \
+    X(K_RESIZE, "Resize", KEY_RESIZE)          \
+    X(K_CLICK, "Click", 0)                     \
+    X(K_DOUBLE, "Double", 0)                   \
+    X(K_WHEEL_UP, "WheelUp", 0)                \
+    X(K_WHEEL_DOWN, "WheelDown", 0)
+
+#define KEY_CODE_(code, name, curses) code,
+enum key_code {
+    KEY_NONE,
+    KEY_FIRST = 0x200000, /* beyond all characters */
+    KEY_CODES(KEY_CODE_)
+    K_CLOSED, /* no more keys: the terminal is gone */
+};
+#undef KEY_CODE_
+#define K_CONTROL(letter) ((letter) & 0x1f)
+
+struct key {
+    int code; /* a character or an enum key_code */
+    int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
+};
+
+enum view_kind {
+    VIEW_NONE, VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_FUNCTION, VIEW_ENTRIES, VIEW_ENTRY, VIEW_RECOMPILES, VIEW_CAUSES,
+    VIEW_COMPILES, VIEW_COMPILE, VIEW_BREAKS, VIEW_BREAK, VIEW_LEDGER, VIEW_CALL, VIEW_REPLAY, VIEW_TIMELINE, VIEW_FLAME,
+    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
+};
 
 /* X(request, name, keys, view that it opens, group of the help that begins here, words, words at the bottom of the screen) */
 #define KEYS(X)                                                                                                       \
@@ -83,7 +125,7 @@ enum request { REQUEST_NONE, KEYS(REQUEST_) REQUESTS };
 struct binding {
     const char *name;  /* as a command: ":page-down" */
     int keys[4];       /* 0 ends them */
-    int view;          /* enum view_kind */
+    enum view_kind view; /* that it opens */
     const char *group; /* title of the help's part, where one begins */
     const char *help;
     const char *foot;  /* at the bottom of the screen, or NULL */
@@ -91,5 +133,13 @@ struct binding {
 
 /* By enum request; REQUEST_NONE has no name. */
 extern const struct binding bindings[REQUESTS];
+
+/* The next key of a script, 'j j Enter /forward Enter', at *AT, which moves on. False at the end. A script is words with
+ * spaces between them, and one before the first. A word is a key's name (KEY_CODES, Space, C-l), the mouse (Click:X,Y
+ * Double:X,Y), a new size (Resize:WxH), or characters, each of which is a key. */
+bool script_key(const char **at, struct key *key);
+
+/* What a key is called: "Enter", "C-z", "j". MADE has room for 16 bytes. */
+const char *key_label(int code, char *made);
 
 #endif

@@ -24,8 +24,8 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     const struct list_column *c = column_at(list, column);
     int width = screen_width(screen, c->name, TEXT_WIDEST) + (list->q.sort == column); /* the arrow */
     int least = is_text(c) ? c->width : 0;
-    size_t from = windowed(list) ? list->window : list->view.top;
-    size_t to = from + (windowed(list) ? list->window_count : (size_t)list->view.rows * 2);
+    size_t from = list->window ? list->window->from : list->view.top;
+    size_t to = from + (list->window ? list->window->row_count : (size_t)list->view.rows * 2);
     char made[CELL_TEXT];
 
     for (size_t i = from; i < to; i++) {
@@ -110,13 +110,9 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
 {
     const struct value *row = row_at(list, at);
     const char *searched = list->view.tui->searched;
-    int selected = at == list->view.at ? STYLE_SELECTED : 0;
+    int selected = view_row(&list->view, screen, y, at == list->view.at);
     char made[CELL_TEXT];
 
-    if (selected) {
-        screen_fill(screen, y, 0, list->view.columns, STYLE_NORMAL | STYLE_SELECTED);
-        screen_put(screen, y, 0, 1, STYLE_NORMAL | STYLE_SELECTED, ">");
-    }
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column, style;
         const struct list_column *column = column_at(list, c);
@@ -175,11 +171,7 @@ static void sort_set(struct list *list, int column, bool descending)
         return;
     list->q.sort = column;
     list->q.descending = descending;
-    place_keep(list);
-    if (windowed(list))
-        rows_restart(list);
-    else if (list->ready)
-        order_make(list);
+    rows_again(list, false);
 }
 
 /* Sorted by that column: numbers by the largest first, and the other way round when it was. */
@@ -204,7 +196,7 @@ static void row_open(struct list *list)
 {
     const struct list_column *column = list->column < column_count(list) ? column_at(list, list->column) : NULL;
     struct target target = target_of(list, column && column->lead ? column->lead : list->row);
-    const struct value *title = list->title ? chosen_value(list, list->title) : row_at(list, list->view.at);
+    const struct value *title = list->title ? value_at(list, list->view.at, list->title) : row_at(list, list->view.at);
     char made[CELL_TEXT];
 
     if (target.kind == VIEW_NONE) {
@@ -220,14 +212,14 @@ static void row_open(struct list *list)
 
 bool list_place(struct view *view, char **file, int64_t *line)
 {
-    const struct value *value = chosen_value((struct list *)view, "where");
+    const struct value *value = value_at((struct list *)view, view->at, "where");
     const char *colon = value && value->type == QUERY_TEXT ? strrchr(value->text, ':') : NULL;
 
     if (!colon)
         return false;
     *line = strtoll(colon + 1, NULL, 10);
     *file = strndup(value->text, (size_t)(colon - value->text));
-    return *file != NULL;
+    return true;
 }
 
 void list_subject(struct view *view, struct target *subject)
@@ -301,41 +293,20 @@ bool list_request(struct view *view, enum request request, const struct key *key
     }
 }
 
-/* Windowed lists: a thread looks for it. */
-static bool seek(struct list *list, const char *text, int direction)
-{
-    struct list_job *job;
-    struct list_column *columns;
-
-    work_drop(work_of(list), list->seeking);
-    if (!(job = list->seeking = list_ask(&list->q, ASK_SEEK, false)))
-        return false;
-    job->text = strdup(text);
-    job->direction = direction;
-    job->from = list->view.at;
-    if (job->text && (columns = list_add_many(&job->columns, list->q.columns.count))) {
-        memcpy(columns, list->q.columns.at, list->q.columns.count * sizeof *columns);
-        ids_give(list, job, 0, list->shown);
-    }
-    work_start(work_of(list), &job->job);
-    return true;
-}
-
 bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
-    char made[CELL_TEXT];
 
-    if (list->shown && windowed(list))
-        return seek(list, text, direction);
+    if (list->shown && windowed(list)) {
+        rows_seek(list, text, direction); /* a thread looks for it */
+        return true;
+    }
     for (size_t i = 1; i <= list->shown; i++) {
         size_t at = view_around(view, i, direction, list->shown);
-        const struct value *row = row_at(list, at);
-        for (int c = 0; c < column_count(list); c++)
-            if (column_at(list, c)->format != AS_HIDDEN && strcasestr(cell_print(list, made, row, c), text)) {
-                list_choose(list, at);
-                return true;
-            }
+        if (row_has(&list->q.columns, row_at(list, at), text, false)) {
+            list_choose(list, at);
+            return true;
+        }
     }
     return false;
 }
@@ -370,13 +341,8 @@ void list_filter(struct view *view, const char *text)
 
     filter_forget(list);
     list->q.filter = *text ? strdup(text) : NULL;
-    list->q.filter_sql = list->q.filter && looks_like_sql(text);
-    if (windowed(list) || list->q.filter_sql || was_sql) {
-        rows_restart(list);
-    } else if (list->ready) {
-        place_keep(list);
-        order_make(list);
-    }
+    list->q.filter_sql = looks_like_sql(text);
+    rows_again(list, list->q.filter_sql || was_sql);
 }
 
 void list_refresh(struct view *view)
@@ -385,41 +351,26 @@ void list_refresh(struct view *view)
 
     if (list->asking || !list->q.sql)
         return;
-    if (windowed(list)) /* rows of the window may have changed, too */
-        window_forget(list);
-    rows_restart(list);
+    work_drop(work_of(list), list->window); /* its rows may have changed, too */
+    rows_again(list, true);
     list->want &= view->at > 0; /* at the top it stays there, whatever comes first now */
 }
 
 char *list_sql(struct view *view)
 {
     struct list *list = (struct list *)view;
-    char *sql = NULL, *inner = list->q.sql ? question_sql(&list->q, ASK_ROWS, false) : NULL;
-    size_t bytes;
-    FILE *out = inner ? open_memstream(&sql, &bytes) : NULL;
 
-    if (!out)
-        return inner;
-    fputs(inner, out);
-    if (list->block && list->q.sort >= 0)
-        order_put(out, &list->q);
-    free(inner);
-    fclose(out);
-    return sql;
+    return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
 }
 
 bool list_export(struct view *view, const char *path)
 {
     struct list *list = (struct list *)view;
-    char *sql = list_sql(view);
 
-    work_drop(work_of(list), list->exporting);
-    if (!sql || !(list->exporting = list_ask(&list->q, ASK_EXPORT, false))) {
-        free(sql);
+    if (!list->q.sql)
         return false;
-    }
-    free(list->exporting->sql);
-    list->exporting->sql = sql;
+    work_drop(work_of(list), list->exporting);
+    list->exporting = list_ask(&list->q, ASK_EXPORT, false);
     list->exporting->text = strdup(path);
     work_start(work_of(list), &list->exporting->job);
     return true;
@@ -428,18 +379,15 @@ bool list_export(struct view *view, const char *path)
 /* ---- opening and closing --------------------------------------------------- */
 
 /* "name   format width  => lead" as a column. */
-static bool column_read(struct list *list, const char *text)
+static void column_read(struct list *list, const char *text)
 {
     char *name = (char *)(uintptr_t)text, *end = strstr(name, "  "); /* of the sheet's own text */
-    const char *format = end ? end + strspn(end, " ") : "";
+    const char *format = end + strspn(end, " ");
     size_t word = strcspn(format, " ");
-    struct list_column *column = list_add(&list->q.columns);
 
-    if (!column || !end)
-        return false;
     *end = 0;
-    *column = (struct list_column){name, format_named(format, word), (int)strtol(format + word, NULL, 10), strstr(format, "=> ")};
-    return true;
+    *list_add(&list->q.columns) = (struct list_column){name, format_named(format, word), (int)strtol(format + word, NULL, 10),
+                                                       strstr(format, "=> ")};
 }
 
 bool list_open(struct view *view)
@@ -447,8 +395,7 @@ bool list_open(struct view *view)
     struct list *list = (struct list *)view;
     const char *sort;
 
-    if (!sheet_open(&list->sheet, view->ops->name, NULL) || !list->sheet.blocks.count)
-        return false;
+    sheet_open(&list->sheet, view->ops->name, NULL);
     list->block = &list->sheet.blocks.at[list->sheet.blocks.count - 1];
     list->q = (struct question){.sql = list->block->sql, .key = block_word(list->block, "window"), .where = view->target.where,
                                 .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL, .sort = -1};
@@ -457,14 +404,13 @@ bool list_open(struct view *view)
     list->title = block_word(list->block, "title");
     sort = block_word(list->block, "sort");
     for (size_t i = 0; i < list->block->lines.count; i++)
-        if (!strcmp(list->block->lines.at[i].word, "|") && !column_read(list, list->block->lines.at[i].rest))
-            return false;
+        if (!strcmp(list->block->lines.at[i].word, "|"))
+            column_read(list, list->block->lines.at[i].rest);
     for (int i = 0; sort && i < column_count(list); i++)
         if (!strcmp(column_at(list, i)->name, sort))
             list->q.sort = i;
-    if (view->target.title)
-        snprintf(view->title, sizeof view->title, "%s", view->target.title);
-    rows_ask(list, windowed(list) || list->q.quick);
+    snprintf(view->title, sizeof view->title, "%s", view->target.title ? view->target.title : "");
+    rows_ask(list);
     return true;
 }
 
@@ -472,8 +418,6 @@ bool list_open_sql(struct list *list, const char *sql)
 {
     char *copy = strdup(sql);
 
-    if (!copy)
-        return false;
     for (char *end = copy + strlen(copy); end > copy && strchr("; \t\r\n", end[-1]); end--)
         end[-1] = 0;
     rows_forget(list);
@@ -486,7 +430,7 @@ bool list_open_sql(struct list *list, const char *sql)
     list->column = list->scroll = 0;
     list->view.at = list->view.top = 0;
     list->ready = false;
-    rows_ask(list, false);
+    rows_ask(list);
     return true;
 }
 
@@ -500,8 +444,9 @@ void list_close(struct view *view)
     work_drop(work, list->seeking);
     work_drop(work, list->exporting);
     rows_forget(list);
-    columns_forget(list);
     filter_forget(list);
+    list_free(&list->q.columns);
+    arena_free(&list->names);
     sheet_close(&list->sheet);
     free(list->failed);
     free(list->sql_text);

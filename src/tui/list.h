@@ -1,9 +1,10 @@
 /* tui/list.h -- a view that is a table of rows, which a query finds.
  *
- * Runs in: the viewer.
+ * Runs in: the viewer; the jobs in threads.
  *
  * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters, search, export,
- * refreshing, where Enter leads -- is here.
+ * refreshing, where Enter leads -- is in list.c (what is drawn, and the keys), rows.c (the rows that are there) and
+ * list_ask.c (what is asked, in threads).
  *
  *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
  *                Sorted and filtered here.
@@ -26,13 +27,150 @@
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
 
-#include "tui/rows.h"
+#include "lib/list.h"
+#include "tui/sheet.h"
+#include "tui/value.h"
+#include "tui/view.h"
+
+/* ---- what is asked (list_ask.c) --------------------------------------------- */
+
+enum { FIRST_IDS = 400 }; /* what is asked for first */
+
+struct list_column {
+    const char *name;        /* in the SQL, and the heading */
+    enum cell_format format;
+    int width;               /* at least; texts share what is left of the line */
+    const char *lead;        /* what Enter opens on this column (tui/sheet.h); NULL: what the row opens */
+};
+
+typedef LIST(struct list_column) list_columns;
+
+struct question {
+    const char *sql;         /* borrowed, as all but FILTER */
+    const char *quick;       /* whole lists: the same columns as far as they are known at once, or NULL */
+    const char *key;         /* windowed: the column that names a row; NULL: whole */
+    const char *where;       /* a condition, or NULL */
+    list_columns columns;
+    char *filter;            /* owned: words, or a condition; or NULL */
+    bool filter_sql;
+    int sort;                /* column, -1: as it comes */
+    bool descending;
+    bool typed;              /* a user's SQL, not all of which can stand within another query */
+};
+
+/* ASK_IDS     ids of all rows as they are sorted and filtered: a first screenful at once, then all
+ * ASK_ROWS    whole lists: all rows
+ * ASK_WINDOW  windowed lists: the rows of some ids
+ * ASK_SEEK    the next row with a text in it
+ * ASK_EXPORT  all rows to a file */
+enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_EXPORT };
+
+struct list_job {
+    struct job job;
+    enum ask what;
+    char *sql;             /* owned */
+    bool first;            /* only the first screenful */
+
+    /* given */
+    LIST(int64_t) ids;     /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
+    size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood */
+    int direction;
+    char *text;            /* owned: looked for; a path */
+    list_columns columns;  /* ASK_SEEK: their formats */
+
+    /* found */
+    LIST(struct value) values; /* row_count * width */
+    size_t row_count, bytes, at;
+    int width;
+    LIST(const char *) names;  /* of the columns; in the arena */
+    struct arena arena;
+    bool cut, found;
+};
+
+/* A job that is not started yet. */
+struct list_job *list_ask(const struct question *question, enum ask what, bool first);
+
+/* The SQL for that; the caller frees it. */
+char *question_sql(const struct question *question, enum ask what, bool first);
+
+/* A shown column of ROW has TEXT in it, PLAIN: as it is, not as it is shown. */
+bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
+
+/* ---- the rows (rows.c) -------------------------------------------------------- */
+
+struct list {
+    struct view view;
+    struct sheet sheet;           /* owned */
+    const struct sheet_block *block; /* of the sheet; NULL: any SQL */
+    struct question q;            /* owned */
+    struct arena names;           /* of columns that the sheet does not name */
+    const char *row, *id, *title; /* of the block, or NULL */
+
+    /* jobs, all owned: those that have answered */
+    struct list_job *read;        /* the rows; windowed: the ids */
+    struct list_job *window;      /* windowed: some rows */
+    /* and those that are being asked */
+    struct list_job *asking, *fetching, *seeking, *exporting;
+
+    uint32_t *order;              /* owned: whole: rows as they are shown */
+    size_t shown;                 /* rows after the filter */
+    bool ready;                   /* the first answer is there */
+    char *failed;                 /* owned: why there is none */
+    int column, scroll;           /* the chosen column; the first one after the frozen */
+    char *sql_text;               /* owned: a user's SQL */
+    int64_t wanted_id;            /* stay on this row when rows come anew */
+    bool want;
+};
+
+static inline bool is_text(const struct list_column *column)
+{
+    return column->format <= AS_SPARK;
+}
+
+static inline struct list_column *column_at(const struct list *list, int column)
+{
+    return &list->q.columns.at[column];
+}
+
+static inline int column_count(const struct list *list)
+{
+    return (int)list->q.columns.count;
+}
+
+static inline bool windowed(const struct list *list)
+{
+    return list->q.key != NULL;
+}
+
+static inline struct work *work_of(const struct list *list)
+{
+    return list->view.tui->work;
+}
+
+/* The values of the row that is shown as number AT, or NULL. */
+const struct value *row_at(const struct list *list, size_t at);
+/* A value of the row at AT, NULL when there is none (yet), or COLUMN is NULL. */
+const struct value *value_at(const struct list *list, size_t at, const char *column);
+const char *cell_print(const struct list *list, char *made, const struct value *row, int column);
+
+void list_choose(struct list *list, size_t at);
+
+/* Ask for the rows, at first for a screenful, or what is quick. */
+void rows_ask(struct list *list);
+/* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
+void rows_again(struct list *list, bool ask);
+/* Look for TEXT in the rows of a windowed list. */
+void rows_seek(struct list *list, const char *text, int direction);
+void rows_forget(struct list *list);
+
+/* ---- the view (list.c) -------------------------------------------------------- */
 
 bool list_open(struct view *view);
 /* Any SQL; columns are what it has. */
 bool list_open_sql(struct list *list, const char *sql);
 
 void list_close(struct view *view);
+void list_settle(struct view *view);
 void list_draw(struct view *view, struct screen *screen);
 bool list_request(struct view *view, enum request request, const struct key *key);
 void list_refresh(struct view *view);

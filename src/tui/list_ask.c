@@ -1,14 +1,13 @@
-/* tui/list_ask.c -- what a list asks the trace, beside the keys. See tui/list_ask.h.
+/* tui/list_ask.c -- what a list asks the trace, beside the keys. See tui/list.h.
  *
  * Runs in: the viewer; list_run() in a thread. */
-#include "tui/list_ask.h"
-
 #include <sys/stat.h>
 
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "trace/db.h"
 #include "trace/result.h"
+#include "tui/list.h"
 
 enum {
     ROWS_MOST = 100000,      /* of a whole list */
@@ -30,36 +29,31 @@ static void words_put(FILE *out, const struct question *q)
 
     while (*(words += strspn(words, " "))) {
         size_t length = strcspn(words, " ");
-        bool any = false;
-        fprintf(out, "%s(", between);
+        fprintf(out, "%s(0", between);
         for (size_t i = 0; i < q->columns.count; i++) {
-            const struct list_column *c = &q->columns.at[i];
-            if (c->format > AS_OUTCOME)
+            if (q->columns.at[i].format > AS_OUTCOME)
                 continue;
-            fputs(any ? " OR instr(lower(" : "instr(lower(", out);
-            name_put(out, c->name);
+            fputs(" OR instr(lower(", out);
+            name_put(out, q->columns.at[i].name);
             fputs("), lower(", out);
             text_quote(out, words, length, '\'');
             fputs("))", out);
-            any = true;
         }
-        fputs(any ? ")" : "1)", out);
+        fputs(")", out);
         between = " AND ";
         words += length;
     }
 }
 
-void order_put(FILE *out, const struct question *q)
+static void order_put(FILE *out, const struct question *q)
 {
     const char *by = q->columns.at[q->sort].name;
 
     fputs(" ORDER BY ", out);
     name_put(out, by);
     fputs(q->descending ? " DESC" : "", out);
-    if (q->key && strcmp(q->key, by)) {
-        fputs(", ", out);
-        name_put(out, q->key);
-    }
+    if (q->key && strcmp(q->key, by))
+        fprintf(out, ", %s", q->key);
 }
 
 char *question_sql(const struct question *q, enum ask what, bool first)
@@ -67,25 +61,14 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     bool filter = q->filter && (q->filter_sql || q->key);
     char *made = NULL;
     size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    FILE *out;
 
-    if (!out)
-        return NULL;
-    if (q->typed && !filter && q->sort < 0) {
-        fputs(q->sql, out);
-        fclose(out);
-        return made;
-    }
-    fputs("SELECT ", out);
-    if (what == ASK_IDS)
-        name_put(out, q->key);
-    else
-        putc('*', out);
-    fprintf(out, " FROM (%s\n)", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
-    if (what == ASK_WINDOW) {
-        fputs(" WHERE ", out);
-        name_put(out, q->key);
-        fputs(" = ?1", out);
+    if (q->typed && !filter && q->sort < 0)
+        return strdup(q->sql);
+    out = open_memstream(&made, &bytes);
+    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS ? q->key : "*", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
+    if (what == ASK_WINDOW || what == ASK_SEEK) {
+        fprintf(out, " WHERE %s = ?1", q->key);
     } else {
         if (q->where)
             fprintf(out, " WHERE (%s)", q->where);
@@ -108,92 +91,62 @@ char *question_sql(const struct question *q, enum ask what, bool first)
 
 /* ---- reading rows ---------------------------------------------------------- */
 
-static void columns_read(struct list_job *ask, struct query *query)
-{
-    ask->width = query_columns(query);
-    for (int i = 0; i < ask->width; i++) {
-        char **name = list_add(&ask->names);
-        if (name)
-            *name = strdup(query_name(query, i));
-        if (!name || !*name)
-            ask->width = 0;
-    }
-}
-
-/* A row; without a query one of nothing. False: no memory. */
-static bool row_read(struct list_job *ask, struct query *query)
+/* A row; without a query one of nothing. */
+static void row_read(struct list_job *ask, struct query *query)
 {
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
 
-    if (!row) {
-        say_error("out of memory");
-        return false;
-    }
     for (int i = 0; query && i < ask->width; i++) {
         row[i] = value_read(query, i);
         ask->bytes += sizeof *row + (row[i].type == QUERY_TEXT ? strlen(row[i].text) + 16 : 0);
     }
     ask->row_count++;
-    return true;
+}
+
+bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain)
+{
+    char made[CELL_TEXT];
+
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct list_column *c = &columns->at[i];
+        if (c->format != AS_HIDDEN && strcasestr(value_print(made, &row[i], plain ? AS_TEXT : c->format, c->width), text))
+            return true;
+    }
+    return false;
 }
 
 static void ask_rows(struct list_job *ask, struct query *query)
 {
-    columns_read(ask, query);
     if (query && !ask->width)
         say_error("this finds no rows: only SELECT does");
-    while (ask->width && query_step(query)) {
+    while (ask->width && !ask->cut && query_step(query)) {
         ask->cut = ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST;
-        if (ask->cut || !row_read(ask, query))
-            break;
+        if (!ask->cut)
+            row_read(ask, query);
     }
 }
 
 static void ask_ids(struct list_job *ask, struct query *query)
 {
-    while (query_step(query)) {
-        int64_t *id;
+    while (!ask->cut && query_step(query)) {
         ask->cut = ask->ids.count == IDS_MOST;
-        if (ask->cut)
-            break;
-        if (!(id = list_add(&ask->ids))) {
-            say_error("out of memory");
-            break;
-        }
-        *id = query_integer(query, 0);
+        if (!ask->cut)
+            *list_add(&ask->ids) = query_integer(query, 0);
     }
+}
+
+/* To the row of the id at AT. */
+static bool id_step(struct list_job *ask, struct query *query, size_t at)
+{
+    query_reset(query);
+    query_bind_integer(query, 1, ask->ids.at[at]);
+    return query_step(query);
 }
 
 static void ask_window(struct list_job *ask, struct query *query)
 {
-    bool more = query != NULL;
-
-    columns_read(ask, query);
-    for (size_t i = 0; more && i < ask->ids.count; i++) {
-        query_reset(query);
-        query_bind_integer(query, 1, ask->ids.at[i]);
-        if (query_step(query))
-            more = row_read(ask, query);
-        else /* gone since */
-            more = !query_failed(query) && row_read(ask, NULL);
-    }
-}
-
-/* The row that QUERY is at has the text. */
-static bool row_has(const struct list_job *ask, struct query *query)
-{
-    char made[CELL_TEXT];
-    bool found = false;
-
-    for (int c = 0; c < (int)ask->columns.count && !found; c++) {
-        struct value value;
-        if (ask->columns.at[c].format == AS_HIDDEN)
-            continue;
-        value = value_read(query, c);
-        found = strcasestr(value_print(made, &value, ask->columns.at[c].format, ask->columns.at[c].width), ask->text) != NULL;
-        value_free(&value);
-    }
-    return found;
+    for (size_t i = 0; i < ask->ids.count && query && !query_failed(query); i++)
+        row_read(ask, id_step(ask, query, i) ? query : NULL); /* else it is gone since */
 }
 
 static void ask_seek(struct list_job *ask, struct query *query)
@@ -203,16 +156,18 @@ static void ask_seek(struct list_job *ask, struct query *query)
     for (size_t i = 0; query && i < count && !ask->found && !atomic_load(&ask->job.cancelled); i++) {
         /* Onwards from where it stood, around the end. */
         ask->at = ask->direction > 0 ? (ask->from + 1 + i) % count : (ask->from + 2 * count - 1 - i) % count;
-        query_reset(query);
-        query_bind_integer(query, 1, ask->ids.at[ask->at]);
-        ask->found = query_step(query) && row_has(ask, query);
+        if (!id_step(ask, query, ask->at))
+            continue;
+        row_read(ask, query);
+        ask->found = row_has(&ask->columns, ask->values.at, ask->text, false);
+        values_free(ask->values.at, ask->values.count);
+        ask->values.count = 0;
     }
 }
 
-static void ask_export(struct list_job *ask, struct db *db)
+static void ask_export(struct list_job *ask, struct query *query)
 {
     struct out_file out = {0};
-    struct query *query;
     struct table *table;
     struct stat st;
 
@@ -220,39 +175,31 @@ static void ask_export(struct list_job *ask, struct db *db)
         say_error("%s: exists already; choose another name", ask->text);
         return;
     }
-    if (!out_open(&out, ask->text, false))
+    if (!query || !out_open(&out, ask->text, false))
         return;
-    query = db_query(db, ask->sql);
     table = result_open(out.file, TABLE_CSV, query, NULL);
-    while (table && query_step(query)) {
+    while (query_step(query)) {
         result_row(table, query);
         if (++ask->row_count % 4096 == 0 && out_failed(&out))
             break;
     }
     table_close(table); /* out_commit says what could not be written */
-    if (query_close(query) && out_commit(&out))
-        ask->found = true;
+    ask->found = !query_failed(query) && out_commit(&out);
     out_close(&out);
 }
 
 static void list_run(struct job *job, struct db *db)
 {
+    static void (*const runs[])(struct list_job *ask, struct query *query) = {
+        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek, [ASK_EXPORT] = ask_export,
+    };
     struct list_job *ask = (struct list_job *)job;
-    struct query *query;
+    struct query *query = db_query(db, ask->sql);
 
-    if (ask->what == ASK_EXPORT) {
-        ask_export(ask, db);
-        return;
-    }
-    query = db_query(db, ask->sql);
-    if (ask->what == ASK_ROWS)
-        ask_rows(ask, query);
-    else if (ask->what == ASK_IDS)
-        ask_ids(ask, query);
-    else if (ask->what == ASK_WINDOW)
-        ask_window(ask, query);
-    else
-        ask_seek(ask, query);
+    ask->width = query_columns(query);
+    for (int i = 0; i < ask->width; i++)
+        *list_add(&ask->names) = arena_print(&ask->arena, "%s", query_name(query, i));
+    runs[ask->what](ask, query);
     query_close(query);
 }
 
@@ -261,11 +208,11 @@ static void list_job_free(struct job *job)
     struct list_job *ask = (struct list_job *)job;
 
     values_free(ask->values.at, ask->values.count);
-    for (size_t i = 0; i < ask->names.count; i++)
-        free(ask->names.at[i]);
+    list_free(&ask->values);
     list_free(&ask->names);
     list_free(&ask->ids);
     list_free(&ask->columns);
+    arena_free(&ask->arena);
     free(ask->text);
     free(ask->sql);
 }
@@ -276,14 +223,8 @@ struct list_job *list_ask(const struct question *q, enum ask what, bool first)
                 (what == ASK_ROWS && !first && (q->typed || q->quick));
     struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
-    if (!ask)
-        return NULL;
     ask->what = what;
     ask->first = first;
-    ask->sql = question_sql(q, what == ASK_SEEK ? ASK_WINDOW : what, first);
-    if (!ask->sql) {
-        free(ask);
-        return NULL;
-    }
+    ask->sql = question_sql(q, what, first);
     return ask;
 }

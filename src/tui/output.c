@@ -1,11 +1,7 @@
 /* tui/output.c -- what the program printed while its recording is on the screen: a buffer, and the view `output`.
  *
  * Runs in: the viewer, under `dyntrace run --live`. */
-#include "tui/output.h"
-
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tui/view.h"
@@ -27,12 +23,8 @@ bool output_read(struct output *output, int fd)
             return true;
         if (got <= 0)
             return false;
-        if (!list_add_many(&output->text, (size_t)got + 1)) /* a NUL at the end, which is not counted */
-            return true;
-        output->text.count -= (size_t)got + 1;
-        memcpy(output->text.at + output->text.count, bytes, (size_t)got);
-        output->text.count += (size_t)got;
-        output->text.at[output->text.count] = 0;
+        memcpy(list_add_many(&output->text, (size_t)got + 1), bytes, (size_t)got);
+        output->text.count--; /* a NUL at the end, which is not counted */
         if (output->text.count > OUTPUT_MOST) { /* the older half goes */
             size_t cut = output->text.count / 2;
             const char *line = memchr(output->text.at + cut, '\n', output->text.count - cut);
@@ -57,9 +49,9 @@ static size_t line_before(const struct output *output, size_t end)
 
 char *output_last(const struct output *output)
 {
-    size_t from = output->text.count ? line_before(output, output->text.count) : 0;
+    const char *line = output->text.count ? output->text.at + line_before(output, output->text.count) : NULL;
 
-    return output->text.count ? strndup(output->text.at + from, strcspn(output->text.at + from, "\n")) : NULL;
+    return line ? strndup(line, strcspn(line, "\n")) : NULL;
 }
 
 void output_print(const struct output *output, int fd)
@@ -89,9 +81,7 @@ static bool output_open(struct view *view)
 
 static void output_settle(struct view *view)
 {
-    struct output_view *o = (struct output_view *)view;
-
-    snprintf(view->note, sizeof view->note, "%s", o->back ? "scrolled up; G follows" : "following");
+    strcpy(view->note, ((struct output_view *)view)->back ? "scrolled up; G follows" : "following");
 }
 
 static void output_draw(struct view *view, struct screen *screen)
@@ -114,8 +104,7 @@ static void output_draw(struct view *view, struct screen *screen)
         size_t from = line_before(output, end);
         size_t length = strcspn(output->text.at + from, "\r\n");
         char *line = strndup(output->text.at + from, length < 4000 ? length : 4000);
-        if (line)
-            screen_put(screen, y, 0, view->columns, STYLE_NORMAL, line);
+        screen_put(screen, y, 0, view->columns, STYLE_NORMAL, line);
         free(line);
         end = from;
     }

@@ -1,7 +1,7 @@
-/* tui/page.c -- a text view that is made by its file in schemas/tui/. See tui/page.h.
+/* tui/page.c -- a text view that is made by its file in schemas/tui/. See tui/text.h.
  *
  * Runs in: the viewer, in a thread. */
-#include "tui/page.h"
+#include "tui/text.h"
 
 #include "schema.h"
 #include "trace/db.h"
@@ -28,12 +28,13 @@ static void line_put(struct doc *doc, const struct row *row, const char *text, b
 {
     char *made = row_print(row, text, true);
 
-    if (made && part)
+    if (!made)
+        return;
+    if (part)
         doc_part(doc, "%s", made);
-    else if (made)
+    else
         doc_line(doc, "%s", made);
-    if (made)
-        doc_target(doc, row_target(row, text));
+    doc_target(doc, row_target(row, text));
     free(made);
 }
 
@@ -52,21 +53,9 @@ static void heading_put(struct doc *doc, const struct row *row, const char *text
 /* The text of the first field of TEXT, whole, or NULL. */
 static const char *field_whole(struct query *query, const struct row *row, const char *text)
 {
-    const char *brace = strchr(text, '{');
-    const struct value *value = brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+    const struct value *value = row_field(row, text);
 
     return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL) : NULL;
-}
-
-static void file_set(struct doc *doc, struct query *query, const struct row *row, const char *text)
-{
-    const char *file = field_whole(query, row, text), *line = strstr(text, "} {");
-    const struct value *value = line ? row_value(row, line + 3, strcspn(line + 3, "}")) : NULL;
-
-    if (!file || doc->file)
-        return;
-    doc->file = strdup(file);
-    doc->file_line = value && value->type == QUERY_INTEGER ? value->integer : 0;
 }
 
 /* One row of a block. False: the last that is shown. */
@@ -98,8 +87,11 @@ static bool row_put(struct doc *doc, struct db *db, const struct sheet_block *bl
             char *title = row_print(row, line->rest, false);
             snprintf(doc->title, sizeof doc->title, "%s", title ? doc_safe(doc, title, sizeof doc->title - 4) : "");
             free(title);
-        } else if (is(line, "file")) {
-            file_set(doc, query, row, line->rest);
+        } else if (is(line, "file") && !doc->file && (text = field_whole(query, row, line->rest))) {
+            const char *number = strstr(line->rest, "} {");
+            doc->file = strdup(text);
+            if (number)
+                row_integer(row, number + 1, &doc->file_line);
         } else if (is(line, "subject")) {
             target_free(&doc->subject);
             doc->subject = row_target(row, line->rest);
@@ -144,8 +136,7 @@ static void block_put(struct doc *doc, struct db *db, const struct sheet_block *
             names[i] = query_name(query, i);
         }
         more = row_put(doc, db, block, query, &(struct row){values, names, columns}, number);
-        for (int i = 0; i < columns; i++)
-            value_free(&values[i]);
+        values_free(values, (size_t)columns);
     }
     if (!number && !query_failed(query))
         instead_put(doc, block, "none");
@@ -158,19 +149,17 @@ void page_build(struct doc *doc, struct db *db)
     struct query *codes = doc->ops->all == VIEW_FUNCTIONS ? page_query(doc, db, "codes") : NULL;
     bool known = query_step(codes) && query_type(codes, 0) != QUERY_NULL;
 
-    if (sheet_open(&sheet, doc->ops->name, known ? query_whole(codes, 0, NULL) : codes ? "(NULL)" : NULL))
-        for (size_t i = 0; i < sheet.blocks.count; i++) {
-            const struct sheet_block *block = &sheet.blocks.at[i];
-            doc->dense = doc->dense || block_word(block, "dense");
-            if (doc->quick && block_word(block, "slow")) {
-                instead_put(doc, block, "slow");
-                doc->more = true;
-            } else {
-                block_put(doc, db, block);
-            }
+    sheet_open(&sheet, doc->ops->name, known ? query_whole(codes, 0, NULL) : codes ? "(NULL)" : NULL);
+    for (size_t i = 0; i < sheet.blocks.count; i++) {
+        const struct sheet_block *block = &sheet.blocks.at[i];
+        doc->dense = doc->dense || block_word(block, "dense");
+        if (doc->quick && block_word(block, "slow")) {
+            instead_put(doc, block, "slow");
+            doc->more = true;
+        } else {
+            block_put(doc, db, block);
         }
-    else
-        doc->failed = true;
+    }
     query_close(codes);
     sheet_close(&sheet);
 }

@@ -4,97 +4,103 @@
 #include "tui/prompt.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-enum { PAST_BYTES = 1 << 20 };
+#include "lib/say.h"
+
+enum { PAST_LINES = 1000, PAST_BYTES = 1 << 20 };
+
+static void text_set(struct prompt *prompt, const char *text)
+{
+    snprintf(prompt->text, sizeof prompt->text, "%.*s", PROMPT_BYTES - 8, text);
+    prompt->at = strlen(prompt->text);
+}
 
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history)
 {
-    tui_prompt_free(prompt);
-    *prompt = (struct prompt){.active = true, .history = history};
+    prompt->active = true;
+    prompt->history = history;
+    prompt->scroll = prompt->back = 0;
+    prompt->again = 0;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
-    prompt->at = (size_t)snprintf(prompt->text, sizeof prompt->text, "%.*s", PROMPT_BYTES - 8, text);
+    text_set(prompt, text);
 }
 
-void tui_prompt_free(struct prompt *prompt)
+/* ---- what was typed before --------------------------------------------------- */
+
+static void past_drop(struct prompt *prompt, size_t i)
 {
-    free(prompt->begun);
-    prompt->begun = NULL;
-    prompt->active = false;
+    free(prompt->past.at[i]);
+    memmove(&prompt->past.at[i], &prompt->past.at[i + 1], (--prompt->past.count - i) * sizeof *prompt->past.at);
 }
 
-/* ---- history --------------------------------------------------------------- */
-
-static void past_add(struct prompt_past *past, enum prompt_history kind, const char *line)
+/* LINE with its kind before it, which is taken over. Each stands once, at its latest place. */
+static void past_add(struct prompt *prompt, char *line)
 {
-    __typeof__(past->lines[0]) *lines = &past->lines[kind];
-    char *copy = strdup(line), **last;
-
-    for (size_t i = 0; i < lines->count; i++) /* each line once, at its latest place */
-        if (lines->count == HISTORY_MOST || !strcmp(lines->at[i], line)) {
-            free(lines->at[i]);
-            memmove(&lines->at[i], &lines->at[i + 1], (--lines->count - i) * sizeof(char *));
-            break;
-        }
-    if (copy && (last = list_add(lines)))
-        *last = copy;
-    else
-        free(copy);
+    for (size_t i = prompt->past.count; i-- > 0;)
+        if (!strcmp(prompt->past.at[i], line))
+            past_drop(prompt, i);
+    if (prompt->past.count == PAST_LINES)
+        past_drop(prompt, 0);
+    *list_add(&prompt->past) = line;
 }
 
-/* The file has a line for each: its kind as a digit, a space, the text. */
-void past_read(struct prompt_past *past, char *path)
+static FILE *past_open(const char *path, int flags, const char *mode)
 {
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    int fd = path ? open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600) : -1;
+
+    return fd < 0 ? NULL : fdopen(fd, mode);
+}
+
+void tui_prompt_past_read(struct prompt *prompt, char *path)
+{
+    FILE *file = past_open(path, O_RDONLY, "r");
     char *line = NULL;
     size_t room = 0, all = 0;
     ssize_t length;
 
-    past->path = path;
+    prompt->path = path;
     while (file && (length = getline(&line, &room, file)) > 0 && (all += (size_t)length) < PAST_BYTES) {
-        if (line[length - 1] == '\n')
-            line[--length] = 0;
-        if (length > 2 && line[0] >= '0' && line[0] < '0' + HISTORIES && line[1] == ' ')
-            past_add(past, (enum prompt_history)(line[0] - '0'), line + 2);
+        line[strcspn(line, "\n")] = 0;
+        if (line[0] >= '0' && line[0] < '0' + HISTORIES && line[1] == ' ' && line[2])
+            past_add(prompt, strdup(line));
     }
     free(line);
     if (file)
         fclose(file);
-    else if (fd >= 0)
-        close(fd);
 }
 
-void past_free(struct prompt_past *past)
+void tui_prompt_past_keep(struct prompt *prompt)
 {
-    int fd = past->path ? open(past->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600) : -1;
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL; /* a history that cannot be kept is no reason to complain */
+    FILE *file = past_open(prompt->path, O_WRONLY | O_CREAT | O_TRUNC, "w"); /* that it cannot be kept is no reason to complain */
 
-    for (int kind = 0; kind < HISTORIES; kind++) {
-        for (size_t i = 0; i < past->lines[kind].count; i++) {
-            if (file && !strchr(past->lines[kind].at[i], '\n'))
-                fprintf(file, "%d %s\n", kind, past->lines[kind].at[i]);
-            free(past->lines[kind].at[i]);
-        }
-        list_free(&past->lines[kind]);
+    for (size_t i = 0; i < prompt->past.count; i++) {
+        if (file && !strchr(prompt->past.at[i], '\n'))
+            fprintf(file, "%s\n", prompt->past.at[i]);
+        free(prompt->past.at[i]);
     }
+    list_free(&prompt->past);
     if (file)
         fclose(file);
-    else if (fd >= 0)
-        close(fd);
-    free(past->path);
-    past->path = NULL;
+    free(prompt->path);
 }
 
-static void past_move(struct prompt *prompt, struct prompt_past *past, int by)
+/* BY lines up in those of this kind. */
+static void past_move(struct prompt *prompt, int by)
 {
-    size_t back = prompt->back + (size_t)by, count = past->lines[prompt->history].count;
+    size_t back = prompt->back + (size_t)by, left = back;
+    const char *line = "";
 
-    if (back > count) /* or less than none */
+    if (!prompt->back && by < 0)
+        return;
+    for (size_t i = prompt->past.count; i-- > 0 && left;)
+        if (prompt->past.at[i][0] == '0' + (int)prompt->history) {
+            left--;
+            line = prompt->past.at[i] + 2;
+        }
+    if (left) /* there are not so many */
         return;
     prompt->back = back;
-    prompt->at = (size_t)snprintf(prompt->text, sizeof prompt->text, "%.*s", PROMPT_BYTES - 8,
-                                  back ? past->lines[prompt->history].at[count - back] : "");
+    text_set(prompt, line);
 }
 
 /* ---- editing --------------------------------------------------------------- */
@@ -137,18 +143,15 @@ static void insert(struct prompt *prompt, const char *text)
     prompt->at += length;
 }
 
-static void insert_rune(struct prompt *prompt, unsigned long rune)
+/* As UTF-8, whatever the locale. */
+static void insert_rune(struct prompt *prompt, int rune)
 {
-    char made[5] = {0}, *p = made;
+    int more = rune < 0x80 ? 0 : rune < 0x800 ? 1 : rune < 0x10000 ? 2 : 3;
+    char made[5] = {0};
 
-    if (rune < 0x80) {
-        *p = (char)rune;
-    } else {
-        int more = rune < 0x800 ? 1 : rune < 0x10000 ? 2 : 3;
-        *p++ = (char)(0xff00 >> (more + 1) | rune >> (6 * more));
-        while (more-- > 0)
-            *p++ = (char)(0x80 | (rune >> (6 * more) & 0x3f));
-    }
+    made[0] = (char)(more ? 0xff00 >> (more + 1) | rune >> (6 * more) : rune);
+    for (int i = 1; i <= more; i++)
+        made[i] = (char)(0x80 | (rune >> (6 * (more - i)) & 0x3f));
     insert(prompt, made);
 }
 
@@ -160,10 +163,9 @@ static void complete(struct prompt *prompt)
     if (!prompt->again) {
         for (prompt->word = prompt->at; prompt->word > 0 && !strchr(" ()=<>,;'\"+*/|", prompt->text[prompt->word - 1]);)
             prompt->word--;
-        free(prompt->begun);
-        prompt->begun = strndup(prompt->text + prompt->word, prompt->at - prompt->word);
+        snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word), prompt->text + prompt->word);
     }
-    found = prompt->begun ? prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again) : NULL;
+    found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again);
     if (!found && prompt->again) { /* around */
         prompt->again = 0;
         found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, 0);
@@ -188,7 +190,7 @@ static size_t word_before(const struct prompt *prompt)
     return from;
 }
 
-enum prompt_state tui_prompt_key(struct prompt *prompt, struct prompt_past *past, const struct key *key)
+bool tui_prompt_key(struct prompt *prompt, const struct key *key)
 {
     size_t at = prompt->at, end = strlen(prompt->text);
 
@@ -198,15 +200,13 @@ enum prompt_state tui_prompt_key(struct prompt *prompt, struct prompt_past *past
     case K_ENTER:
         prompt->active = false;
         if (end)
-            past_add(past, prompt->history, prompt->text);
-        return PROMPT_DONE;
-    case K_ESCAPE: case K_CONTROL('c'): case K_CONTROL('g'):
-        prompt->active = false;
-        return PROMPT_LEFT;
+            past_add(prompt, say_print("%d %s", (int)prompt->history, prompt->text));
+        return true;
     case K_BACKSPACE:
         prompt->active = end > 0;
         erase(prompt, rune_before(prompt, at), at);
-        return end ? PROMPT_GOES_ON : PROMPT_LEFT;
+        break;
+    case K_ESCAPE: case K_CONTROL('c'): case K_CONTROL('g'): prompt->active = false; break;
     case K_DELETE: case K_CONTROL('d'): erase(prompt, at, rune_after(prompt, at)); break;
     case K_LEFT: case K_CONTROL('b'): prompt->at = rune_before(prompt, at); break;
     case K_RIGHT: case K_CONTROL('f'): prompt->at = rune_after(prompt, at); break;
@@ -215,36 +215,38 @@ enum prompt_state tui_prompt_key(struct prompt *prompt, struct prompt_past *past
     case K_CONTROL('u'): erase(prompt, 0, at); break;
     case K_CONTROL('k'): erase(prompt, at, end); break;
     case K_CONTROL('w'): erase(prompt, word_before(prompt), at); break;
-    case K_UP: case K_CONTROL('p'): past_move(prompt, past, 1); break;
-    case K_DOWN: case K_CONTROL('n'): past_move(prompt, past, -1); break;
+    case K_UP: case K_CONTROL('p'): past_move(prompt, 1); break;
+    case K_DOWN: case K_CONTROL('n'): past_move(prompt, -1); break;
     case K_TAB: complete(prompt); break;
     default:
         if (key->code >= 0x20 && key->code != 0x7f && key->code < KEY_FIRST)
-            insert_rune(prompt, (unsigned long)key->code);
+            insert_rune(prompt, key->code);
         break;
     }
-    return PROMPT_GOES_ON;
+    return false;
+}
+
+/* The columns between the first byte that is shown and the cursor, at most LIMIT. */
+static int columns_before(const struct prompt *prompt, const struct screen *screen, int limit)
+{
+    char *shown = strndup(prompt->text + prompt->scroll, prompt->at - prompt->scroll);
+    int columns = screen_width(screen, shown, limit);
+
+    free(shown);
+    return columns;
 }
 
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1, x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
-    int room = screen->columns - x - 1, before;
-    char *shown;
+    int room = screen->columns - x - 1;
 
     /* Scroll so that the cursor is seen. */
     if (prompt->scroll > prompt->at)
         prompt->scroll = prompt->at;
-    for (;;) {
-        shown = strndup(prompt->text + prompt->scroll, prompt->at - prompt->scroll);
-        before = shown ? screen_width(screen, shown, SCREEN_MOST) : 0;
-        free(shown);
-        if (before < room || prompt->scroll >= prompt->at)
-            break;
-        for (int i = 0; i < (room > 16 ? 8 : 1) && prompt->scroll < prompt->at; i++)
-            prompt->scroll = rune_after(prompt, prompt->scroll);
-    }
+    while (prompt->scroll < prompt->at && columns_before(prompt, screen, room) == room)
+        prompt->scroll = rune_after(prompt, prompt->scroll);
     screen_put(screen, y, x, room + 1, STYLE_NORMAL, prompt->text + prompt->scroll);
     screen->cursor_y = y;
-    screen->cursor_x = x + before < screen->columns ? x + before : screen->columns - 1;
+    screen->cursor_x = x + columns_before(prompt, screen, room);
 }

@@ -1,34 +1,30 @@
-/* tui/rows.c -- the rows of a list: asked for, kept, filtered and sorted. See tui/rows.h.
+/* tui/rows.c -- the rows of a list: asked for, kept, filtered and sorted. See tui/list.h.
  *
  * Runs in: the viewer. */
-#include "tui/rows.h"
-
 #include "lib/table.h"
 #include "trace/db.h"
+#include "tui/list.h"
 
 enum {
     FETCH_WAIT_MS = 8,   /* for a window, before the screen is drawn without it */
     WINDOW_MARGIN = 100, /* rows fetched beyond the screen */
 };
 
-/* ---- rows ------------------------------------------------------------------ */
-
+/* ---- the rows that are there ------------------------------------------------ */
 
 const struct value *row_at(const struct list *list, size_t at)
 {
-    if (at >= list->shown)
+    const struct list_job *job = windowed(list) ? list->window : list->read;
+
+    if (at >= list->shown || !job)
         return NULL;
-    if (!windowed(list))
-        return &list->values[(size_t)list->order[at] * list->q.columns.count];
-    if (at < list->window || at >= list->window + list->window_count)
-        return NULL;
-    return &list->values[(at - list->window) * list->q.columns.count];
+    at = windowed(list) ? at - job->from : list->order[at]; /* before the window: beyond its end */
+    return at < job->row_count ? &job->values.at[at * (size_t)job->width] : NULL;
 }
 
-/* A value of the chosen row, NULL when there is none (yet). */
-const struct value *chosen_value(const struct list *list, const char *column)
+const struct value *value_at(const struct list *list, size_t at, const char *column)
 {
-    const struct value *row = row_at(list, list->view.at);
+    const struct value *row = row_at(list, at);
 
     for (int i = 0; row && column && i < column_count(list); i++)
         if (!strcmp(column_at(list, i)->name, column))
@@ -39,14 +35,11 @@ const struct value *chosen_value(const struct list *list, const char *column)
 /* By which the row that is shown as number AT is found again; -1: by nothing. */
 static int64_t id_at(const struct list *list, size_t at)
 {
-    const struct value *row = row_at(list, at);
+    const struct value *value = windowed(list) ? NULL : value_at(list, at, list->id);
 
     if (windowed(list))
-        return at < list->shown ? list->ids[at] : -1;
-    for (int i = 0; row && list->id && i < column_count(list); i++)
-        if (!strcmp(column_at(list, i)->name, list->id) && row[i].type == QUERY_INTEGER)
-            return row[i].integer;
-    return -1;
+        return at < list->shown ? list->read->ids.at[at] : -1;
+    return value && value->type == QUERY_INTEGER ? value->integer : -1;
 }
 
 const char *cell_print(const struct list *list, char *made, const struct value *row, int column)
@@ -54,41 +47,16 @@ const char *cell_print(const struct list *list, char *made, const struct value *
     return value_print(made, &row[column], column_at(list, column)->format, column_at(list, column)->width);
 }
 
-/* Every word of the filter is somewhere in the row. */
-static bool row_fits(const struct list *list, const struct value *row)
-{
-    char word[128], made[CELL_TEXT];
-
-    if (!list->q.filter || list->q.filter_sql)
-        return true;
-    for (const char *words = list->q.filter; *(words += strspn(words, " "));) {
-        size_t length = strcspn(words, " ");
-        bool any = false;
-        snprintf(word, sizeof word, "%.*s", (int)length, words);
-        words += length;
-        for (int i = 0; i < column_count(list) && !any; i++)
-            any = column_at(list, i)->format != AS_HIDDEN && strcasestr(value_print(made, &row[i], AS_TEXT, 0), word);
-        if (!any)
-            return false;
-    }
-    return true;
-}
-
-static int order_compare(const void *a, const void *b, void *context)
-{
-    const struct list *list = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    size_t columns = list->q.columns.count, sort = (size_t)list->q.sort;
-    int less = value_compare(&list->values[x * columns + sort], &list->values[y * columns + sort]);
-
-    if (list->q.descending)
-        less = -less;
-    return less ? less : (x > y) - (x < y);
-}
-
 void list_choose(struct list *list, size_t at)
 {
     view_choose(&list->view, at, list->shown, list->view.rows - 1);
+}
+
+/* The row that is chosen now is to be chosen when rows come anew, or in another order. */
+static void place_keep(struct list *list)
+{
+    list->want = list->ready && list->shown > 0;
+    list->wanted_id = id_at(list, list->view.at);
 }
 
 /* Go to the row that was wanted, or stay near where it was. */
@@ -97,69 +65,113 @@ static void place_restore(struct list *list)
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
 
-    if (list->want)
-        for (size_t i = 0; i < list->shown; i++)
-            if (id_at(list, i) == list->wanted_id) {
-                view->at = i;
-                view->top = i >= above ? i - above : 0;
-                break;
-            }
+    for (size_t i = 0; list->want && i < list->shown; i++)
+        if (id_at(list, i) == list->wanted_id) {
+            view->at = i;
+            view->top = i >= above ? i - above : 0;
+            break;
+        }
     list->want = false;
     list_choose(list, view->at);
 }
 
-void place_keep(struct list *list)
+/* ---- whole lists: filtered and sorted ---------------------------------------- */
+
+/* Every word of the filter is somewhere in the row. */
+static bool row_fits(const struct list *list, const struct value *row)
 {
-    list->want = list->ready && list->shown > 0;
-    list->wanted_id = id_at(list, list->view.at);
+    char word[128];
+
+    for (const char *words = list->q.filter; words && *(words += strspn(words, " "));) {
+        size_t length = strcspn(words, " ");
+        snprintf(word, sizeof word, "%.*s", (int)length, words);
+        words += length;
+        if (!row_has(&list->q.columns, row, word, true))
+            return false;
+    }
+    return true;
 }
 
-/* Whole lists: filter and sort what is there. */
-void order_make(struct list *list)
+static int order_compare(const void *a, const void *b, void *context)
 {
-    if (windowed(list) || !list->order)
-        return;
+    const struct list *list = context;
+    const struct list_job *read = list->read;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    size_t width = (size_t)read->width, sort = (size_t)list->q.sort;
+    int less = value_compare(&read->values.at[x * width + sort], &read->values.at[y * width + sort]);
+
+    if (list->q.descending)
+        less = -less;
+    return less ? less : (x > y) - (x < y);
+}
+
+static void order_make(struct list *list)
+{
+    const struct list_job *read = list->read;
+
     list->shown = 0;
-    for (size_t i = 0; i < list->row_count; i++)
-        if (row_fits(list, &list->values[i * list->q.columns.count]))
+    for (size_t i = 0; read && i < read->row_count; i++)
+        if (list->q.filter_sql || row_fits(list, &read->values.at[i * (size_t)read->width]))
             list->order[list->shown++] = (uint32_t)i;
-    if (list->q.sort >= 0)
+    if (list->q.sort >= 0 && list->shown)
         qsort_r(list->order, list->shown, sizeof *list->order, order_compare, list);
     place_restore(list);
 }
 
 /* ---- asking ---------------------------------------------------------------- */
 
-void rows_ask(struct list *list, bool first)
+static void ask(struct list *list, bool first)
 {
     work_drop(work_of(list), list->asking);
-    if ((list->asking = list_ask(&list->q, windowed(list) ? ASK_IDS : ASK_ROWS, first)))
-        work_start(work_of(list), &list->asking->job);
+    list->asking = list_ask(&list->q, windowed(list) ? ASK_IDS : ASK_ROWS, first);
+    work_start(work_of(list), &list->asking->job);
 }
 
-void rows_restart(struct list *list)
+void rows_ask(struct list *list)
 {
-    work_drop(work_of(list), list->seeking);
-    work_drop(work_of(list), list->fetching);
+    ask(list, windowed(list) || (list->q.quick && !list->ready));
+}
+
+void rows_again(struct list *list, bool ask)
+{
     place_keep(list);
-    rows_ask(list, windowed(list) || (list->q.quick && !list->ready));
+    if ((windowed(list) || ask) && list->q.sql) {
+        work_drop(work_of(list), list->seeking);
+        work_drop(work_of(list), list->fetching);
+        rows_ask(list);
+    } else if (list->ready) {
+        order_make(list);
+    }
 }
 
-void window_forget(struct list *list)
+/* COUNT ids from FROM on, for JOB. */
+static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
-    values_free(list->values, (windowed(list) ? list->window_count : list->row_count) * list->q.columns.count);
-    list->values = NULL;
-    list->window_count = 0;
+    memcpy(list_add_many(&job->ids, count), list->read->ids.at + from, count * sizeof *job->ids.at);
+}
+
+void rows_seek(struct list *list, const char *text, int direction)
+{
+    struct list_job *job = list_ask(&list->q, ASK_SEEK, false);
+    size_t columns = list->q.columns.count;
+
+    work_drop(work_of(list), list->seeking);
+    list->seeking = job;
+    job->text = strdup(text);
+    job->direction = direction;
+    job->from = list->view.at;
+    memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
+    ids_give(list, job, 0, list->shown);
+    work_start(work_of(list), &job->job);
 }
 
 void rows_forget(struct list *list)
 {
-    window_forget(list);
+    work_drop(work_of(list), list->read);
+    work_drop(work_of(list), list->window);
     free(list->order);
-    free(list->ids);
     list->order = NULL;
-    list->ids = NULL;
-    list->row_count = list->shown = 0;
+    list->shown = 0;
 }
 
 /* A column of SQL that no sheet describes: what its name says, and its values. */
@@ -181,73 +193,45 @@ static struct list_column column_guess(const char *name, const struct list_job *
     return made;
 }
 
-/* The columns are those of JOB's answer: the sheet's, and others after them, which are hidden. False: they are not. */
-static bool columns_take(struct list *list, struct list_job *job)
+/* The columns that JOB's answer has after those of the sheet, which are hidden; without a sheet all of them. What is wrong
+ * with it, in words that are to be freed; NULL: nothing. */
+static char *answer_fault(struct list *list, const struct list_job *job)
 {
-    for (int i = 0; i < job->width; i++) {
-        struct list_column *column = i < column_count(list) ? column_at(list, i) : list_add(&list->q.columns);
-        char **name;
-        if (column && column->name) {
-            if (!strcmp(column->name, job->names.at[i]))
-                continue;
-            return false;
-        }
-        if (!column || !(name = list_add(&list->names)))
-            return false;
-        *name = job->names.at[i];
-        job->names.at[i] = NULL;
-        *column = list->block ? (struct list_column){.name = *name, .format = AS_HIDDEN} : column_guess(*name, job, i);
+    for (int i = column_count(list); i < job->width && !job->job.error; i++) {
+        const char *name = arena_print(&list->names, "%s", job->names.at[i]);
+        *list_add(&list->q.columns) = list->block ? (struct list_column){.name = name, .format = AS_HIDDEN} : column_guess(name, job, i);
     }
-    return job->width == column_count(list);
-}
-
-void columns_forget(struct list *list)
-{
-    for (size_t i = 0; i < list->names.count; i++)
-        free(list->names.at[i]);
-    list_free(&list->names);
-    list_free(&list->q.columns);
-}
-
-static void rows_take(struct list *list, struct list_job *job)
-{
-    rows_forget(list);
-    list->cut = job->cut;
-    if (windowed(list)) {
-        list->ids = job->ids.at;
-        list->row_count = list->shown = job->ids.count;
-        memset(&job->ids, 0, sizeof job->ids);
-        return;
-    }
-    if (!list->block)
-        columns_forget(list);
-    if (!columns_take(list, job) || !(list->order = calloc(job->row_count + 1, sizeof *list->order)))
-        return;
-    list->values = job->values.at;
-    list->row_count = job->row_count;
-    memset(&job->values, 0, sizeof job->values);
-    if (list->q.sort >= column_count(list))
-        list->q.sort = -1;
-    if (list->column >= column_count(list))
-        list->column = 0;
+    if (job->job.error)
+        return strdup(job->job.error);
+    return job->width == column_count(list) || job->what == ASK_IDS ? NULL : strdup("the columns are others than before");
 }
 
 /* What asking found becomes what is shown. */
 static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
-    bool cancelled = atomic_load(&job->job.cancelled);
-    bool more = job->first && !job->job.error && !cancelled &&
-                (windowed(list) ? job->ids.count >= FIRST_IDS : list->q.quick != NULL);
+    bool cancelled = atomic_load(&job->job.cancelled), more;
 
+    list->asking = NULL;
+    if (!list->block && !job->job.error) {
+        list->q.columns.count = 0;
+        arena_free(&list->names);
+    }
     free(list->failed);
-    list->failed = job->job.error ? strdup(job->job.error) : NULL;
-    if (!list->failed)
-        rows_take(list, job);
-    else if (!list->ready || !cancelled) /* else what was shown is still true */
+    list->failed = answer_fault(list, job);
+    if (!list->failed || !list->ready || !cancelled) /* else what was shown is still true */
         rows_forget(list);
+    more = job->first && !list->failed && !cancelled && (windowed(list) ? job->ids.count >= FIRST_IDS : list->q.quick != NULL);
     list->ready = true;
-    work_drop(work_of(list), list->asking);
+    if (list->failed) {
+        work_drop(work_of(list), job);
+    } else {
+        list->read = job;
+        list->shown = job->ids.count;
+        list->order = calloc(job->row_count + 1, sizeof *list->order);
+        list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
+        list->column = list->column < column_count(list) ? list->column : 0;
+    }
     if (more && windowed(list)) { /* the place that is wanted may be further down: it is looked for among all of them */
         list_choose(list, list->view.at);
     } else {
@@ -259,33 +243,26 @@ static void answer_take(struct list *list)
         list->wanted_id = id_at(list, list->view.at);
     }
     if (more)
-        rows_ask(list, false);
+        ask(list, false);
 }
 
 /* Windowed lists: take the window that has come. */
 static void window_take(struct list *list)
 {
     struct list_job *job = list->fetching;
+    char *fault = answer_fault(list, job);
 
-    if (!job->job.error && columns_take(list, job)) {
-        window_forget(list);
-        list->values = job->values.at;
-        list->window = job->from;
-        list->window_count = job->row_count;
-        memset(&job->values, 0, sizeof job->values);
-    } else if (job->job.error && !list->failed) {
-        list->failed = strdup(job->job.error);
+    list->fetching = NULL;
+    if (!fault) {
+        work_drop(work_of(list), list->window);
+        list->window = job;
+        return;
     }
-    work_drop(work_of(list), list->fetching);
-}
-
-/* COUNT ids from FROM on, for JOB. */
-void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
-{
-    int64_t *ids = list_add_many(&job->ids, count);
-
-    if (ids)
-        memcpy(ids, list->ids + from, count * sizeof *ids);
+    work_drop(work_of(list), job);
+    if (list->failed)
+        free(fault);
+    else
+        list->failed = fault;
 }
 
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
@@ -300,13 +277,12 @@ static void window_settle(struct list *list)
         window_take(list);
     if (list->failed || from >= to || !list->view.rows)
         return;
-    if (list->values && list->window <= top && (last < to ? last : to) <= list->window + list->window_count)
+    if (list->window && list->window->from <= top && (last < to ? last : to) <= list->window->from + list->window->row_count)
         return;
     if (list->fetching && list->fetching->from == from)
         return;
     work_drop(work_of(list), list->fetching);
-    if (!(list->fetching = list_ask(&list->q, ASK_WINDOW, false)))
-        return;
+    list->fetching = list_ask(&list->q, ASK_WINDOW, false);
     list->fetching->from = from;
     ids_give(list, list->fetching, from, to - from);
     work_start(work_of(list), &list->fetching->job);
@@ -317,24 +293,21 @@ static void window_settle(struct list *list)
 static void note_make(struct list *list)
 {
     struct view *view = &list->view;
-    char rows[TABLE_HUMAN];
-    FILE *out = fmemopen(view->note, sizeof view->note, "w");
+    const struct question *q = &list->q;
+    char rows[TABLE_HUMAN], filter[64] = "", sort[48] = "", place[64] = "";
 
     view->busy = list->asking || list->seeking || list->exporting || list->fetching;
-    view->note[0] = 0;
-    if (!out)
-        return;
-    if (list->q.filter)
-        fprintf(out, "%s: %.40s  ", list->q.filter_sql ? "where" : "filter", list->q.filter);
-    if (list->q.sort >= 0 && list->q.sort < column_count(list))
-        fprintf(out, "by %.24s %s  ", column_at(list, list->q.sort)->name, list->q.descending ? "↓" : "↑");
+    if (q->filter)
+        snprintf(filter, sizeof filter, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
+    if (q->sort >= 0 && q->sort < column_count(list))
+        snprintf(sort, sizeof sort, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
     if (list->shown < 100000)
         snprintf(rows, sizeof rows, "%zu", list->shown);
     else
         table_count(rows, (int64_t)list->shown);
     if (list->ready)
-        fprintf(out, "%zu/%s%s", list->shown ? view->at + 1 : 0, rows, list->cut ? "+" : "");
-    fclose(out);
+        snprintf(place, sizeof place, "%zu/%s%s", list->shown ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
+    snprintf(view->note, sizeof view->note, "%s%s%s", filter, sort, place);
 }
 
 void list_settle(struct view *view)

@@ -58,57 +58,44 @@ static wchar_t ascii_of(unsigned long rune)
     return '?';
 }
 
-/* One glyph read from text: what is to stand on the screen. */
+/* One glyph read from text. */
 struct glyph {
     wchar_t rune;
-    int width;         /* 0: combines with the one before */
-    char escape[24];   /* instead of a rune that cannot be shown as it is; "" when it can */
-    size_t bytes;      /* of the text */
+    int columns;     /* 0: combines with the one before */
+    char escape[12]; /* stands on the screen instead of a rune that cannot be shown as it is; "" when it can */
+    size_t bytes;    /* of the text */
 };
+
+/* Controls, marks and overrides of direction, line separators, joiners and variants: they move what stands beside them, or
+ * make a terminal's width differ from ours. */
+static bool rune_moves(unsigned long rune)
+{
+    return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) || (rune >= 0x2028 && rune <= 0x202e) ||
+           (rune >= 0x2060 && rune <= 0x206f) || (rune >= 0xfe00 && rune <= 0xfe0f) || rune == 0xfeff ||
+           (rune >= 0xfff9 && rune <= 0xfffb) || rune >= 0xe0000;
+}
 
 static struct glyph glyph_read(const struct screen *screen, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
-    struct glyph g = {.width = 1};
-    unsigned long rune;
+    struct glyph g = {.rune = *p, .columns = 1, .bytes = 1};
+    unsigned long rune = 0;
 
-    if (*p >= 0x20 && *p < 0x7f) { /* nearly all */
-        g.rune = *p;
-        g.bytes = 1;
+    if (*p >= 0x20 && *p < 0x7f) /* nearly all */
         return g;
+    if ((g.bytes = json_rune(p, strnlen(text, 4), &rune))) {
+        g.rune = screen->ascii ? ascii_of(rune) : (wchar_t)rune;
+        g.columns = screen->ascii ? 1 : wcwidth(g.rune);
     }
-    g.bytes = json_rune(p, strnlen(text, 4), &rune);
-    if (!g.bytes) {
-        g.bytes = 1;
-        snprintf(g.escape, sizeof g.escape, "\\x%02x", *p);
-        return g;
-    }
-    if (*p == '\n' || *p == '\t' || *p == '\r') {
-        snprintf(g.escape, sizeof g.escape, "\\%c", *p == '\n' ? 'n' : *p == '\t' ? 't' : 'r');
-        return g;
-    }
-    if (rune < 0x20 || rune == 0x7f) {
-        snprintf(g.escape, sizeof g.escape, "\\x%02lx", rune);
-        return g;
-    }
-    /* Controls, marks and overrides of direction, line separators, joiners and variants: they move what stands
-     * beside them, or make a terminal's width differ from ours. */
-    if (rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) || (rune >= 0x2028 && rune <= 0x202e) ||
-        (rune >= 0x2060 && rune <= 0x206f) || (rune >= 0xfe00 && rune <= 0xfe0f) || rune == 0xfeff ||
-        (rune >= 0xfff9 && rune <= 0xfffb) || rune >= 0xe0000) {
-        snprintf(g.escape, sizeof g.escape, "\\u%04lx", rune);
-        return g;
-    }
-    if (screen->ascii) {
-        g.rune = ascii_of(rune);
-        return g;
-    }
-    g.rune = (wchar_t)rune;
-    g.width = wcwidth(g.rune);
-    if (g.width < 0) {
-        g.width = 1;
+    if (!g.bytes || rune < 0x20 || rune == 0x7f) {
+        const char *named = g.bytes ? strchr("\nn\tt\rr", (int)rune) : NULL; /* each before its letter */
+        snprintf(g.escape, sizeof g.escape, named ? "\\%c" : "\\x%02x", named ? named[1] : *p);
+        g.bytes = g.bytes ? g.bytes : 1;
+    } else if (rune_moves(rune) || g.columns < 0) {
         snprintf(g.escape, sizeof g.escape, "\\u%04lx", rune);
     }
+    if (g.escape[0])
+        g.columns = (int)strlen(g.escape);
     return g;
 }
 
@@ -122,153 +109,124 @@ static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int widt
 {
     struct cell *cell = cell_at(screen, y, x);
 
-    if (cell->width == 0 && x > 0 && cell[-1].width == 2)
-        cell[-1].width = 1, cell[-1].runes[0] = L' ', cell[-1].runes[1] = 0;
+    if (cell->width == 0 && x > 0)
+        cell[-1] = (struct cell){{L' '}, 1, cell[-1].style};
     if (cell[width - 1].width == 2 && x + width < screen->columns)
-        cell[width].width = 1, cell[width].runes[0] = L' ', cell[width].runes[1] = 0;
+        cell[width] = (struct cell){{L' '}, 1, cell[width].style};
     *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
     if (width == 2)
         cell[1] = (struct cell){{0}, 0, (unsigned char)style};
 }
 
-static int mark_style(int letter, int base)
+/* RUNE joins what stands before column X, as far as a cell has room. */
+static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
 {
-    static const char letters[] = "ndbhrwgam";
-    static const unsigned char styles[] = {STYLE_NORMAL, STYLE_DIM, STYLE_BOLD, STYLE_HEAD, STYLE_ALARM, STYLE_WARN,
-                                           STYLE_GOOD, STYLE_ACCENT, STYLE_MATCH};
-    const char *at = letter ? strchr(letters, letter) : NULL;
+    struct cell *cell = cell_at(screen, y, x - 1);
+    size_t count;
 
-    return at ? styles[at - letters] | (base & STYLE_SELECTED) : base;
+    cell -= cell->width == 0;
+    count = wcsnlen(cell->runes, CELL_RUNES);
+    if (count + 1 < CELL_RUNES)
+        cell->runes[count] = rune;
 }
 
-/* Walk over TEXT: draw it when DRAW, else only measure. Returns the columns that it takes, up to WIDTH. */
-static int text_walk(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked,
-                     bool draw)
+static int mark_style(int letter, int base)
+{
+    const char *at = strchr(STYLE_LETTERS, letter);
+
+    return at ? (int)(at - STYLE_LETTERS) | (base & STYLE_SELECTED) : base;
+}
+
+static int text_put(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked)
 {
     int used = 0, base = style;
 
-    if (y < 0 || y >= screen->rows || x >= screen->columns)
-        draw = false;
-    if (draw && x + width > screen->columns)
-        width = screen->columns - x;
-    if (width <= 0)
+    if (x < 0 || y < 0 || y >= screen->rows || x >= screen->columns)
         return 0;
-    while (*text) {
+    if (width > screen->columns - x)
+        width = screen->columns - x;
+    while (*text && width > 0) {
         if (marked && *text == MARK[0] && text[1]) {
             style = mark_style(text[1], base);
             text += 2;
             continue;
         }
         struct glyph g = glyph_read(screen, text);
-        int columns = g.escape[0] ? (int)strlen(g.escape) : g.width;
         text += g.bytes;
-        if (columns == 0) { /* joins what stands before it, as far as a cell has room */
-            if (draw && used > 0 && skip <= 0) {
-                struct cell *cell = cell_at(screen, y, x + used - 1);
-                if (cell->width == 0 && used > 1)
-                    cell--;
-                size_t n = wcsnlen(cell->runes, CELL_RUNES);
-                if (n && n + 1 < CELL_RUNES)
-                    cell->runes[n] = g.rune, cell->runes[n + 1] = 0;
-            }
-            continue;
-        }
-        if (skip > 0) {
-            skip -= columns;
-            continue;
-        }
-        if (used + columns > width) {
-            if (!draw)
-                return width;
-            /* No room: the last column says so. */
+        if (g.columns == 0 && used > 0) {
+            cell_join(screen, y, x + used, g.rune);
+        } else if (skip > 0) {
+            skip -= g.columns;
+        } else if (used + g.columns > width) { /* no room: the last column says so */
             int at = used < width ? used : width - 1;
-            for (int i = at; i < width; i++)
-                cell_put(screen, y, x + i, L' ', 1, style);
+            screen_fill(screen, y, x + at, width - at, style);
             cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
             return width;
+        } else if (g.escape[0]) {
+            for (const char *p = g.escape; *p; p++)
+                cell_put(screen, y, x + used++, (wchar_t)*p, 1, style);
+        } else if (g.columns > 0) {
+            cell_put(screen, y, x + used, g.rune, g.columns, style);
+            used += g.columns;
         }
-        if (draw && g.escape[0])
-            for (int i = 0; i < columns; i++)
-                cell_put(screen, y, x + used + i, (wchar_t)g.escape[i], 1, style);
-        else if (draw)
-            cell_put(screen, y, x + used, g.rune, g.width, style);
-        used += columns;
     }
     return used;
 }
 
 int screen_put(struct screen *screen, int y, int x, int width, int style, const char *text)
 {
-    return x < 0 ? 0 : text_walk(screen, y, x, width, 0, style, text, false, true);
+    return text_put(screen, y, x, width, 0, style, text, false);
 }
 
 int screen_put_marked(struct screen *screen, int y, int x, int width, int skip, int style, const char *text)
 {
-    return x < 0 ? 0 : text_walk(screen, y, x, width, skip, style, text, true, true);
+    return text_put(screen, y, x, width, skip, style, text, true);
 }
 
 int screen_width(const struct screen *screen, const char *text, int limit)
 {
-    /* Measuring draws nothing, so the screen stays as it is. */
-    return text_walk((struct screen *)(uintptr_t)screen, 0, 0, limit, 0, 0, text, true, false);
+    int used = 0;
+
+    while (*text && used < limit) {
+        struct glyph g = glyph_read(screen, text);
+        text += g.bytes;
+        used += g.columns;
+    }
+    return used < limit ? used : limit;
 }
 
 void screen_fill(struct screen *screen, int y, int x, int width, int style)
 {
-    for (int i = 0; i < width; i++)
-        if (y >= 0 && y < screen->rows && x + i >= 0 && x + i < screen->columns)
-            cell_put(screen, y, x + i, L' ', 1, style);
+    for (int end = x + width; x < end; x++)
+        if (y >= 0 && y < screen->rows && x >= 0 && x < screen->columns)
+            cell_put(screen, y, x, L' ', 1, style);
 }
 
 void screen_clear(struct screen *screen)
 {
-    for (size_t i = 0; i < (size_t)screen->rows * (size_t)screen->columns; i++)
-        screen->cells[i] = (struct cell){{L' '}, 1, STYLE_NORMAL};
+    for (int y = 0; y < screen->rows; y++)
+        for (int x = 0; x < screen->columns; x++)
+            *cell_at(screen, y, x) = (struct cell){{L' '}, 1, STYLE_NORMAL};
     screen->cursor_y = screen->cursor_x = -1;
 }
 
-/* Room for ROWS by COLUMNS cells. False: no memory, and all is as it was. */
-static bool grid_size(struct screen *screen, int rows, int columns)
+static void grid_size(struct screen *screen, int rows, int columns)
 {
-    struct cell *cells;
-
-    rows = rows < 1 ? 1 : rows > SCREEN_MOST ? SCREEN_MOST : rows;
-    columns = columns < 1 ? 1 : columns > SCREEN_MOST ? SCREEN_MOST : columns;
-    if (!(cells = calloc((size_t)rows * (size_t)columns, sizeof *cells)))
-        return false;
+    screen->rows = rows < 1 ? 1 : rows > SCREEN_MOST ? SCREEN_MOST : rows;
+    screen->columns = columns < 1 ? 1 : columns > SCREEN_MOST ? SCREEN_MOST : columns;
     free(screen->cells);
-    screen->cells = cells;
-    screen->rows = rows;
-    screen->columns = columns;
+    screen->cells = calloc((size_t)screen->rows * (size_t)screen->columns, sizeof *screen->cells);
     screen_clear(screen);
-    return true;
-}
-
-/* The multibyte form of a cell's runes. The locale may not know them: '?'. */
-static void cell_print(const struct cell *cell, FILE *out)
-{
-    char bytes[16];
-    mbstate_t state = {0};
-
-    for (int i = 0; i < CELL_RUNES && cell->runes[i]; i++) {
-        size_t length = wcrtomb(bytes, cell->runes[i], &state);
-        if (length == (size_t)-1 || length > sizeof bytes)
-            putc('?', out);
-        else
-            fwrite(bytes, 1, length, out);
-    }
 }
 
 void screen_dump(const struct screen *screen, FILE *out)
 {
     for (int y = 0; y < screen->rows; y++) {
-        int last = screen->columns;
-        while (last > 0 && cell_at(screen, y, last - 1)->width == 1 && cell_at(screen, y, last - 1)->runes[0] == L' ' &&
-               !cell_at(screen, y, last - 1)->runes[1])
-            last--;
-        for (int x = 0; x < last; x++)
-            if (cell_at(screen, y, x)->width)
-                cell_print(cell_at(screen, y, x), out);
+        int end = screen->columns;
+        while (end > 0 && !wcscmp(cell_at(screen, y, end - 1)->runes, L" "))
+            end--;
+        for (int x = 0; x < end; x++)
+            fprintf(out, "%ls", cell_at(screen, y, x)->runes);
         putc('\n', out);
     }
 }
@@ -284,13 +242,20 @@ static struct {
     volatile sig_atomic_t armed;
 } rescue;
 
-static void rescue_add(const char *capability)
+/* What the terminal does for that, by its terminfo name; NULL: it does not. */
+static const char *capability(const char *name)
 {
-    const char *text = tigetstr((char *)(uintptr_t)capability);
-    size_t length = text && text != (char *)-1 ? strlen(text) : 0;
+    const char *text = tigetstr(name);
 
-    if (length && rescue.bytes + length < sizeof rescue.text) {
-        memcpy(rescue.text + rescue.bytes, text, length);
+    return text == (const char *)-1 ? NULL : text;
+}
+
+static void rescue_add(const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+
+    if (rescue.bytes + length < sizeof rescue.text) {
+        memcpy(rescue.text + rescue.bytes, text ? text : "", length);
         rescue.bytes += length;
     }
 }
@@ -312,19 +277,13 @@ static void on_deadly_signal(int number)
     raise(number);
 }
 
-static volatile sig_atomic_t size_changed, stop_wanted;
+static volatile sig_atomic_t size_changed;
 
-static void on_winch(int unused)
+/* Another size, or back from a stop, in which the size may have changed. */
+static void on_resize(int unused)
 {
     (void)unused;
     size_changed = 1;
-}
-
-/* Sent by another program: the loop stops as by Ctrl-Z, which in raw mode is a key. */
-static void on_tstp(int unused)
-{
-    (void)unused;
-    stop_wanted = 1;
 }
 
 static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
@@ -332,7 +291,7 @@ static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, 
 static void signals_take(void)
 {
     struct sigaction action = {.sa_handler = on_deadly_signal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
-    struct sigaction winch = {.sa_handler = on_winch};
+    struct sigaction resize = {.sa_handler = on_resize};
 
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         struct sigaction old;
@@ -341,9 +300,8 @@ static void signals_take(void)
             sigaction(deadly[i], &action, NULL);
     }
     bounds_at_end(rescue_now);
-    sigaction(SIGWINCH, &winch, NULL);
-    winch.sa_handler = on_tstp;
-    sigaction(SIGTSTP, &winch, NULL);
+    sigaction(SIGWINCH, &resize, NULL);
+    sigaction(SIGCONT, &resize, NULL);
 }
 
 /* ---- styles on the terminal ------------------------------------------------ */
@@ -352,7 +310,7 @@ static attr_t attributes[STYLES];
 static short pairs[STYLES];
 
 /* Colours that can be read on a light ground and on a dark one. */
-static void styles_make(struct screen *screen)
+static void styles_make(void)
 {
     static const struct { attr_t mono, extra; short few, many; } table[STYLES] = {
         [STYLE_NORMAL] = {A_NORMAL, A_NORMAL, -1, -1},
@@ -367,15 +325,15 @@ static void styles_make(struct screen *screen)
         [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
     };
     const char *no = getenv("NO_COLOR");
+    bool coloured = !(no && *no) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
 
-    screen->colour = !(no && *no) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
     for (int i = 0; i < STYLES; i++) {
-        short colour = !screen->colour ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
-        attributes[i] = screen->colour ? table[i].extra : table[i].mono;
+        short colour = !coloured ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
+        attributes[i] = coloured ? table[i].extra : table[i].mono;
         pairs[i] = 0;
         if (colour >= 0 && init_pair((short)(i + 1), colour, -1) == OK)
             pairs[i] = (short)(i + 1);
-        else if (screen->colour && i == STYLE_DIM)
+        else if (coloured && i == STYLE_DIM)
             attributes[i] = A_DIM;
     }
 }
@@ -383,62 +341,37 @@ static void styles_make(struct screen *screen)
 /* ---- opening and closing --------------------------------------------------- */
 
 static SCREEN *terminal; /* owned: ncurses' own */
-static FILE *keys_file; /* owned when it is not stdin: where keys come from when stdin is something else */
+static FILE *keys_file;  /* where keys come from; owned when it is not stdin */
 
 struct screen *screen_open_memory(int rows, int columns, bool ascii)
 {
     struct screen *screen = calloc(1, sizeof *screen);
 
-    if (screen && !grid_size(screen, rows, columns)) {
-        free(screen);
-        return NULL;
-    }
-    if (screen)
-        screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    grid_size(screen, rows, columns);
+    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     return screen;
 }
 
-struct screen *screen_open_terminal(bool ascii, const char **why)
+/* Take the terminal. What it cannot do, in words; NULL: all is well. */
+static const char *terminal_start(void)
 {
-    struct screen *screen = NULL;
-    FILE *keys = stdin;
     int error = 0;
 
-    if (!isatty(STDOUT_FILENO)) {
-        *why = "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
-        return NULL;
-    }
-    if (!isatty(STDIN_FILENO) && !(keys = keys_file = fopen("/dev/tty", "re"))) {
-        *why = "standard input is not a terminal and there is no other to read keys from";
-        return NULL;
-    }
-    if (setupterm(NULL, STDOUT_FILENO, &error) != OK) {
-        *why = error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); try TERM=xterm" :
-                            "there is no terminal database here; is ncurses-base installed?";
-        goto err;
-    }
-    if (!tigetstr((char *)(uintptr_t) "cup") || tigetstr((char *)(uintptr_t) "cup") == (char *)-1) {
-        *why = "the terminal named by TERM cannot move its cursor; try TERM=xterm";
-        goto err;
-    }
+    if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
+        return error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); try TERM=xterm"
+                          : "there is no terminal database here; is ncurses-base installed?";
+    if (!capability("cup"))
+        return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
     rescue.fd = STDOUT_FILENO;
-    if (tcgetattr(rescue.fd, &rescue.modes) != 0) {
-        *why = strerror(errno);
-        goto err;
-    }
+    if (tcgetattr(rescue.fd, &rescue.modes) != 0)
+        return strerror(errno);
     del_curterm(cur_term); /* that was only to look */
-    signals_take(); /* before ncurses takes them: it leaves alone what is taken */
-    if (!(terminal = newterm(NULL, stdout, keys))) {
-        *why = "ncurses cannot start on this terminal";
-        goto err;
-    }
-    rescue_add("sgr0");
-    rescue_add("rmkx");
-    rescue_add("cnorm");
-    rescue_add("rmcup");
-    memcpy(rescue.text + rescue.bytes, "\033[?1006;1002;1000l", 18);
-    if (tigetstr((char *)(uintptr_t) "kmous") != NULL && tigetstr((char *)(uintptr_t) "kmous") != (char *)-1)
-        rescue.bytes += 18;
+    signals_take();        /* before ncurses takes them: it leaves alone what is taken */
+    if (!(terminal = newterm(NULL, stdout, keys_file)))
+        return "ncurses cannot start on this terminal";
+    for (int i = 0; i < 4; i++)
+        rescue_add(capability((const char *[]){"sgr0", "rmkx", "cnorm", "rmcup"}[i]));
+    rescue_add(capability("kmous") ? "\033[?1006;1002;1000l" : NULL);
     rescue.armed = 1;
     raw();
     noecho();
@@ -449,39 +382,46 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
     leaveok(stdscr, FALSE);
     mouseinterval(0);
     mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+    styles_make();
+    return NULL;
+}
 
-    screen = calloc(1, sizeof *screen);
-    if (!screen || !grid_size(screen, LINES, COLS)) {
-        *why = "out of memory";
-        endwin();
-        delscreen(terminal);
-        goto err;
-    }
-    screen->terminal = true;
-    screen->keys_fd = fileno(keys);
-    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-    styles_make(screen);
-    return screen;
-err:
-    free(screen);
-    if (keys_file)
+static void keys_close(void)
+{
+    if (keys_file != stdin)
         fclose(keys_file);
     keys_file = NULL;
-    return NULL;
+}
+
+struct screen *screen_open_terminal(bool ascii, const char **why)
+{
+    struct screen *screen;
+
+    if (!isatty(STDOUT_FILENO)) {
+        *why = "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
+        return NULL;
+    }
+    if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re"))) {
+        *why = "standard input is not a terminal and there is no other to read keys from";
+        return NULL;
+    }
+    if ((*why = terminal_start())) {
+        keys_close();
+        return NULL;
+    }
+    screen = screen_open_memory(LINES, COLS, ascii);
+    screen->terminal = true;
+    screen->keys_fd = fileno(keys_file);
+    return screen;
 }
 
 void screen_close(struct screen *screen)
 {
-    if (!screen)
-        return;
     if (screen->terminal) {
         endwin();
         rescue.armed = 0;
         delscreen(terminal);
-        terminal = NULL;
-        if (keys_file)
-            fclose(keys_file);
-        keys_file = NULL;
+        keys_close();
     }
     free(screen->cells);
     free(screen);
@@ -512,12 +452,9 @@ void screen_show(struct screen *screen)
         for (int x = 0; x < screen->columns; x++) {
             const struct cell *cell = cell_at(screen, y, x);
             int style = cell->style & (STYLE_SELECTED - 1);
-            wchar_t runes[CELL_RUNES + 1] = {0};
             cchar_t shown;
-            if (!cell->width)
-                continue;
-            memcpy(runes, cell->runes, sizeof cell->runes);
-            if (setcchar(&shown, runes, attributes[style] | (cell->style & STYLE_SELECTED ? A_REVERSE : 0), pairs[style], NULL) == OK)
+            attr_t how = attributes[style] | (cell->style & STYLE_SELECTED ? A_REVERSE : 0);
+            if (cell->width && setcchar(&shown, cell->runes, how, pairs[style], NULL) == OK)
                 mvadd_wch(y, x, &shown);
         }
     }
@@ -576,17 +513,9 @@ struct key screen_key(struct screen *screen)
     wint_t wide;
     int got;
 
-    if (!screen->terminal)
-        return key;
     if (size_changed) {
         size_changed = 0;
-        key.code = K_RESIZE;
-        return key;
-    }
-    if (stop_wanted) {
-        stop_wanted = 0;
-        key.code = K_CONTROL('z');
-        return key;
+        return (struct key){.code = K_RESIZE};
     }
     got = get_wch(&wide);
     if (got == KEY_CODE_YES && wide == KEY_MOUSE)
@@ -600,7 +529,7 @@ struct key screen_key(struct screen *screen)
                    : wide == 127 || wide == 8 ? K_BACKSPACE : (int)wide;
     } else {
         /* Nothing typed, or nobody there to type any more. */
-        struct pollfd poll_keys = {fileno(keys_file ? keys_file : stdin), POLLIN, 0};
+        struct pollfd poll_keys = {screen->keys_fd, POLLIN, 0};
         if (poll(&poll_keys, 1, 0) > 0 && (poll_keys.revents & (POLLHUP | POLLERR | POLLNVAL)))
             key.code = K_CLOSED;
     }
@@ -609,28 +538,14 @@ struct key screen_key(struct screen *screen)
 
 /* ---- other programs on the same terminal ----------------------------------- */
 
-static void suspend(void)
-{
-    def_prog_mode();
-    endwin();
-    rescue.armed = 0;
-}
-
-static void resume(void)
-{
-    rescue.armed = 1;
-    reset_prog_mode();
-    clearok(curscr, TRUE);
-    size_changed = 1; /* it may have another size by now */
-    refresh();
-}
-
 bool screen_shell(const char *const *command)
 {
     int status = 0;
     pid_t child;
 
-    suspend();
+    def_prog_mode();
+    endwin();
+    rescue.armed = 0;
     child = fork();
     if (child == 0) {
         bounds_child();
@@ -641,19 +556,16 @@ bool screen_shell(const char *const *command)
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
-    resume();
+    rescue.armed = 1;
+    reset_prog_mode();
+    size_changed = 1; /* so that all of it is drawn anew */
     return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
 void screen_stop(struct screen *screen)
 {
-    if (!screen->terminal)
-        return;
-    suspend();
-    signal(SIGTSTP, SIG_DFL);
-    kill(0, SIGTSTP); /* the whole job, as the terminal would */
-    signal(SIGTSTP, on_tstp);
-    resume();
+    if (screen->terminal)
+        kill(0, SIGTSTP); /* the whole job, as the terminal would; ncurses gives the terminal back and takes it again */
 }
 
 void screen_copy(struct screen *screen, const char *text)

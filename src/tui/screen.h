@@ -21,15 +21,18 @@
 #include <stdio.h>
 #include <wchar.h>
 
+#include "tui/keys.h"
+
 enum style {
     STYLE_NORMAL, STYLE_DIM, STYLE_BOLD, STYLE_HEAD, STYLE_BAR, STYLE_ALARM, STYLE_WARN, STYLE_GOOD, STYLE_ACCENT,
     STYLE_MATCH, STYLES,
     STYLE_SELECTED = 0x40, /* added to one of these */
 };
 
-/* In marked text, a style begins with this byte and one of the letters: n(ormal) d(im) b(old) h(ead) r(ed: alarm)
+/* In marked text, a style begins with this byte and the letter of one: n(ormal) d(im) b(old) h(ead) r(ed: alarm)
  * w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is put into marked text. */
 #define MARK "\x01"
+#define STYLE_LETTERS "ndbh-rwgam"
 
 enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
 
@@ -42,50 +45,12 @@ struct cell {
 struct screen {
     int rows, columns;
     struct cell *cells;    /* owned: rows * columns */
-    bool terminal, ascii, colour;
+    bool terminal, ascii;
     int cursor_y, cursor_x; /* -1: hidden */
     int keys_fd;            /* readable when something was typed */
 };
 
-/* Keys that are no characters: ours, the name in a script, ncurses' (known where curses.h is; 0: it has none). */
-#define KEY_CODES(X)                           \
-    X(K_UP, "Up", KEY_UP)                      \
-    X(K_DOWN, "Down", KEY_DOWN)                \
-    X(K_LEFT, "Left", KEY_LEFT)                \
-    X(K_RIGHT, "Right", KEY_RIGHT)             \
-    X(K_PAGE_UP, "PgUp", KEY_PPAGE)            \
-    X(K_PAGE_DOWN, "PgDn", KEY_NPAGE)          \
-    X(K_HOME, "Home", KEY_HOME)                \
-    X(K_END, "End", KEY_END)                   \
-    X(K_ENTER, "Enter", KEY_ENTER)             \
-    X(K_ESCAPE, "Esc", 0)                      \
-    X(K_BACKSPACE, "Backspace", KEY_BACKSPACE) \
-    X(K_DELETE, "Delete", KEY_DC)              \
-    X(K_TAB, "Tab", 0)                         \
-    X(K_BACKTAB, "S-Tab", KEY_BTAB)            \
-    X(K_F1, "F1", KEY_F(1))                    \
-    X(K_RESIZE, "Resize", KEY_RESIZE)          \
-    X(K_CLICK, "Click", 0)                     \
-    X(K_DOUBLE, "Double", 0)                   \
-    X(K_WHEEL_UP, "WheelUp", 0)                \
-    X(K_WHEEL_DOWN, "WheelDown", 0)
-
-#define KEY_CODE_(code, name, curses) code,
-enum key_code {
-    KEY_NONE,
-    KEY_FIRST = 0x200000, /* beyond all characters */
-    KEY_CODES(KEY_CODE_)
-    K_CLOSED, /* no more keys: the terminal is gone */
-};
-#undef KEY_CODE_
-#define K_CONTROL(letter) ((letter) & 0x1f)
-
-struct key {
-    int code; /* a character or an enum key_code */
-    int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
-};
-
-/* NULL: *WHY says why not, in a few words (borrowed). */
+/* NULL: *WHY says why not, in a few words (borrowed). One at a time. */
 struct screen *screen_open_terminal(bool ascii, const char **why);
 struct screen *screen_open_memory(int rows, int columns, bool ascii);
 void screen_close(struct screen *screen);

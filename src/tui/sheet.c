@@ -19,12 +19,10 @@ enum { FIELD_BYTES = 200 };
 /* TEXT with CODES for every "$codes". */
 static char *codes_put(const char *text, const char *codes)
 {
-    char *made = NULL;
+    char *made;
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
-    if (!out)
-        return NULL;
     for (const char *at; (at = strstr(text, "$codes")); text = at + 6)
         fprintf(out, "%.*s%s", (int)(at - text), text, codes);
     fputs(text, out);
@@ -32,39 +30,34 @@ static char *codes_put(const char *text, const char *codes)
     return made;
 }
 
-bool sheet_open(struct sheet *sheet, const char *name, const char *codes)
+void sheet_open(struct sheet *sheet, const char *name, const char *codes)
 {
     char path[64];
     struct sheet_block *block = NULL;
 
     snprintf(path, sizeof path, "tui/%s", name);
     *sheet = (struct sheet){.text = codes_put(schema_statement(path), codes ? codes : SAME_FUNCTION)};
-    for (char *at = sheet->text, *end; at && *at; at = end) {
-        size_t length = strcspn(at, "\n");
+    for (char *at = sheet->text, *end; *at; at = end) {
+        size_t length = strcspn(at, "\n"), word = strcspn(at, " \n");
         end = at + length + (at[length] == '\n');
-        if (!length || (at[0] == '-' && at[1] == '-' && at[2] == ' '))
+        if (!length || !strncmp(at, "-- ", 3))
             continue;
-        if (!block && !(block = list_add(&sheet->blocks)))
-            return false;
-        block->sql = "";
-        if (at[0] == '-' && at[1] == '-') {
-            struct sheet_line *line = list_add(&block->lines);
-            size_t word = strcspn(at, " \n");
-            if (!line)
-                return false;
-            *line = (struct sheet_line){at + 2, at + word + (at[word] == ' ')};
+        if (!block) {
+            block = list_add(&sheet->blocks);
+            block->sql = "";
+        }
+        if (!strncmp(at, "--", 2)) {
+            *list_add(&block->lines) = (struct sheet_line){at + 2, at + word + (at[word] == ' ')};
             at[word] = at[length] = 0;
             continue;
         }
         block->sql = at; /* up to the line that ends with ';', or all that is left */
-        end = strstr(at, ";\n");
-        if (!end)
+        if (!(end = strstr(at, ";\n")))
             break;
         *end = 0;
         end += 2;
         block = NULL;
     }
-    return sheet->text != NULL;
 }
 
 void sheet_close(struct sheet *sheet)
@@ -73,7 +66,6 @@ void sheet_close(struct sheet *sheet)
         list_free(&sheet->blocks.at[i].lines);
     list_free(&sheet->blocks);
     free(sheet->text);
-    sheet->text = NULL;
 }
 
 const char *block_word(const struct sheet_block *block, const char *word)
@@ -86,12 +78,30 @@ const char *block_word(const struct sheet_block *block, const char *word)
 
 /* ---- fields ---------------------------------------------------------------- */
 
-const struct value *row_value(const struct row *row, const char *name, size_t bytes)
+/* The value of the column NAME, which has so many BYTES, or NULL. */
+static const struct value *row_value(const struct row *row, const char *name, size_t bytes)
 {
     for (int i = 0; i < row->count; i++)
         if (!strncmp(row->names[i], name, bytes) && !row->names[i][bytes])
             return &row->values[i];
     return NULL;
+}
+
+const struct value *row_field(const struct row *row, const char *text)
+{
+    const char *brace = strchr(text, '{');
+
+    return brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+}
+
+bool row_integer(const struct row *row, const char *text, int64_t *integer)
+{
+    const struct value *value = row_field(row, text);
+
+    if (!value || value->type != QUERY_INTEGER)
+        return false;
+    *integer = value->integer;
+    return true;
 }
 
 /* {!r}, {!name} */
@@ -107,12 +117,10 @@ static void style_put(FILE *out, const struct row *row, const char *name, size_t
 /* TEXT escaped, cut or filled to COLUMNS. */
 static void fit_put(FILE *out, const char *text, int columns)
 {
-    char *safe = NULL;
+    char *safe;
     size_t bytes;
     FILE *inner = open_memstream(&safe, &bytes);
 
-    if (!inner)
-        return;
     prose_text(inner, text, FIELD_BYTES);
     fclose(inner);
     text_fit(out, safe, columns);
@@ -150,7 +158,7 @@ static bool field_put(FILE *out, const struct row *row, const char *at, size_t b
     const struct value *value = row_value(row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
     bool known = value && value->type != QUERY_NULL;
     struct look look = look_read(colon ? colon + 1 : "");
-    char made[CELL_TEXT] = "?";
+    char made[CELL_TEXT] = "?", right[CELL_TEXT];
 
     if (*at == '!' && marked)
         style_put(out, row, at + 1, bytes - 1);
@@ -160,17 +168,13 @@ static bool field_put(FILE *out, const struct row *row, const char *at, size_t b
         value_print(made, value, look.format, (int)look.width);
     else if (bar)
         snprintf(made, sizeof made, "%.*s", (int)(at + bytes - bar - 1), bar + 1);
-    if (look.right) {
-        char *text = strdup(made);
-        snprintf(made, sizeof made, "%*s", look.right, text ? text : "");
-        free(text);
-    }
+    snprintf(right, sizeof right, "%*s", look.right, made);
     if (!marked)
-        fputs(made, out);
+        fputs(right, out);
     else if (look.fill)
-        fit_put(out, made, look.fill);
+        fit_put(out, right, look.fill);
     else
-        prose_text(out, made, look.width && look.format < AS_SPARK ? (size_t)look.width : FIELD_BYTES);
+        prose_text(out, right, look.width && look.format < AS_SPARK ? (size_t)look.width : FIELD_BYTES);
     return known || bar;
 }
 
@@ -185,10 +189,12 @@ static const char *bracket_end(const char *text, const char *end)
     return NULL;
 }
 
+static char *part_print(const struct row *row, const char *text, const char *end, bool marked, bool *all);
+
 /* TEXT up to END; false: a field of it was NULL. */
 static bool fields_put(FILE *out, const struct row *row, const char *text, const char *end, bool marked)
 {
-    bool all = true;
+    bool all = true, whole;
 
     for (; text < end; text++) {
         const char *close = *text == '{'   ? memchr(text, '}', (size_t)(end - text))
@@ -196,23 +202,30 @@ static bool fields_put(FILE *out, const struct row *row, const char *text, const
                                            : NULL;
         if (!close) {
             putc(*text, out);
-        } else if (*text == '{') {
-            all = field_put(out, row, text + 1, (size_t)(close - text - 1), marked) && all;
-            text = close;
-        } else {
-            char *part = NULL;
-            size_t bytes;
-            FILE *inner = open_memstream(&part, &bytes);
-            bool whole = inner && fields_put(inner, row, text + 1, close, marked);
-            if (inner)
-                fclose(inner);
-            if (whole)
-                fputs(part, out);
-            free(part);
-            text = close;
+            continue;
         }
+        if (*text == '{') {
+            all = field_put(out, row, text + 1, (size_t)(close - text - 1), marked) && all;
+        } else {
+            char *part = part_print(row, text + 1, close, marked, &whole);
+            fputs(whole ? part : "", out);
+            free(part);
+        }
+        text = close;
     }
     return all;
+}
+
+/* The same as a text that the caller frees. */
+static char *part_print(const struct row *row, const char *text, const char *end, bool marked, bool *all)
+{
+    char *made;
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
+
+    *all = fields_put(out, row, text, end, marked);
+    fclose(out);
+    return made;
 }
 
 /* Where TEXT's own words end, and "=>" begins. */
@@ -229,20 +242,13 @@ static const char *words_end(const char *text)
 
 char *row_print(const struct row *row, const char *text, bool marked)
 {
-    const char *end = words_end(text);
-    char *made = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    bool all;
+    char *made = part_print(row, text, words_end(text), marked, &all);
 
-    if (!out)
-        return NULL;
-    fields_put(out, row, text, end, marked);
-    fclose(out);
-    if (!*made && *text == '[') {
-        free(made);
-        made = NULL;
-    }
-    return made;
+    if (*made || *text != '[')
+        return made;
+    free(made);
+    return NULL;
 }
 
 /* ---- leads ----------------------------------------------------------------- */
@@ -250,11 +256,11 @@ char *row_print(const struct row *row, const char *text, bool marked)
 /* A condition: texts in it are quoted. */
 static char *condition_print(const struct row *row, const char *text, const char *end)
 {
-    char *made = NULL;
+    char *made;
     size_t bytes;
     FILE *out = open_memstream(&made, &bytes);
 
-    for (; out && text < end; text++) {
+    for (; text < end; text++) {
         const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text)) : NULL;
         const struct value *value = close ? row_value(row, text + 1, (size_t)(close - text - 1)) : NULL;
         if (!close)
@@ -267,21 +273,8 @@ static char *condition_print(const struct row *row, const char *text, const char
             fputs("NULL", out);
         text = close ? close : text;
     }
-    if (out)
-        fclose(out);
+    fclose(out);
     return made;
-}
-
-/* The integer of the field at AT. False: it is none. */
-static bool field_integer(const struct row *row, const char *at, int64_t *integer)
-{
-    const char *brace = strchr(at, '{');
-    const struct value *value = brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
-
-    if (!value || value->type != QUERY_INTEGER)
-        return false;
-    *integer = value->integer;
-    return true;
 }
 
 struct target row_target(const struct row *row, const char *text)
@@ -299,9 +292,9 @@ struct target row_target(const struct row *row, const char *text)
     where = strstr(lead, " WHERE ");
     end = title ? title : lead + strlen(lead);
     at = strstr(lead, " AT {");
-    if (at && !field_integer(row, at, &target.at_ns))
-        target.at_ns = 0;
-    if (lead[name] == ' ' && lead[name + 1] == '{' && !field_integer(row, lead + name, &target.id))
+    if (at)
+        row_integer(row, at, &target.at_ns);
+    if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
         target.kind = VIEW_NONE;
     if (target.kind && where)
         target.where = condition_print(row, where + 7, end);

@@ -3,7 +3,7 @@
  * Runs in: the viewer.
  *
  * A file is blocks. A block is lines that begin with "--word", then a statement, which ends with ';' (alone: no statement).
- * The words are those of a list (tui/list.h) or of a page (tui/page.h). Lines that begin with "-- " are comments.
+ * The words are those of a list (tui/list.h) or of a page (tui/text.h). Lines that begin with "-- " are comments.
  *
  *     --| line            "--|" is a word, too
  *     --none nothing was recorded
@@ -42,8 +42,8 @@ struct sheet {
     LIST(struct sheet_block) blocks;
 };
 
-/* The view NAME's file, with CODES for "$codes", or NULL. False: no memory. */
-bool sheet_open(struct sheet *sheet, const char *name, const char *codes);
+/* The view NAME's file, with CODES for "$codes", or NULL. */
+void sheet_open(struct sheet *sheet, const char *name, const char *codes);
 void sheet_close(struct sheet *sheet);
 
 /* What stands behind WORD; NULL: the block has no such line. */
@@ -56,10 +56,12 @@ struct row {
     int count;
 };
 
-const struct value *row_value(const struct row *row, const char *name, size_t bytes);
+/* The value of the first field of TEXT, and as an integer. NULL, false: there is none. */
+const struct value *row_field(const struct row *row, const char *text);
+bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
 /* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for a doc; else plain. The
- * caller frees it. NULL: all of it stood in brackets and is left out (or no memory). */
+ * caller frees it. NULL: all of it stood in brackets and is left out. */
 char *row_print(const struct row *row, const char *text, bool marked);
 
 /* Where TEXT leads; VIEW_NONE: nowhere. */

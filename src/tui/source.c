@@ -1,7 +1,7 @@
-/* tui/source.c -- lines of source in a text, with marks at their left. See tui/source.h.
+/* tui/source.c -- lines of source in a text, with marks at their left. See tui/text.h.
  *
  * Runs in: the viewer. */
-#include "tui/source.h"
+#include "trace/source.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -90,7 +90,7 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
             }
         doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", doc_fit(doc, mark ? mark->mark : line == at ? MARK "r-->" MARK "n" : "", GUTTER), line,
                  line == at ? MARK "b" : "", line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "");
-        doc_source(doc, line);
+        doc->lines.at[doc->lines.count - 1].source_line = line;
         if (mark && mark->kind)
             doc_leads(doc, (enum view_kind)mark->kind, mark->id, NULL, NULL);
     }

@@ -9,12 +9,33 @@
  *         doc_leads(doc, VIEW_FUNCTION, code_id, NULL, NULL);      that line
  *     }
  *
- * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style. */
+ * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style.
+ *
+ * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h). The parts of a page are the
+ * blocks of the file. ?1 in a statement is the row that the view is about. For each row come, in the order in which they
+ * stand there:
+ *
+ *     --| line                         a line
+ *     --# heading                      before the first row, and where it is another one
+ *     --text N {column}                a longer text, at most N lines of it
+ *     --wrap N before{column}          a long line, at most N bytes of it, broken where it has to be
+ *     --call NAME                      what C makes of the row: ops->part()
+ *     --title words                    beside the view's name
+ *     --file {column} {line}           the file that `o` opens
+ *     --subject => VIEW {id} AT {ns}   what the page is about
+ *     --start                          the cursor begins on the first row
+ *     --more N line                    in place of row N, which is the last
+ *     --none line                      when there is no row; "# " begins a heading
+ *     --slow line                      not for the first look, which has this line instead, or none
+ *     --dense                          no empty lines between parts
+ */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
 #include "lib/list.h"
 #include "tui/view.h"
+
+struct source;
 
 struct doc_line {
     const char *text;     /* marked; in the arena */
@@ -24,15 +45,15 @@ struct doc_line {
 };
 
 struct doc {
+    struct job job;         /* that makes it */
     LIST(struct doc_line) lines;
     struct arena arena;     /* texts of the lines, and what doc_safe made */
-    const struct view_ops *ops; /* borrowed, as the next: of the view */
-    struct target target;
+    const struct view_ops *ops; /* borrowed: of the view */
+    struct target target;   /* owned: of the view */
     int columns;            /* of the screen */
     bool dense;             /* set by build(): no empty lines between parts */
     bool quick;             /* only what takes no time, for the first look */
     bool more;              /* set by build(): quick was not all */
-    bool failed;            /* no memory */
     const char *heading;    /* the last one of a page */
     char title[160];        /* set by build() */
     char *file;             /* owned: set by build(): of source_line, and for an editor */
@@ -41,31 +62,28 @@ struct doc {
     struct target subject;  /* owned: set by build(): what it is about */
 };
 
-struct text_job;
-
 struct text {
     struct view view;
-    struct doc *doc;        /* owned, or NULL */
-    bool moved;             /* the user has chosen a line */
-    int skip, built;        /* columns scrolled to the right; width that it was built for */
-    char *failed;           /* owned */
-    struct text_job *job;   /* owned */
+    struct doc *doc, *asked; /* owned: what is shown, and what is being made; or NULL */
+    bool moved;              /* the user has chosen a line */
+    int skip;                /* columns scrolled to the right */
 };
 
-/* A line, by printf. */
-void doc_line(struct doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A heading. */
-void doc_part(struct doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* By printf: a text that lives as long as DOC, a line, a heading. */
+#define doc_print(doc, ...) arena_print(&(doc)->arena, __VA_ARGS__)
+#define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
+#define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
+void doc_add(struct doc *doc, const char *text);
+void doc_add_part(struct doc *doc, const char *text);
+
 /* Where the last line leads. TARGET is taken over. */
 void doc_target(struct doc *doc, struct target target);
 void doc_leads(struct doc *doc, enum view_kind kind, int64_t id, const char *where, const char *title);
-void doc_source(struct doc *doc, int64_t line);
 
-/* TEXT escaped and cut to WIDTH bytes; NULL is "?". Lives as long as DOC. */
+/* TEXT escaped and cut to WIDTH bytes; NULL is "?". Lives as long as DOC, as the next. */
 const char *doc_safe(struct doc *doc, const char *text, size_t width);
 const char *doc_count(struct doc *doc, int64_t count);
 const char *doc_time(struct doc *doc, int64_t ns);
-const char *doc_print(struct doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* TEXT cut or filled to COLUMNS on the screen. */
 const char *doc_fit(struct doc *doc, const char *text, int columns);
 
@@ -75,9 +93,30 @@ void doc_wrap(struct doc *doc, const char *before, int indent, const char *text,
 /* Lines of a longer text, each with INDENT spaces; at most MOST. */
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 
-bool text_open(struct view *view);
+/* ---- lines of source (source.c) --------------------------------------------- */
+
+/* What stands at the left of a line of source. */
+struct gutter {
+    int64_t line;
+    const char *mark;   /* marked text, some columns */
+    const char *note;   /* marked text after the line, or NULL */
+    int64_t id;         /* where it leads */
+    int kind;           /* enum view_kind */
+};
+
+/* Lines FROM to TO of it, or why there are none; also when it changed since it was recorded. AT is pointed at. */
+void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at, const struct gutter *gutter,
+                size_t gutters);
+
+/* The last line of what is defined at FIRST: where the indentation ends. */
+int64_t source_end(const struct source *source, int64_t first);
+
+/* ---- views -------------------------------------------------------------------- */
+
 /* Build it anew: what it is about has changed. */
 void text_restart(struct text *text);
+
+bool text_open(struct view *view);
 void text_close(struct view *view);
 void text_settle(struct view *view);
 void text_draw(struct view *view, struct screen *screen);
@@ -91,5 +130,12 @@ void text_subject(struct view *view, struct target *subject);
 #define TEXT_OPS .size = sizeof(struct text), .open = text_open, .close = text_close, .settle = text_settle, \
     .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export, \
     .place = text_place, .subject = text_subject
+
+void page_build(struct doc *doc, struct db *db);
+
+/* For ops->part(): a statement of "tui/NAME", ?1 bound to what the page is about. */
+struct query *page_query(struct doc *doc, struct db *db, const char *name);
+
+#define PAGE_OPS .build = page_build, TEXT_OPS
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/json.h"
+#include "lib/say.h"
 #include "lib/table.h"
 #include "trace/db.h"
 #include "trace/prose.h"
@@ -25,14 +26,14 @@ enum cell_format format_named(const char *word, size_t bytes)
     static const char *const words[FORMATS] = {
         [AS_TEXT] = "text", [AS_PATH] = "path", [AS_OUTCOME] = "outcome", [AS_SPARK] = "spark", [AS_INTEGER] = "integer",
         [AS_COUNT] = "count", [AS_ALARM_COUNT] = "alarm", [AS_DURATION] = "duration", [AS_TIME] = "time",
-        [AS_SECONDS] = "seconds", [AS_PERCENT] = "percent", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase",
-        [AS_REASON] = "reason", [AS_HIDDEN] = "hidden",
+        [AS_SECONDS] = "seconds", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase", [AS_REASON] = "reason",
+        [AS_HIDDEN] = "hidden",
     };
+    int i = 0;
 
-    for (int i = 0; i < FORMATS; i++)
-        if (strlen(words[i]) == bytes && !memcmp(words[i], word, bytes))
-            return (enum cell_format)i;
-    return FORMATS;
+    while (i < FORMATS && (strlen(words[i]) != bytes || memcmp(words[i], word, bytes) != 0))
+        i++;
+    return (enum cell_format)i;
 }
 
 struct value value_read(struct query *query, int column)
@@ -41,43 +42,26 @@ struct value value_read(struct query *query, int column)
     size_t bytes;
     const char *text;
 
-    switch (value.type) {
-    case QUERY_INTEGER:
+    if (value.type == QUERY_INTEGER) {
         value.integer = query_integer(query, column);
-        break;
-    case QUERY_REAL:
+    } else if (value.type == QUERY_REAL) {
         value.real = query_real(query, column);
-        break;
-    case QUERY_TEXT:
+    } else if (value.type == QUERY_TEXT) {
         text = query_text(query, column, &bytes);
         value.text = strndup(text, prose_cut(text, TEXT_MOST));
-        break;
-    case QUERY_BLOB:
+    } else if (value.type == QUERY_BLOB) {
         query_whole(query, column, &bytes);
         value.type = QUERY_TEXT;
-        if (asprintf(&value.text, "(%zu bytes)", bytes) < 0)
-            value.text = NULL;
-        break;
-    default:
-        break;
+        value.text = say_print("(%zu bytes)", bytes);
     }
-    if (value.type == QUERY_TEXT && !value.text)
-        value.type = QUERY_NULL;
     return value;
-}
-
-void value_free(struct value *value)
-{
-    if (value->type == QUERY_TEXT)
-        free(value->text);
-    value->type = QUERY_NULL;
 }
 
 void values_free(struct value *values, size_t count)
 {
-    for (size_t i = 0; values && i < count; i++)
-        value_free(&values[i]);
-    free(values);
+    for (size_t i = 0; i < count; i++)
+        if (values[i].type == QUERY_TEXT)
+            free(values[i].text);
 }
 
 /* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
@@ -171,9 +155,6 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
     case AS_SECONDS:
         snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
         break;
-    case AS_PERCENT:
-        snprintf(made, CELL_TEXT, "%.1f %%", number);
-        break;
     case AS_BAR:
         bar_print(made, number, width);
         break;
@@ -204,31 +185,41 @@ int value_compare(const struct value *a, const struct value *b)
     return (x > y) - (x < y);
 }
 
-void text_fit(FILE *out, const char *text, int columns)
+size_t text_room(const char *text, int columns, int *used)
 {
-    size_t length = strlen(text);
-    int used = 0;
+    size_t at = 0;
 
-    for (size_t i = 0; i < length;) {
+    *used = 0;
+    while (text[at]) {
         unsigned long rune = 0;
-        size_t size = json_rune((const unsigned char *)text + i, length - i, &rune);
+        size_t size = json_rune((const unsigned char *)text + at, strnlen(text + at, 4), &rune);
         int width = !size || rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
-        if (text[i] == MARK[0] && text[i + 1]) { /* a style takes no room */
-            fwrite(text + i, 1, 2, out);
-            i += 2;
+        if (text[at] == MARK[0] && text[at + 1]) { /* a style takes no room */
+            at += 2;
             continue;
         }
-        size = size ? size : 1;
-        if (used + (width < 0 ? 6 : width) > columns - (i + size < length)) {
-            fputs(columns > used ? "…" : "", out);
-            used += columns > used;
+        width = width < 0 ? 6 : width; /* the screen escapes it */
+        if (*used + width > columns)
             break;
-        }
-        fwrite(text + i, 1, size, out);
-        used += width < 0 ? 6 : width;
-        i += size;
+        *used += width;
+        at += size ? size : 1;
     }
-    fprintf(out, "%*s", columns - used > 0 ? columns - used : 0, "");
+    return at;
+}
+
+void text_fit(FILE *out, const char *text, int columns)
+{
+    int used;
+    size_t bytes = text_room(text, columns, &used);
+
+    if (text[bytes]) {
+        bytes = text_room(text, columns - 1, &used);
+        fprintf(out, "%.*s…", (int)bytes, text);
+        used++;
+    } else {
+        fputs(text, out);
+    }
+    fprintf(out, "%*s", columns - used, "");
 }
 
 void text_quote(FILE *out, const char *text, size_t bytes, char quote)
@@ -262,8 +253,5 @@ int word_style(const char *word)
 
 char word_mark(const char *word)
 {
-    static const char letters[STYLES] = {[STYLE_NORMAL] = 'n', [STYLE_DIM] = 'd', [STYLE_ALARM] = 'r', [STYLE_WARN] = 'w',
-                                         [STYLE_GOOD] = 'g', [STYLE_ACCENT] = 'a'};
-
-    return letters[word_style(word)];
+    return STYLE_LETTERS[word_style(word)];
 }

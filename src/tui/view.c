@@ -3,13 +3,6 @@
  * Runs in: the viewer. */
 #include "tui/view.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define KEYS_(...) {__VA_ARGS__}
-#define BINDING_(request, name, keys, view, group, help, foot) {name, KEYS_ keys, VIEW_##view, group, help, foot},
-const struct binding bindings[REQUESTS] = {{0}, KEYS(BINDING_)};
-
 /* ---- targets --------------------------------------------------------------- */
 
 struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
@@ -78,4 +71,13 @@ size_t view_around(const struct view *view, size_t i, int direction, size_t coun
 void view_words(struct view *view, struct screen *screen, int style, const char *words)
 {
     screen_put(screen, view->y + 1, 2, view->columns - 4, style, words);
+}
+
+int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
+{
+    if (!chosen)
+        return STYLE_NORMAL;
+    screen_fill(screen, y, 0, view->columns, STYLE_SELECTED);
+    screen_put(screen, y, 0, 1, STYLE_SELECTED, ">");
+    return STYLE_SELECTED;
 }

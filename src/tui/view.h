@@ -9,20 +9,28 @@
  *     open -> { settle -> draw -> request }* -> close
  *
  * settle() takes what jobs have found and asks for what will be drawn; draw() changes nothing. Most views are a list
- * (tui/list.h) or a page (tui/page.h), which are all in their file of schemas/tui/. */
+ * (tui/list.h) or a page (tui/text.h), which are all in their file of schemas/tui/. */
 #ifndef DYNTRACE_TUI_VIEW_H
 #define DYNTRACE_TUI_VIEW_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
+#include "lib/list.h"
 #include "tui/keys.h"
 #include "tui/screen.h"
 #include "tui/work.h"
 
-struct output;
+/* What the program under `run --live` has printed (tui/output.c). */
+struct output {
+    LIST(char) text; /* and a NUL at its end */
+    bool cut;        /* its beginning was left out */
+    bool open;       /* more may come */
+};
+
+/* Take what is there. False: no more will come. */
+bool output_read(struct output *output, int fd);
+/* The last line; the caller frees it; NULL: none. */
+char *output_last(const struct output *output);
+/* All of it, as it came. */
+void output_print(const struct output *output, int fd);
 
 /* What views see of the loop. Borrowed. */
 struct tui {
@@ -34,12 +42,6 @@ struct tui {
 };
 
 /* ---- where a line leads ---------------------------------------------------- */
-
-enum view_kind {
-    VIEW_NONE, VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_FUNCTION, VIEW_ENTRIES, VIEW_ENTRY, VIEW_RECOMPILES, VIEW_CAUSES,
-    VIEW_COMPILES, VIEW_COMPILE, VIEW_BREAKS, VIEW_BREAK, VIEW_LEDGER, VIEW_CALL, VIEW_REPLAY, VIEW_TIMELINE, VIEW_FLAME,
-    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
-};
 
 struct target {
     enum view_kind kind; /* VIEW_NONE: it leads nowhere */
@@ -80,7 +82,7 @@ struct view_ops {
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay, timeline ...; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
     void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
-    void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/page.h: a part that C makes */
+    void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/text.h: a part that C makes */
     bool slow;           /* build() may take seconds */
     enum view_kind all;  /* of a view of one: the list of all, opened by `:name` without a number */
 };
@@ -92,7 +94,7 @@ struct view {
     int y, rows, columns;  /* of the screen, set before settle() */
     size_t at, top;        /* the chosen line, and the first that is shown */
     char title[160];       /* beside the name: made by the view */
-    char note[120];        /* at the right: how many rows, what is asked */
+    char note[200];        /* at the right: how many rows, what is asked */
     bool busy;             /* something is still being asked */
 };
 
@@ -109,6 +111,8 @@ bool view_move(struct view *view, enum request request, size_t count, int height
 size_t view_around(const struct view *view, size_t i, int direction, size_t count);
 /* Words in place of what is not there. */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
+/* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */
+int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 
 /* ---- what the loop does for views ------------------------------------------ */
 

@@ -1,10 +1,8 @@
 /* tui/views.c -- which views there are.
  *
  * Runs in: the viewer. A list or a page is its file in schemas/tui/; the others, and what C makes of a page, are in tui/views/. */
-#include <string.h>
-
 #include "tui/list.h"
-#include "tui/page.h"
+#include "tui/text.h"
 
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .open = list_open, LIST_OPS}
 #define PAGE_VIEW(name_, summary_, all_) &(const struct view_ops){.name = name_, .summary = summary_, .all = all_, PAGE_OPS}

@@ -4,8 +4,7 @@
  *
  *     waiting -> running -> done        under `lock`; `changed` is signalled at each step
  *
- * A job is freed by whoever comes last: work_drop() when it is done, its thread
- * when it was dropped before. */
+ * A job is freed by whoever comes last: work_drop() when it is done, its thread when it was dropped before. */
 #include "tui/work.h"
 
 #include <pthread.h>
@@ -52,11 +51,9 @@ void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*f
 {
     struct job *job = calloc(1, size);
 
-    if (job) {
-        job->run = run;
-        job->free = free;
-        job->slow = slow;
-    }
+    job->run = run;
+    job->free = free;
+    job->slow = slow;
     return job;
 }
 
@@ -84,7 +81,6 @@ static struct job *job_take(struct work *work)
         *at = job->next;
         if (work->last == &job->next)
             work->last = at;
-        job->next = NULL;
         return job;
     }
     return NULL;
@@ -117,11 +113,9 @@ static void job_tick(void *context)
 static struct db *connect(const char *path)
 {
     struct db *db = db_open(path);
-    struct query *query = db ? db_query(db, "PRAGMA cache_size = -6000") : NULL;
 
-    while (query_step(query))
-        ;
-    query_close(query);
+    if (db)
+        db_run(db, "PRAGMA cache_size = -6000");
     return db;
 }
 
@@ -144,6 +138,7 @@ static void reconnect(struct worker *worker)
     }
 }
 
+/* Call locked; it is not while the job runs. */
 static void job_run(struct worker *worker, struct job *job)
 {
     struct work *work = worker->work;
@@ -152,6 +147,7 @@ static void job_run(struct worker *worker, struct job *job)
     reconnect(worker);
     job->db = worker->db;
     pthread_mutex_unlock(&work->lock);
+    db_retry(job->db);
     db_on_progress(job->db, job_tick, job);
     if (!atomic_load(&job->cancelled))
         job->run(job, job->db);
@@ -192,18 +188,9 @@ struct work *work_open(const char *path)
 {
     struct work *work = calloc(1, sizeof *work);
     sigset_t all, old;
-    pthread_condattr_t attributes;
 
-    if (!work)
-        return NULL;
-    work->last = &work->first;
-    work->path = strdup(path);
-    work->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    pthread_mutex_init(&work->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&work->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    *work = (struct work){.last = &work->first, .path = strdup(path), .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                          .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     /* Signals are for the thread that has the terminal. */
     sigfillset(&all);
     for (size_t i = 0; i < 5; i++)
@@ -234,9 +221,8 @@ void work_close(struct work *work)
     for (int i = 0; i < work->started; i++)
         pthread_join(work->workers[i].thread, NULL);
     /* Those that were dropped while they waited have no other owner. */
-    while (work->first) {
-        struct job *job = work->first;
-        work->first = job->next;
+    for (struct job *job = work->first, *next; job; job = next) {
+        next = job->next;
         if (job->dropped)
             job_free(job);
     }
@@ -244,8 +230,6 @@ void work_close(struct work *work)
         db_close(work->workers[i].db);
     if (work->fd >= 0)
         close(work->fd);
-    pthread_cond_destroy(&work->changed);
-    pthread_mutex_destroy(&work->lock);
     free(work->path);
     free(work);
 }
@@ -260,8 +244,6 @@ void work_reconnect(struct work *work)
 void work_start(struct work *work, struct job *job)
 {
     pthread_mutex_lock(&work->lock);
-    job->state = WAITING;
-    job->next = NULL;
     *work->last = job;
     work->last = &job->next;
     work->pending++;
@@ -274,18 +256,12 @@ bool work_done(struct work *work, struct job *job)
     return work_wait(work, job, 0);
 }
 
-/* Call locked. */
-static void cancel(struct job *job)
-{
-    atomic_store(&job->cancelled, true);
-    if (job->db)
-        db_interrupt(job->db);
-}
-
 void work_cancel(struct work *work, struct job *job)
 {
     pthread_mutex_lock(&work->lock);
-    cancel(job);
+    atomic_store(&job->cancelled, true);
+    if (job->db)
+        db_interrupt(job->db);
     pthread_mutex_unlock(&work->lock);
 }
 
@@ -295,10 +271,10 @@ void work_drop_(struct work *work, struct job *job)
 
     if (!job)
         return;
+    work_cancel(work, job);
     pthread_mutex_lock(&work->lock);
     done = job->state == DONE;
     job->dropped = true;
-    cancel(job);
     pthread_mutex_unlock(&work->lock);
     if (done)
         job_free(job);
@@ -306,16 +282,12 @@ void work_drop_(struct work *work, struct job *job)
 
 bool work_wait(struct work *work, struct job *job, int ms)
 {
-    struct timespec until;
+    int64_t end = work_now() + ms;
+    struct timespec until = {end / 1000, end % 1000 * 1000000};
     bool done;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000)
-        until.tv_nsec -= 1000000000, until.tv_sec++;
     pthread_mutex_lock(&work->lock);
-    while (job->state != DONE && pthread_cond_timedwait(&work->changed, &work->lock, &until) == 0)
+    while (job->state != DONE && ms && pthread_cond_clockwait(&work->changed, &work->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     done = job->state == DONE;
     pthread_mutex_unlock(&work->lock);

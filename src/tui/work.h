@@ -7,8 +7,7 @@
  *     ... work_done(job) becomes true; what run() made is then the caller's to read ...
  *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it has ended; then NULL
  *
- * Each thread has a connection of its own to the trace, so one slow query holds
- * up neither the keys nor the quick ones. */
+ * Each thread has a connection of its own to the trace, so one slow query holds up neither the keys nor the quick ones. */
 #ifndef DYNTRACE_TUI_WORK_H
 #define DYNTRACE_TUI_WORK_H
 
@@ -37,9 +36,9 @@ struct job {
 
 /* Connections to the trace at PATH. NULL: it was said why not. */
 struct work *work_open(const char *path);
-void work_close(struct work *work);
+void work_close(struct work *work); /* harmless on NULL */
 
-/* SIZE bytes, zeroed, that begin with a job. NULL: no memory. */
+/* SIZE bytes, zeroed, that begin with a job. */
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow);
 
 void work_start(struct work *work, struct job *job);

@@ -43,7 +43,8 @@ static void file_check(sqlite3 *db, const char *name)
     struct sheet sheet;
 
     /* The page `function` has one for all of its statements. */
-    check(sheet_open(&sheet, name + strlen("tui/"), !strcmp(name, "tui/function") ? "(1)" : NULL) && sheet.blocks.count, name, "", "is empty");
+    sheet_open(&sheet, name + strlen("tui/"), !strcmp(name, "tui/function") ? "(1)" : NULL);
+    check(sheet.blocks.count, name, "", "is empty");
     for (size_t i = 0; i < sheet.blocks.count; i++) {
         struct sheet_block *block = &sheet.blocks.at[i];
         sqlite3_stmt *statement = NULL;

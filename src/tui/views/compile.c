@@ -8,9 +8,9 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/remedy.h"
+#include "trace/source.h"
 #include "trace/torch_words.h"
-#include "tui/page.h"
-#include "tui/source.h"
+#include "tui/text.h"
 
 /* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number, whether it decided, the cause,
  * the function, its kind, torch's version. */

@@ -8,7 +8,7 @@
 
 #include "trace/db.h"
 #include "trace/prose.h"
-#include "tui/page.h"
+#include "tui/text.h"
 
 /* ---- guards -------------------------------------------------------------- */
 
@@ -25,10 +25,6 @@ static void guards_read(guards *all, struct doc *doc, struct db *db)
 
     while (query_step(query)) {
         struct guard *guard = list_add(all);
-        if (!guard) {
-            doc->failed = true;
-            break;
-        }
         *guard = (struct guard){query_integer(query, 0), query_integer(query, 1), 0, 0, prose_column(query, 2), prose_column(query, 3),
                                 prose_column(query, 4), prose_column(query, 5)};
     }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "trace/db.h"
+#include "trace/source.h"
 #include "trace/torch_words.h"
-#include "tui/page.h"
-#include "tui/source.h"
+#include "tui/text.h"
 
 enum { GUTTERS = 400, LINES_MOST = 1000 };
 

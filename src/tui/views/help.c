@@ -3,7 +3,6 @@
  * Runs in: the viewer. */
 #include <string.h>
 
-#include "tui/script.h"
 #include "tui/text.h"
 
 static void help_build(struct doc *doc, struct db *db)
@@ -17,7 +16,7 @@ static void help_build(struct doc *doc, struct db *db)
             doc_part(doc, "%s", b->group);
         for (int k = 0; k < 4 && b->keys[k]; k++) {
             strcat(keys, k ? " " : "");
-            strcat(keys, key_name(b->keys[k], made));
+            strcat(keys, key_label(b->keys[k], made));
         }
         doc_line(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15), b->help, b->name);
     }

@@ -8,7 +8,7 @@
 #include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "tui/page.h"
+#include "tui/text.h"
 #include "tui/value.h"
 
 enum { BAR = 16 };

@@ -62,10 +62,7 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     struct whatif_answer answer;
     size_t bytes, first;
 
-    if (!(asked.out = leads.out = open_memstream(&page, &bytes))) {
-        doc->failed = true;
-        return;
-    }
+    asked.out = leads.out = open_memstream(&page, &bytes);
     if (whatif_ask(&asked, &answer))
         whatif_page(&asked, &answer, lead_add, &leads);
     whatif_answer_free(&answer);
