@@ -13,17 +13,18 @@ WITH RECURSIVE meant(code_id) AS (
 SELECT code_id FROM meant;
 
 -- name: compiles
--- Those that made code, a process after the other.
-SELECT m.process_id, m.compile_id, m.code_id, m.label, m.start_ns, substr(COALESCE(k.why, m.reason), 1, 400) AS why,
-       m.is_recompile
+-- Those that made code: process, code, was it a recompile, when; then label, id, when and why (a line) as they are printed.
+SELECT m.process_id, m.code_id, m.is_recompile, m.start_ns, m.label, m.compile_id, m.start_ns,
+       substr(COALESCE(k.why, m.reason), 1, min(400, instr(COALESCE(k.why, m.reason) || char(10), char(10)) - 1))
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
 WHERE m.cache_entry_id IS NOT NULL
 ORDER BY m.process_id, m.start_ns, m.compile_id;
 
 -- name: breaks
-SELECT m.process_id, m.compile_id, m.code_id, m.label, m.start_ns,
-       'line ' || COALESCE(b.line, '?') || ': ' || substr(COALESCE(b.reason, '?'), 1, 400) AS why, 1
+SELECT m.process_id, m.code_id, 1, m.start_ns, m.label, m.compile_id, m.start_ns,
+       'line ' || COALESCE(b.line, '?') || ': ' ||
+       substr(COALESCE(b.reason, '?'), 1, min(400, instr(COALESCE(b.reason, '?') || char(10), char(10)) - 1))
 FROM graph_break b
 JOIN compiles m ON m.compile_id = b.compile_id
 ORDER BY m.process_id, b.graph_break_id;

@@ -1,16 +1,13 @@
-/* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program
- * set itself? For CI.
+/* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program set itself? For CI.
  *
  * Runs in: the viewer.
  *
- * Compiles and graph breaks are few: SQL counts them (schemas/check.sql). Lookups
- * and guard checks are many: one pass over each (trace/counts.h).
+ * Compiles and graph breaks are few: SQL finds them (schemas/check.sql). Lookups and guard checks are many: one pass over
+ * each (trace/counts.h).
  *
- * Numbers of compiles, breaks and the eager share are held against the limit for
- * each process by itself, so that a gate does not depend on how many ranks there
- * were. The offending rows are all of them: nobody can say which one was one too
+ * Numbers of compiles, breaks and the eager share are held against the limit for each process by itself, so that a gate
+ * does not depend on how many ranks there were. The offending rows are all of them: nobody can say which one was one too
  * many. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,44 +15,108 @@
 #include <string.h>
 
 #include "command.h"
-#include "trace/counts.h"
-#include "trace/db.h"
-#include "trace/doubts.h"
-#include "trace/find_code.h"
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
 #include "lib/progress.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "schema.h"
+#include "trace/counts.h"
+#include "trace/db.h"
+#include "trace/doubts.h"
+#include "trace/find_code.h"
 #include "trace/prose.h"
 #include "trace/result.h"
-#include "lib/say.h"
-#include "schema.h"
-#include "lib/table.h"
 #include "vocabulary.h"
 
-enum {
-    LIMIT = 100,            /* rows shown for each check, unless --limit */
-    REQUIRED = 256,         /* --require-compiled */
-    TICK_ROWS = 1 << 15,
-};
+/* ---- limits ---------------------------------------------------------------- */
 
-/* ---- limits, and what was found ---------------------------------------------- */
+enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 }; /* REQUIRE and more: --require-compiled */
 
-enum kind { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, KINDS };
-static const char *const kind_names[KINDS] = {
-    "max-recompiles", "max-compiles", "max-graph-breaks", "max-guard-us", "max-eager-share", "require-compiled",
-};
-static const char *const kind_words[KINDS] = {
-    "recompiles", "compiles", "graph breaks", "us in guards", "of the calls ran as Python", "compiled",
-};
-
-struct result {
-    enum kind kind;
+static struct limit {
+    const char *words;
+    const char *name;     /* of the option; NULL: it was not given */
+    const char *function; /* REQUIRE: which is compiled */
     double allowed, found; /* found: of the worst process or function */
-    bool ok;
-    int64_t rows;          /* that offend */
-    const char *function;  /* borrowed: of --require-compiled */
+    int64_t rows;         /* that offend */
+    bool checked;
+} limits[LIMITS] = {
+    [RECOMPILES].words = "recompiles", [COMPILES].words = "compiles", [BREAKS].words = "graph breaks",
+    [GUARDS].words = "us in guards", [EAGER].words = "of the calls ran as Python",
 };
+
+static struct {
+    LIST(char) globs;      /* of --function, a NUL behind each */
+    int64_t warmup, limit; /* limit: rows for each limit; -1: all */
+    bool json;
+} given = {.limit = 100};
+
+#define EACH_LIMIT(l) (struct limit *l = limits; l < limits + LIMITS; l++)
+
+static const char *limit_read(const struct option *option, const char *value)
+{
+    struct limit *limit = option->to;
+    const char *why;
+    char *end;
+
+    limit->name = option->name;
+    if (limit == &limits[EAGER]) {
+        why = option_share(&(struct option){.to = &limit->allowed}, value);
+        return !why && limit->allowed > 1 ? "a share is at most 1, or 100%" : why;
+    }
+    limit->allowed = strtod(value, &end);
+    if (end == value || *end || !isfinite(limit->allowed) || limit->allowed < 0)
+        return limit == &limits[GUARDS] ? "not a number of microseconds" : "not a number from 0 on";
+    return limit != &limits[GUARDS] && limit->allowed != trunc(limit->allowed) ? "not a whole number" : NULL;
+}
+
+static const char *required_read(const struct option *option, const char *value)
+{
+    struct limit *limit = option->to;
+
+    while (limit < limits + LIMITS && limit->name)
+        limit++;
+    if (!*value || limit == limits + LIMITS)
+        return !*value ? option_empty : "that is one too many";
+    *limit = (struct limit){.name = option->name, .function = value};
+    return NULL;
+}
+
+static const char *glob_read(const struct option *option, const char *value)
+{
+    size_t bytes = strlen(value) + 1;
+
+    (void)option;
+    memcpy(list_add_many(&given.globs, bytes), value, bytes);
+    return *value ? NULL : option_empty;
+}
+
+static const struct option options[] = {
+    {"max-recompiles", .value = "N", .read = limit_read, .to = &limits[RECOMPILES],
+     .help = "recompiles, in each process: compiles of code for which its cache has held an entry, made there or inherited by fork"},
+    {"max-compiles", .value = "N", .read = limit_read, .to = &limits[COMPILES],
+     .help = "compiles that made code, in each process"},
+    {"max-graph-breaks", .value = "N", .read = limit_read, .to = &limits[BREAKS],
+     .help = "graph breaks of all compiles, in each process"},
+    {"max-guard-us", .value = "T", .read = limit_read, .to = &limits[GUARDS],
+     .help = "microseconds in guards for a call of a function, on average over its calls"},
+    {"max-eager-share", .value = "P", .read = limit_read, .to = &limits[EAGER],
+     .help = "of the calls that the compiler was asked about, those that ran as Python, in each process: 0.05 or 5%"},
+    {"require-compiled", .value = "FUNC", .read = required_read, .to = &limits[REQUIRE], .many = true,
+     .help = "some call of FUNC ran compiled code; may be repeated"},
+    {"function", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
+             "may be repeated: one match is enough"},
+    {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
+     .help = "the first N calls of each function, and what was compiled in them, do not count"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
+     .help = "rows printed for each limit; 0 is all. The default is 100"},
+    {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
+    OPTION_END,
+};
+
+/* ---- what was found -------------------------------------------------------- */
 
 /* Time in the guards of a function's calls. */
 struct guard_time {
@@ -64,49 +125,131 @@ struct guard_time {
 };
 
 struct check {
-    struct db *db;         /* owned */
-    FILE *out;             /* borrowed */
-    bool json, given[KINDS];
-    double allowed[KINDS];
-    char *globs;           /* owned: a JSON array of --function, or NULL */
-    const char *required[REQUIRED]; /* borrowed */
-    int required_count;
-    int64_t warmup, limit; /* limit -1: all */
-    struct map meant;      /* code ids that --function means; of use with globs */
+    struct db *db;       /* owned */
+    struct map meant;    /* code ids that --function means */
     struct counts counts;
     LIST(struct guard_time) guards; /* by the index of the calls in counts */
     bool any_duration;
-    struct result results[KINDS + REQUIRED];
-    int result_count;
-    struct table *table;   /* owned: offending rows, made with the first */
+    struct limit *limit; /* whose rows come */
+    struct table *table; /* owned: offending rows, made with the first */
     struct progress progress;
 };
 
+/* What offends. */
+struct offence {
+    int64_t process_id, code_id, calls; /* process -1: that in which the code was first seen */
+    const char *why;
+    struct query *event;                /* the compile, in a row of the statements compiles and breaks; or NULL */
+};
+
+/* Columns of those statements. */
+enum { EVENT_PROCESS, EVENT_CODE, EVENT_AGAIN, EVENT_AT, EVENT_CELLS };
+
 static bool means(const struct check *check, int64_t code_id)
 {
-    return !check->globs || map_get(&check->meant, code_id);
+    return !given.globs.count || map_get(&check->meant, code_id);
 }
 
-static bool meant_read(struct check *check)
+/* Note what was found of a process or a function. True: it is more than is allowed. */
+static bool found_more(struct check *check, double found)
 {
-    struct query *query;
-    bool ok = true;
-
-    if (!check->globs)
-        return true;
-    query = db_query(check->db, schema_statement("check/meant"));
-    query_bind_text(query, 1, check->globs);
-    while (ok && query_step(query))
-        ok = map_put(&check->meant, query_integer(query, 0)) != NULL;
-    if (!ok)
-        say_error("%s: out of memory", db_path(check->db));
-    ok = query_close(query) && ok;
-    if (ok && !check->meant.count) {
-        say_error("%s: no function matches --function, so there is nothing to check", db_path(check->db));
-        return false;
-    }
-    return ok;
+    if (found > check->limit->found)
+        check->limit->found = found;
+    return found > check->limit->allowed;
 }
+
+/* An amount, whole where it is. */
+static void number_cell(struct table *table, double number)
+{
+    if (number < 1e12 && number == trunc(number))
+        table_integer(table, (int64_t)number);
+    else
+        table_real(table, number < 1e12 ? round(number * 1e4) / 1e4 : number);
+}
+
+/* pid, function, where. */
+static void place_cells(struct check *check, const struct offence *offence)
+{
+    struct query *query = db_query(check->db, schema_statement("check/code"));
+
+    query_bind_integer(query, 1, offence->code_id);
+    if (offence->process_id >= 0)
+        query_bind_integer(query, 2, offence->process_id);
+    if (query_step(query)) {
+        const char *path = query_text(query, 2, NULL);
+        char *where = say_print("%s:%" PRId64, given.json ? path : prose_path(path), query_integer(query, 3));
+        result_cell(check->table, query, 0);
+        result_cell(check->table, query, 1);
+        table_string(check->table, where);
+        free(where);
+    } else {
+        table_null(check->table);
+        table_string(check->table, check->limit->function);
+        table_null(check->table);
+    }
+    query_close(query);
+}
+
+/* A row of the result; FOUND is of its process or function. */
+static void offend(struct check *check, double found, const struct offence *offence)
+{
+    static const char *const names[] = {
+        "check", "allowed", "found", "pid", "function", "where", "calls", "compile", "compile_id", "at_ns", "why",
+    };
+
+    if (check->limit->rows++ >= given.limit && given.limit >= 0)
+        return;
+    if (!check->table)
+        check->table = table_open(stdout, table_format(stdout, given.json), sizeof names / sizeof *names, names);
+    table_string(check->table, check->limit->name);
+    if (check->limit->function) {
+        table_string(check->table, "compiled");
+        table_null(check->table);
+    } else {
+        number_cell(check->table, check->limit->allowed);
+        number_cell(check->table, found);
+    }
+    place_cells(check, offence);
+    table_integer(check->table, offence->calls);
+    for (int i = 0; i < 3; i++)
+        if (offence->event)
+            result_cell(check->table, offence->event, EVENT_CELLS + i);
+        else
+            table_null(check->table);
+    if (offence->event)
+        result_cell(check->table, offence->event, EVENT_CELLS + 3);
+    else
+        table_string(check->table, offence->why);
+}
+
+/* ---- limits on compiles and breaks ----------------------------------------- */
+
+/* They are counted by process; those of a process with too many are rows. */
+static void check_events(struct check *check)
+{
+    bool breaks = check->limit == &limits[BREAKS], again = check->limit == &limits[RECOMPILES];
+    struct query *query = db_query(check->db, schema_statement(breaks ? "check/breaks" : "check/compiles"));
+    struct map by_process = {0};
+
+    for (int pass = 0; pass < 2; pass++, query_reset(query))
+        while (query_step(query)) {
+            int64_t process_id = query_integer(query, EVENT_PROCESS), code_id = query_integer(query, EVENT_CODE);
+            const struct count *count = counts_find(&check->counts, code_id, process_id);
+            bool warm = count ? query_integer(query, EVENT_AT) >= count->warm_ns : !given.warmup;
+            int64_t *found = map_put(&by_process, process_id);
+            if (!warm || !means(check, code_id) || (again && !query_integer(query, EVENT_AGAIN)))
+                continue;
+            if (pass == 0)
+                found_more(check, (double)++*found);
+            else if (found_more(check, (double)*found))
+                offend(check, (double)*found,
+                       &(struct offence){process_id, code_id, count ? count_calls(count) : 0, NULL, .event = query});
+        }
+    query_close(query);
+    map_free(&by_process);
+}
+
+/* ---- limits on calls ------------------------------------------------------- */
 
 /* One check of guards: code_id, thread_id, lookup_id, duration_ns. */
 static bool guard_add(void *context, const int64_t *values, unsigned nulls)
@@ -115,8 +258,7 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     const struct count *count = nulls & 1u << 3 ? NULL : counts_of(&check->counts, values[0], values[1]);
     struct guard_time *time;
 
-    if (!(++check->counts.rows % TICK_ROWS))
-        progress_tick(&check->progress, values[2], check->counts.last_id);
+    counts_tick(&check->counts, values[2]);
     if (!count || values[2] <= count->warm_id)
         return true;
     time = &check->guards.at[count - check->counts.all.at];
@@ -126,169 +268,13 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-static bool guards_read(struct check *check)
-{
-    if (check->counts.all.count && !list_reach(&check->guards, check->counts.all.count - 1)) {
-        say_error("%s: out of memory", db_path(check->db));
-        return false;
-    }
-    check->progress.what = "reading guard checks";
-    return db_each(check->db, schema_statement("check/guards"), guard_add, check);
-}
-
-/* ---- offending rows -------------------------------------------------------- */
-
-/* A limit that is held against: further rows are its. */
-static struct result *result_add(struct check *check, enum kind kind)
-{
-    struct result *result = &check->results[check->result_count++];
-
-    *result = (struct result){.kind = kind, .allowed = check->allowed[kind], .ok = true};
-    return result;
-}
-
-/* An amount, whole where it is. */
-static void number_cell(struct table *table, double number)
-{
-    if (number < 1e12 && (double)(int64_t)number == number)
-        table_integer(table, (int64_t)number);
-    else
-        table_real(table, number < 1e12 ? (double)(int64_t)(number * 1e4 + 0.5) / 1e4 : number);
-}
-
-/* What offends. Unknown process: -1, that in which the code was first seen. */
-struct offence {
-    double found;
-    int64_t process_id, code_id, calls;
-    struct query *event; /* the compile, in a row of the statements compiles and breaks; or NULL */
-    const char *why, *function; /* function: that the trace does not know */
-};
-
-/* Columns of those statements; a process after the other. */
-enum { EVENT_PROCESS, EVENT_COMPILE, EVENT_CODE, EVENT_LABEL, EVENT_AT, EVENT_WHY, EVENT_AGAIN };
-
-/* pid, function, where. */
-static void place_cells(struct check *check, const struct offence *offence)
-{
-    struct query *query = db_query(check->db, schema_statement("check/code"));
-    char *where = NULL;
-
-    query_bind_integer(query, 1, offence->code_id);
-    if (offence->process_id >= 0)
-        query_bind_integer(query, 2, offence->process_id);
-    if (query_step(query)) {
-        const char *path = query_text(query, 2, NULL);
-        result_cell(check->table, query, 0);
-        result_cell(check->table, query, 1);
-        if (asprintf(&where, "%s:%" PRId64, check->json ? path : prose_path(path), query_integer(query, 3)) < 0)
-            where = NULL;
-        table_string(check->table, where);
-    } else {
-        table_null(check->table);
-        table_string(check->table, offence->function);
-        table_null(check->table);
-    }
-    free(where);
-    query_close(query);
-}
-
-/* A row of the result. */
-static void offend(struct check *check, struct result *result, const struct offence *offence)
-{
-    static const char *const names[] = {
-        "check", "allowed", "found", "pid", "function", "where", "calls", "compile", "compile_id", "at_ns", "why",
-    };
-
-    result->ok = false;
-    result->rows++;
-    if (check->limit >= 0 && result->rows > check->limit)
-        return;
-    if (!check->table)
-        check->table = table_open(check->out, table_format(check->out, check->json), sizeof names / sizeof *names,
-                                  names);
-    if (!check->table)
-        return;
-    table_string(check->table, kind_names[result->kind]);
-    if (result->kind == REQUIRE) {
-        table_string(check->table, "compiled");
-        table_null(check->table);
-    } else {
-        number_cell(check->table, result->allowed);
-        number_cell(check->table, offence->found);
-    }
-    place_cells(check, offence);
-    table_integer(check->table, offence->calls);
-    for (int column = 0; column < 3; column++)
-        if (offence->event)
-            result_cell(check->table, offence->event, (const int[]){EVENT_LABEL, EVENT_COMPILE, EVENT_AT}[column]);
-        else
-            table_null(check->table);
-    table_string(check->table, offence->why);
-}
-
-/* Note what was found of a process or a function. True: it is more than is allowed. */
-static bool found_more(struct result *result, double found)
-{
-    if (found > result->found)
-        result->found = found;
-    return found > result->allowed;
-}
-
-/* ---- limits on compiles and breaks ----------------------------------------- */
-
-static const struct count *event_count(const struct check *check, struct query *query)
-{
-    return counts_find(&check->counts, query_integer(query, EVENT_CODE), query_integer(query, EVENT_PROCESS));
-}
-
-static void event_row(struct check *check, struct result *result, struct query *query, int64_t found)
-{
-    const struct count *count = event_count(check, query);
-    const char *why = query_text(query, EVENT_WHY, NULL);
-    char *line = query_type(query, EVENT_WHY) == QUERY_NULL ? NULL : strndup(why, strcspn(why, "\n"));
-
-    offend(check, result, &(struct offence){(double)found, query_integer(query, EVENT_PROCESS), query_integer(query, EVENT_CODE),
-                                            count ? count_calls(count) : 0, query, line, NULL});
-    free(line);
-}
-
-/* True when the current row counts for KIND. */
-static bool event_counts(struct check *check, enum kind kind, struct query *query)
-{
-    const struct count *count = event_count(check, query);
-
-    return means(check, query_integer(query, EVENT_CODE)) && (kind != RECOMPILES ||
-                                                              query_integer(query, EVENT_AGAIN)) &&
-           (count ? query_integer(query, EVENT_AT) >= count->warm_ns : !check->warmup);
-}
-
-/* The events of SQL, counted by process; those of a process with too many are rows. */
-static bool check_events(struct check *check, enum kind kind, const char *sql)
-{
-    struct result *result = result_add(check, kind);
-    struct query *count = db_query(check->db, sql), *rows = db_query(check->db, sql);
-    bool more = query_step(count);
-
-    while (more) {
-        int64_t process = query_integer(count, 0), found = 0, behind = 0;
-        for (; more && query_integer(count, 0) == process; more = query_step(count), behind++)
-            found += event_counts(check, kind, count);
-        found_more(result, (double)found);
-        while (behind-- > 0 && query_step(rows))
-            if ((double)found > result->allowed && event_counts(check, kind, rows))
-                event_row(check, result, rows, found);
-    }
-    return query_close(count) & query_close(rows);
-}
-
-/* ---- limits on calls ------------------------------------------------------- */
-
 static bool check_guards(struct check *check)
 {
-    struct result *result = result_add(check, GUARDS);
-    char why[128];
     bool asked = false;
 
+    list_add_many(&check->guards, check->counts.all.count);
+    check->progress.what = "reading guard checks";
+    db_each(check->db, schema_statement("check/guards"), guard_add, check);
     for (size_t i = 0; i < check->counts.all.count; i++) {
         const struct count *count = &check->counts.all.at[i];
         const struct guard_time *time = &check->guards.at[i];
@@ -297,11 +283,11 @@ static bool check_guards(struct check *check)
         if (!means(check, count->code_id) || !calls)
             continue;
         asked = true;
-        if (!time->known)
-            continue;
-        snprintf(why, sizeof why, "%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
-        if (found_more(result, mean))
-            offend(check, result, &(struct offence){mean, count->process_id, count->code_id, calls, NULL, why, NULL});
+        if (time->known && found_more(check, mean)) {
+            char *why = say_print("%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
+            offend(check, mean, &(struct offence){count->process_id, count->code_id, calls, why, NULL});
+            free(why);
+        }
     }
     if (asked && !check->any_duration && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
@@ -311,17 +297,20 @@ static bool check_guards(struct check *check)
     return true;
 }
 
-/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was
- * named. */
+/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was named. */
 static struct call_sums shared(const struct check *check, const struct count *count)
 {
-    bool counts = means(check, count->code_id) && (check->globs || !count->turned_away);
+    bool counts = means(check, count->code_id) && (given.globs.count || !count->turned_away);
 
     return counts ? calls_sum(count->calls) : (struct call_sums){0};
 }
 
+struct share {
+    int64_t process_id, calls, python;
+};
+
 /* Rows for the functions of a process whose share is too large. */
-static void eager_rows(struct check *check, struct result *result, int64_t process_id, double share)
+static void eager_rows(struct check *check, int64_t process_id, double found)
 {
     for (size_t i = 0; i < check->counts.all.count; i++) {
         const struct count *count = &check->counts.all.at[i];
@@ -331,71 +320,49 @@ static void eager_rows(struct check *check, struct result *result, int64_t proce
             continue;
         for (int o = 0; o < OUTCOMES; o++)
             if (outcome_facts[o].python && count->calls[o])
-                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                         count->calls[o],
+                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "", count->calls[o],
                                          outcome_word(o));
-        offend(check, result, &(struct offence){share, process_id, count->code_id, count_calls(count), NULL, why, NULL});
+        offend(check, found, &(struct offence){process_id, count->code_id, count_calls(count), why, NULL});
     }
 }
 
-struct share {
-    int64_t process_id, calls, python;
-};
-
-static bool check_eager(struct check *check)
+static void check_eager(struct check *check)
 {
-    struct result *result = result_add(check, EAGER);
     LIST(struct share) shares = {0};
-    struct map by_process = {0};
-    bool ok = true;
+    struct map by_process = {0}; /* process_id -> its index in shares + 1 */
 
-    for (size_t i = 0; ok && i < check->counts.all.count; i++) {
+    for (size_t i = 0; i < check->counts.all.count; i++) {
         const struct count *count = &check->counts.all.at[i];
         struct call_sums sums = shared(check, count);
         int64_t *at = map_put(&by_process, count->process_id);
-        if (at && !*at && list_add(&shares))
+        if (!*at) {
+            list_add(&shares)->process_id = count->process_id;
             *at = (int64_t)shares.count;
-        ok = at && *at;
-        if (ok) {
-            struct share *share = &shares.at[*at - 1];
-            share->process_id = count->process_id;
-            share->calls += sums.asked;
-            share->python += sums.python;
         }
+        shares.at[*at - 1].calls += sums.asked;
+        shares.at[*at - 1].python += sums.python;
     }
-    for (size_t i = 0; ok && i < shares.count; i++) {
-        double share = shares.at[i].calls ? (double)shares.at[i].python / (double)shares.at[i].calls : 0;
-        if (found_more(result, share))
-            eager_rows(check, result, shares.at[i].process_id, share);
+    for (size_t i = 0; i < shares.count; i++) {
+        double found = shares.at[i].calls ? (double)shares.at[i].python / (double)shares.at[i].calls : 0;
+        if (found_more(check, found))
+            eager_rows(check, shares.at[i].process_id, found);
     }
-    if (!ok)
-        say_error("%s: out of memory", db_path(check->db));
     list_free(&shares);
     map_free(&by_process);
-    return ok;
 }
 
-static bool check_required(struct check *check, const char *name)
+static bool check_required(struct check *check)
 {
     struct found_code found;
-    struct result *result;
     const struct count *count = NULL;
+    enum find_result which = find_code(check->db, check->limit->function, &found, stderr, false);
     int64_t calls = 0, ran = 0;
-    char why[128];
+    char *why;
 
-    switch (find_code(check->db, name, &found, stderr, false)) {
-    case FIND_ONE:
-        break;
-    case FIND_NONE: /* said: with the nearest names */
-        result = result_add(check, REQUIRE);
-        result->function = name;
-        offend(check, result, &(struct offence){.process_id = -1, .code_id = -1, .why = "is not in the trace", .function = name});
-        return true;
-    default:
-        return false;
-    }
-    result = result_add(check, REQUIRE);
-    result->function = name;
+    if (which == FIND_NONE) /* said: with the nearest names */
+        offend(check, 0, &(struct offence){.process_id = -1, .code_id = -1, .why = "is not in the trace"});
+    if (which != FIND_ONE)
+        return which == FIND_NONE;
     for (const char *p = found.ids; *p; p += strcspn(p, ","), p += strspn(p, ", ")) {
         int64_t *place = map_get(&check->counts.by_code, strtoll(p, NULL, 10));
         for (size_t at = place ? (size_t)*place : 0; at; at = count->next) {
@@ -404,37 +371,89 @@ static bool check_required(struct check *check, const char *name)
             ran += count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED];
         }
     }
-    result->found = (double)ran;
-    if (calls)
-        snprintf(why, sizeof why, "none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls);
-    else
-        snprintf(why, sizeof why, "%s", check->warmup ? "the compiler was not asked about a call after the warm-up"
-                                                       : "the compiler was never asked about it");
+    check->limit->found = (double)ran;
+    why = calls          ? say_print("none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls)
+          : given.warmup ? say_print("the compiler was not asked about a call after the warm-up")
+                         : say_print("the compiler was never asked about it");
     if (!ran)
-        offend(check, result, &(struct offence){0, count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, NULL, why, NULL});
+        offend(check, 0, &(struct offence){count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, why, NULL});
+    free(why);
     found_code_free(&found);
     return true;
 }
 
 /* ---- the result ------------------------------------------------------------ */
 
-static void ok_print(struct check *check)
+/* Which code --function means. False after saying that it is none. */
+static bool meant_read(struct check *check)
 {
-    say_escaped(check->out, db_path(check->db), strlen(db_path(check->db)));
-    fputs(": ok", check->out);
-    for (int i = 0; i < check->result_count; i++) {
-        const struct result *r = &check->results[i];
-        fputs(i ? ", " : ": ", check->out);
-        if (r->kind == REQUIRE) {
-            say_escaped(check->out, r->function, strlen(r->function));
-            fputs(" compiled", check->out);
-        } else if (r->kind == EAGER) {
-            fprintf(check->out, "%.4g %% (at most %.4g %%) %s", r->found * 100, r->allowed * 100, kind_words[r->kind]);
+    char *globs = json_array(given.globs.at, given.globs.count);
+    struct query *query = db_query(check->db, schema_statement("check/meant"));
+
+    query_bind_text(query, 1, globs);
+    while (query_step(query))
+        map_put(&check->meant, query_integer(query, 0));
+    query_close(query);
+    free(globs);
+    if (given.globs.count && !check->meant.count && !db_failed(check->db))
+        say_error("%s: no function matches --function, so there is nothing to check", db_path(check->db));
+    return !given.globs.count || check->meant.count;
+}
+
+/* Every limit that was given. False when one could not be checked, which was said. */
+static bool checks_run(struct check *check)
+{
+    const char *of_calls = given.warmup         ? "after-warmup"
+                           : limits[GUARDS].name ? limits[GUARDS].name
+                           : limits[EAGER].name  ? limits[EAGER].name
+                                                 : limits[REQUIRE].name;
+
+    if (!meant_read(check))
+        return false;
+    check->progress.what = "reading lookups";
+    check->counts.warmup = given.warmup;
+    counts_read(&check->counts, check->db, &check->progress);
+    /* As imported ones: no calls is not "none ran as Python". */
+    if (of_calls && !check->counts.all.count && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) {
+        say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db), of_calls);
+        return false;
+    }
+    for EACH_LIMIT(l) {
+        if (!l->name)
+            continue;
+        check->limit = l;
+        if (l < &limits[GUARDS])
+            check_events(check);
+        else if (l == &limits[EAGER])
+            check_eager(check);
+        else if (l == &limits[GUARDS] ? !check_guards(check) : !check_required(check))
+            return false;
+        l->checked = true;
+    }
+    return !db_failed(check->db);
+}
+
+static void ok_print(const struct check *check)
+{
+    const char *comma = ": ";
+
+    say_escaped(stdout, db_path(check->db), strlen(db_path(check->db)));
+    fputs(": ok", stdout);
+    for EACH_LIMIT(l) {
+        if (!l->name)
+            continue;
+        fputs(comma, stdout);
+        comma = ", ";
+        if (l->function) {
+            say_escaped(stdout, l->function, strlen(l->function));
+            fputs(" compiled", stdout);
+        } else if (l == &limits[EAGER]) {
+            printf("%.4g %% (at most %.4g %%) %s", l->found * 100, l->allowed * 100, l->words);
         } else {
-            fprintf(check->out, "%.4g (at most %.10g) %s", r->found, r->allowed, kind_words[r->kind]);
+            printf("%.4g (at most %.10g) %s", l->found, l->allowed, l->words);
         }
     }
-    putc('\n', check->out);
+    putchar('\n');
 }
 
 static void json_print(struct check *check, struct json *json, bool ok, struct doubts doubts)
@@ -445,194 +464,75 @@ static void json_print(struct check *check, struct json *json, bool ok, struct d
     json_integer(json, "lost_events", doubts.lost);
     json_list(json, "checks");
     json_lines(json);
-    for (int i = 0; i < check->result_count; i++) {
-        const struct result *r = &check->results[i];
+    for EACH_LIMIT(l) {
+        if (!l->checked)
+            continue;
         json_object(json, NULL);
-        json_string(json, "check", kind_names[r->kind]);
-        if (r->kind == REQUIRE)
-            json_string(json, "function", r->function);
+        json_string(json, "check", l->name);
+        if (l->function)
+            json_string(json, "function", l->function);
         else
-            json_real(json, "allowed", r->allowed, 15);
-        json_real(json, "found", r->found, 15);
-        json_bool(json, "ok", r->ok);
-        json_integer(json, "row_count", r->rows);
+            json_real(json, "allowed", l->allowed, 15);
+        json_real(json, "found", l->found, 15);
+        json_bool(json, "ok", !l->rows);
+        json_integer(json, "row_count", l->rows);
         json_end(json);
     }
     json_end(json);
     json_end(json);
-    putc('\n', json->out);
-}
-
-/* Every limit that was asked about. False when one could not be checked. */
-static bool checks_run(struct check *check)
-{
-    bool calls = check->warmup || check->given[GUARDS] || check->given[EAGER] || check->required_count;
-    bool ok = meant_read(check);
-
-    check->progress.what = "reading lookups";
-    check->counts.warmup = check->warmup;
-    ok = ok && counts_read(&check->counts, check->db, &check->progress);
-    if (ok && calls && !check->counts.all.count &&
-        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) { /* as imported ones: no calls is not "none ran as Python" */
-        say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db),
-                  check->warmup ? "after-warmup" : kind_names[check->given[GUARDS] ? GUARDS : check->given[EAGER] ? EAGER : REQUIRE]);
-        return false;
-    }
-    if (ok && check->given[GUARDS])
-        ok = guards_read(check);
-    progress_end(&check->progress);
-    for (enum kind kind = 0; ok && kind < REQUIRE; kind++)
-        if (check->given[kind])
-            ok = kind == GUARDS  ? check_guards(check)
-                 : kind == EAGER ? check_eager(check)
-                                 : check_events(check, kind,
-                                                schema_statement(kind == BREAKS ? "check/breaks" : "check/compiles"));
-    for (int i = 0; ok && i < check->required_count; i++)
-        ok = check_required(check, check->required[i]);
-    return ok;
+    putchar('\n');
 }
 
 static int check_trace(struct check *check)
 {
     bool ok = true, answered;
-    struct json json = {.out = check->out};
+    struct json json = {.out = stdout};
     struct doubts doubts;
 
     db_run(check->db, "BEGIN");
     check->progress = progress_begin("reading");
-    if (check->json) {
+    if (given.json) {
         json_object(&json, NULL);
         json_lines(&json);
         json_key(&json, "rows");
     }
     answered = checks_run(check);
     progress_end(&check->progress);
-    if (check->json && !check->table)
-        fputs("[]", check->out);
+    if (given.json && !check->table)
+        fputs("[]", stdout);
     if (check->table && !table_close(check->table))
         answered = false;
-    for (int i = 0; i < check->result_count; i++) {
-        const struct result *r = &check->results[i];
-        ok = ok && r->ok;
-        if (!check->json && check->limit >= 0 && r->rows > check->limit)
-            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db),
-                      kind_names[r->kind],
-                      check->limit, r->rows);
+    for EACH_LIMIT(l) {
+        ok = ok && !l->rows;
+        if (!given.json && given.limit >= 0 && l->rows > given.limit)
+            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), l->name, given.limit, l->rows);
     }
     doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
-    if (check->json)
+    if (given.json)
         json_print(check, &json, answered && ok, doubts);
     else if (answered && ok)
         ok_print(check);
     return !answered ? 2 : ok ? 0 : 1;
 }
 
-/* ---- the command line ------------------------------------------------------ */
-
-static struct check asked = {.limit = LIMIT};
-static struct {
-    FILE *file;   /* owned: writes text */
-    char *text;   /* owned: the globs of --function, a NUL behind each */
-    size_t bytes;
-} globs;
-
-/* A limit, by the place of `to` in asked.allowed. */
-static const char *limit_read(const struct option *option, const char *value)
-{
-    double *allowed = option->to;
-    enum kind kind = (enum kind)(allowed - asked.allowed);
-    int64_t count;
-    char *end;
-    const char *why = kind == EAGER   ? option_share(option, value)
-                      : kind < GUARDS ? option_count(&(struct option){.to = &count}, value)
-                                      : NULL;
-
-    if (kind < GUARDS && !why)
-        *allowed = (double)count;
-    if (kind == EAGER && !why && *allowed > 1)
-        why = "a share is at most 1, or 100%";
-    if (kind == GUARDS) {
-        *allowed = strtod(value, &end);
-        why = end == value || *end || !isfinite(*allowed) || *allowed < 0 ? "not a number of microseconds" : NULL;
-    }
-    asked.given[kind] = true;
-    return why;
-}
-
-static const char *required_read(const struct option *option, const char *value)
-{
-    (void)option;
-    if (!*value)
-        return option_empty;
-    if (asked.required_count == REQUIRED)
-        return "that is one too many";
-    asked.given[REQUIRE] = true;
-    asked.required[asked.required_count++] = value;
-    return NULL;
-}
-
-static const char *glob_read(const struct option *option, const char *value)
-{
-    (void)option;
-    if (!*value)
-        return option_empty;
-    if (!globs.file)
-        globs.file = open_memstream(&globs.text, &globs.bytes);
-    return globs.file && fwrite(value, strlen(value) + 1, 1, globs.file) == 1 ? NULL : "out of memory";
-}
-
-static const struct option options[] = {
-    {"max-recompiles", .value = "N", .read = limit_read, .to = &asked.allowed[RECOMPILES],
-     .help = "recompiles, in each process: compiles of code for which its cache has held an entry, made there or inherited by fork"},
-    {"max-compiles", .value = "N", .read = limit_read, .to = &asked.allowed[COMPILES],
-     .help = "compiles that made code, in each process"},
-    {"max-graph-breaks", .value = "N", .read = limit_read, .to = &asked.allowed[BREAKS],
-     .help = "graph breaks of all compiles, in each process"},
-    {"max-guard-us", .value = "T", .read = limit_read, .to = &asked.allowed[GUARDS],
-     .help = "microseconds in guards for a call of a function, on average over its calls"},
-    {"max-eager-share", .value = "P", .read = limit_read, .to = &asked.allowed[EAGER],
-     .help = "of the calls that the compiler was asked about, those that ran as Python, in each process: 0.05 or 5%"},
-    {"require-compiled", .value = "FUNC", .read = required_read, .many = true,
-     .help = "some call of FUNC ran compiled code; may be repeated"},
-    {"function", .value = "GLOB", .read = glob_read, .many = true,
-     .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
-             "may be repeated: one match is enough"},
-    {"after-warmup", .value = "N", .read = option_count, .to = &asked.warmup,
-     .help = "the first N calls of each function, and what was compiled in them, do not count"},
-    {"limit", .value = "ROWS", .read = option_rows, .to = &asked.limit,
-     .help = "rows printed for each limit; 0 is all. The default is 100"},
-    {"json", .read = option_flag, .to = &asked.json, .help = "the result for a program"},
-    OPTION_END,
-};
-
 static int check_main(int count, char **operands)
 {
-    struct check *check = &asked;
+    struct check check = {0};
+    bool any = false;
     int status = 2;
 
     (void)count;
-    check->out = stdout;
-    if (!memchr(check->given, true, sizeof check->given)) {
+    for EACH_LIMIT(l)
+        any = any || l->name;
+    if (!any)
         say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
-        goto out;
-    }
-    if (globs.file) {
-        bool written = fclose(globs.file) == 0;
-        if (!written || !(check->globs = json_array(globs.text, globs.bytes))) {
-            say_error("check: out of memory");
-            goto out;
-        }
-    }
-    check->db = db_open(operands[0]);
-    if (check->db)
-        status = check_trace(check);
-out:
-    db_close(check->db);
-    free(globs.text);
-    free(check->globs);
-    counts_free(&check->counts);
-    map_free(&check->meant);
-    list_free(&check->guards);
+    if (any && (check.db = db_open(operands[0])))
+        status = check_trace(&check);
+    db_close(check.db);
+    counts_free(&check.counts);
+    map_free(&check.meant);
+    list_free(&check.guards);
+    list_free(&given.globs);
     return status;
 }
 

@@ -3,7 +3,6 @@
  * Runs in: the viewer. */
 #include "trace/counts.h"
 
-#include "lib/say.h"
 #include "lib/times.h"
 #include "trace/db.h"
 
@@ -34,22 +33,26 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
     return counts_find(counts, code_id, process_of(counts, thread_id));
 }
 
-/* The same, made if need be. NULL: no memory. */
+/* The same, made if need be. */
 static struct count *count_make(struct counts *counts, int64_t code_id, int64_t thread_id)
 {
-    int64_t process_id = process_of(counts, thread_id), *first;
+    int64_t process_id = process_of(counts, thread_id), never = counts->warmup ? INT64_MAX : INT64_MIN, *first;
     struct count *count = counts_find(counts, code_id, process_id);
 
     if (count)
         return count;
     first = map_put(&counts->by_code, code_id);
-    count = first ? list_add(&counts->all) : NULL;
-    if (!count)
-        return NULL;
+    count = list_add(&counts->all);
     *count = (struct count){.code_id = code_id, .process_id = process_id, .turned_away = true, .next = (size_t)*first,
-                            .warm_id = counts->warmup ? INT64_MAX : INT64_MIN, .warm_ns = counts->warmup ? INT64_MAX : INT64_MIN};
+                            .warm_id = never, .warm_ns = never};
     *first = (int64_t)counts->all.count;
     return count;
+}
+
+void counts_tick(struct counts *counts, int64_t lookup_id)
+{
+    if (!(++counts->rows % TICK_ROWS))
+        progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
 /* A call: lookup_id (0: none), code_id, thread_id, outcome, start_ns, duration_ns. */
@@ -62,13 +65,9 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     (void)nulls;
     if (values[0] && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
         return true;
-    if (!(++counts->rows % TICK_ROWS))
-        progress_tick(counts->progress, values[0], counts->last_id);
+    counts_tick(counts, values[0]);
     if (!count || count->code_id != values[1] || counts->last_thread != values[2]) {
-        if (!(count = count_make(counts, values[1], values[2]))) {
-            counts->failed = true;
-            return false;
-        }
+        count = count_make(counts, values[1], values[2]);
         counts->last = (size_t)(count - counts->all.at) + 1;
         counts->last_thread = values[2];
     }
@@ -87,31 +86,31 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-static bool threads_read(struct counts *counts, struct db *db)
+/* What one process has the compiler look at, others need not turn away; nor what some compile looked at. */
+static void looked_at(struct counts *counts, int64_t code_id)
 {
-    struct query *query = db_query(db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL");
+    int64_t *first = map_get(&counts->by_code, code_id);
 
-    while (!counts->failed && query_step(query)) {
-        int64_t *process = map_put(&counts->threads, query_integer(query, 0));
-        if (process)
-            *process = query_integer(query, 1);
-        counts->failed = !process;
-    }
-    return query_close(query);
+    for (size_t at = first ? (size_t)*first : 0; at; at = counts->all.at[at - 1].next)
+        counts->all.at[at - 1].turned_away = false;
 }
 
-/* What one process has the compiler look at, others need not turn away; nor what some compile looked at. */
-static bool turned_away_set(struct counts *counts, struct db *db)
+bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
 {
-    struct query *query = db_query(db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
+    struct query *threads = db_query(db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL");
+    struct query *compiled = db_query(db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
     struct query *home = db_query(db, "SELECT process_id FROM code WHERE code_id = ?1");
-    bool ok;
 
+    counts->progress = progress;
+    counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
+    while (query_step(threads))
+        *map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
+    db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", call_count, counts);
+    db_each(db, "SELECT each(0, code_id, thread_id, 4, start_ns, 0) FROM skipped_calls", call_count, counts);
     for (size_t i = 0; i < counts->all.count; i++) {
         struct count *count = &counts->all.at[i];
         if (!count->turned_away)
-            for (size_t at = (size_t)*map_get(&counts->by_code, count->code_id); at; at = counts->all.at[at - 1].next)
-                counts->all.at[at - 1].turned_away = false;
+            looked_at(counts, count->code_id);
         if (count->process_id != NO_PROCESS)
             continue;
         query_bind_integer(home, 1, count->code_id);
@@ -119,30 +118,12 @@ static bool turned_away_set(struct counts *counts, struct db *db)
             count->process_id = query_integer(home, 0);
         query_reset(home);
     }
-    while (query_step(query)) {
-        int64_t *first = map_get(&counts->by_code, query_integer(query, 0));
-        for (size_t at = first ? (size_t)*first : 0; at; at = counts->all.at[at - 1].next)
-            counts->all.at[at - 1].turned_away = false;
-    }
-    ok = query_close(query);
-    return query_close(home) && ok;
-}
-
-bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
-{
-    bool ok;
-
-    counts->progress = progress;
-    counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
-    ok = threads_read(counts, db) && !counts->failed &&
-         db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", call_count,
-                 counts) &&
-         !counts->failed &&
-         db_each(db, "SELECT each(0, code_id, thread_id, 4, start_ns, 0) FROM skipped_calls", call_count, counts) &&
-         !counts->failed && turned_away_set(counts, db);
-    if (counts->failed)
-        say_error("%s: out of memory", db_path(db));
-    return ok;
+    while (query_step(compiled))
+        looked_at(counts, query_integer(compiled, 0));
+    query_close(threads);
+    query_close(compiled);
+    query_close(home);
+    return !db_failed(db);
 }
 
 void counts_free(struct counts *counts)

@@ -44,7 +44,6 @@ struct counts {
     struct map by_code, threads; /* code_id -> the first of all.at[] + 1; thread_id -> process_id */
     size_t last;                 /* that of the last lookup + 1 */
     int64_t last_thread;
-    bool failed;
     int64_t rows, last_id;
     struct progress *progress; /* borrowed */
 };
@@ -52,6 +51,9 @@ struct counts {
 /* False: it was said why. */
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
+
+/* One more row was read, of this lookup. */
+void counts_tick(struct counts *counts, int64_t lookup_id);
 
 /* Those of CODE_ID in PROCESS_ID; NULL: none. */
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
