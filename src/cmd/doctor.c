@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "cmd/interpreter.h"
 #include "command.h"
+#include "lib/option.h"
 #include "lib/say.h"
 #include "collector/session.h"
 #include "versions.h"
@@ -162,6 +163,7 @@ const struct command command_doctor = {
     .about = "Shows which interpreters can be recorded (those named, else every python3 on PATH), what owns their PEP 523 "
              "slot, what a bare hook costs a call there, whether the CPU's clock is trusted, and where rings are kept. Exits "
              "with 1 when none of the interpreters can be recorded.",
+    .options = (const struct option[]){OPTION_END},
     .operands_most = OPERANDS_ANY,
     .run = run,
 };

@@ -5,6 +5,7 @@
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --man <page          docs/dyntrace.1.in with the synopses and options put in: `make` runs it
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
+#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,7 @@ enum {
     PIECE = 80,      /* bytes of an option in a synopsis */
 };
 
-static const struct option none[] = {OPTION_END};
-
-#define EACH_OPTION(o, command) \
-    (const struct option *o = (command)->options ? (command)->options : none; (o)->name || (o)->letter; (o)++)
+#define EACH_OPTION(o, command) (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
 /* An option in a synopsis, "[--limit ROWS]". */
 static void synopsis_piece(char *piece, const struct option *o)
@@ -35,13 +33,13 @@ static void synopsis_piece(char *piece, const struct option *o)
              o->many ? "..." : "");
 }
 
-/* Its names and value, "-o, --output FILE". */
-static void names_piece(char *piece, const struct option *o)
+/* Its names and value, "-o, --output FILE". Returns the length. */
+static int names_piece(char *piece, const struct option *o)
 {
     int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
 
-    snprintf(piece + used, PIECE - (size_t)used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "", o->value ? " " : "",
-             o->value ? o->value : "");
+    return used + snprintf(piece + used, PIECE - (size_t)used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "",
+                           o->value ? " " : "", o->value ? o->value : "");
 }
 
 /* ---- for people ------------------------------------------------------------ */
@@ -61,6 +59,8 @@ static void line_begin(struct line *line, int indent)
 
 static void line_put(struct line *line, const char *piece, int length)
 {
+    if (!length)
+        return;
     if (!line->fresh && line->at + 1 + length > WIDTH)
         line_begin(line, line->indent);
     line->at += printf("%s%.*s", line->fresh ? "" : " ", length, piece);
@@ -75,8 +75,7 @@ static void text_print(struct line *line, const char *text)
     line->at += printf("%*s", (int)strspn(text, " "), "");
     while (*text) {
         int length = (int)strcspn(text, " \n");
-        if (length)
-            line_put(line, text, length);
+        line_put(line, text, length);
         text += length;
         if (*text == '\n' && text[1] == '\n') {
             putchar('\n');
@@ -98,6 +97,12 @@ static void paragraph_print(const char *text)
     putchar('\n');
 }
 
+/* What stands between the name of COMMAND and its options, or behind them; "": nothing. */
+static const char *operands_of(const struct command *command, bool behind)
+{
+    return command->runs == behind ? command->operands : "";
+}
+
 static void usage_print(const struct command *command)
 {
     char piece[PIECE];
@@ -106,28 +111,24 @@ static void usage_print(const struct command *command)
 
     line.at = line.indent = printf("usage: dyntrace %s", command->name);
     line.indent++;
-    if (*command->operands && !command->runs)
-        line_put(&line, command->operands, (int)strlen(command->operands));
+    line_put(&line, operands_of(command, false), (int)strlen(operands_of(command, false)));
     for EACH_OPTION(o, command)
         if (o->read) {
             synopsis_piece(piece, o);
             line_put(&line, piece, (int)strlen(piece));
         }
-    if (command->runs)
-        line_put(&line, command->operands, (int)strlen(command->operands));
+    line_put(&line, operands_of(command, true), (int)strlen(operands_of(command, true)));
     printf("\n\n");
     paragraph_print(command->about);
-    if (command->options)
+    if (command->options->name || command->options->letter)
         putchar('\n');
     for EACH_OPTION(o, command) {
-        names_piece(piece, o);
-        int length = (int)strlen(piece);
+        int length = names_piece(piece, o);
         if (length > width && length <= NAMES_MOST)
             width = length;
     }
     for EACH_OPTION(o, command) {
-        names_piece(piece, o);
-        int length = (int)strlen(piece);
+        int length = names_piece(piece, o);
         line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
         printf("  %-*s", width + 2, piece);
         if (length > width)
@@ -164,7 +165,7 @@ static void roff_put(char font, const char *text, size_t bytes)
         fputs("\\fR", stdout);
 }
 
-/* A help text as roff: what stands between backquotes is bold, and so is every option. */
+/* A text of --help as roff: what stands between backquotes is bold, and so is every option; its value is italic. */
 static void roff_text(const char *text)
 {
     while (*text) {
@@ -175,12 +176,18 @@ static void roff_text(const char *text)
             length = strcspn(text + 1, "`");
             roff_put('B', text + 1, length);
             text += length + 1 + (text[length + 1] == '`');
-        } else if (*text == '-' && (length || text[1] == ' ')) { /* a hyphen in a word, or a dash */
+        } else if (*text == '-' && ((length && text[-1] != '[') || text[1] == ' ')) { /* a hyphen in a word, or a dash */
             putchar(*text++);
         } else if (*text == '-') {
-            length = strcspn(text, " ,.;:)|=\n");
+            length = strcspn(text, " ,.;:)]|=\n");
             roff_put('B', text, length);
             text += length;
+            length = *text == ' ' && isupper((unsigned char)text[1]) ? strcspn(text + 1, " ,.;:)[]|\n") : 0;
+            if (length) {
+                putchar(' ');
+                roff_put('I', text + 1, length);
+                text += 1 + length;
+            }
         } else if (*text == '\n') {
             printf("\n.br\n");
             text += 1 + strspn(text + 1, " ");
@@ -191,31 +198,19 @@ static void roff_text(const char *text)
     putchar('\n');
 }
 
-/* "-o FILE" or "--output FILE". */
-static void roff_name(const struct option *o, bool by_letter)
-{
-    char name[PIECE];
-
-    snprintf(name, sizeof name, by_letter ? "-%.1s" : "--%s", by_letter ? &o->letter : o->name);
-    roff_put('B', name, strlen(name));
-    if (o->value) {
-        putchar(' ');
-        roff_put('I', o->value, strlen(o->value));
-    }
-}
-
 static void roff_synopsis(const struct command *command)
 {
+    char piece[PIECE];
+
     printf(".PP\n.B dyntrace %s\n", command->name);
-    if (*command->operands && !command->runs)
+    if (*operands_of(command, false))
         printf(".I %s\n", command->operands);
     for EACH_OPTION(o, command)
         if (o->read) {
-            fputs(o->needed ? "" : "[", stdout);
-            roff_name(o, o->letter);
-            printf("%s%s\n", o->needed ? "" : "]", o->many ? "..." : "");
+            synopsis_piece(piece, o);
+            roff_text(piece);
         }
-    if (command->runs) {
+    if (*operands_of(command, true)) {
         roff_put('I', command->operands, strlen(command->operands));
         putchar('\n');
     }
@@ -223,15 +218,12 @@ static void roff_synopsis(const struct command *command)
 
 static void roff_options(const struct command *command)
 {
+    char piece[PIECE];
+
     for EACH_OPTION(o, command) {
+        names_piece(piece, o);
         printf(".TP\n");
-        if (o->letter)
-            roff_name(o, true);
-        if (o->letter && o->name)
-            printf(", ");
-        if (o->name)
-            roff_name(o, false);
-        putchar('\n');
+        roff_text(piece);
         roff_text(o->help);
     }
 }
@@ -287,7 +279,7 @@ static void complete(const struct command *command, int count, char **words)
 
     for (int i = 0; i < count - 1; i++) {
         bool dashed = words[i][0] == '-' && words[i][1];
-        option = dashed && strcmp(words[i], "--") ? option_find(command->options ? command->options : none, words[i], &value) : NULL;
+        option = dashed && strcmp(words[i], "--") ? option_find(command->options, words[i], &value) : NULL;
         if (command->runs && (option ? !option->read && i + 2 < count : !dashed)) {
             printf(option ? "@file\n" : "@command %d\n", i);
             return;
@@ -316,45 +308,46 @@ static void complete(const struct command *command, int count, char **words)
 
 /* ---- the command ----------------------------------------------------------- */
 
+/* NULL after saying that there is none called NAME. */
 static const struct command *command_find(const struct command *const *commands, const char *name)
 {
-    while (*commands && strcmp((*commands)->name, name))
-        commands++;
-    return *commands;
+    for (const struct command *const *c = commands; *c; c++)
+        if (!strcmp((*c)->name, name))
+            return *c;
+    say_error("%s: no such command; `dyntrace help` lists them", name);
+    return NULL;
 }
 
-static int complete_line(const struct command *const *commands, int count, char **words)
+static void complete_line(const struct command *const *commands, int count, char **words)
 {
-    const struct command *command = count > 1 ? command_find(commands, words[0]) : NULL;
-
-    if (command)
-        complete(command, count - 1, words + 1);
-    for (int i = 0; !command && commands[i] && (count == 1 || (count == 2 && !strcmp(words[0], "help"))); i++)
+    if (count > 1 && (count > 2 || strcmp(words[0], "help"))) {
+        const struct command *command = command_find(commands, words[0]);
+        if (command)
+            complete(command, count - 1, words + 1);
+        return;
+    }
+    for (int i = 0; count && commands[i]; i++)
         if (!commands[i]->internal)
             printf("%s\n", commands[i]->name);
     if (count == 1)
         printf("help\n--help\n--version\n");
-    return 0;
 }
 
-int command_help(const struct command *const *commands, int argc, char **argv)
+/* `dyntrace help`, with the COUNT words after it. */
+static int help(const struct command *const *commands, int count, char **words)
 {
-    const struct command *command;
+    const struct command *command = NULL;
 
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+    if (!count || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
         overview_print(commands, stdout);
-        return 0;
-    }
-    if (!strcmp(argv[1], "--man"))
+    else if (!strcmp(words[0], "--man"))
         return man_page(commands);
-    if (!strcmp(argv[1], "--complete"))
-        return complete_line(commands, argc - 2, argv + 2);
-    command = command_find(commands, argv[1]);
-    if (!command) {
-        say_error("%s: no such command; `dyntrace help` lists them", argv[1]);
+    else if (!strcmp(words[0], "--complete"))
+        complete_line(commands, count - 1, words + 1);
+    else if ((command = command_find(commands, words[0])))
+        usage_print(command);
+    else
         return 2;
-    }
-    usage_print(command);
     return 0;
 }
 
@@ -368,22 +361,18 @@ int command_main(const struct command *const *commands, int argc, char **argv)
         return 2;
     }
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-        return command_help(commands, argc - 1, argv + 1);
+        return help(commands, argc - 2, argv + 2);
     if (!strcmp(name, "--version") || !strcmp(name, "version")) {
         puts("dyntrace " DYNTRACE_VERSION);
         return 0;
     }
     command = command_find(commands, name);
-    if (!command) {
-        say_error("%s: no such command; `dyntrace help` lists them", name);
-        return 2;
-    }
-    return command_start(command, argc - 1, argv + 1);
+    return command ? command_start(command, argc - 1, argv + 1) : 2;
 }
 
 int command_start(const struct command *command, int argc, char **argv)
 {
-    int count = option_parse(command->name, command->options ? command->options : none, command->runs, argc, argv), status;
+    int count = option_parse(command->name, command->options, command->runs, argc, argv), status;
 
     if (count == OPTION_HELP) {
         usage_print(command);
