@@ -22,7 +22,7 @@
 
 #include "lib/bounds.h"
 #include "lib/say.h"
-#include "lib/state_file.h"
+#include "lib/out_file.h"
 #include "trace/db.h"
 #include "trace/sql_words.h"
 #include "tui/prompt.h"

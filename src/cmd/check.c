@@ -305,50 +305,32 @@ static struct call_sums shared(const struct check *check, const struct count *co
     return counts ? calls_sum(count->calls) : (struct call_sums){0};
 }
 
-struct share {
-    int64_t process_id, calls, python;
-};
-
-/* Rows for the functions of a process whose share is too large. */
-static void eager_rows(struct check *check, int64_t process_id, double found)
-{
-    for (size_t i = 0; i < check->counts.all.count; i++) {
-        const struct count *count = &check->counts.all.at[i];
-        char why[400] = "";
-        size_t made = 0;
-        if (count->process_id != process_id || !shared(check, count).python)
-            continue;
-        for (int o = 0; o < OUTCOMES; o++)
-            if (outcome_facts[o].python && count->calls[o])
-                made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "", count->calls[o],
-                                         outcome_word(o));
-        offend(check, found, &(struct offence){process_id, count->code_id, count_calls(count), why, NULL});
-    }
-}
-
+/* The share is a process's; the rows are the functions that ran as Python in one whose share is too large. */
 static void check_eager(struct check *check)
 {
-    LIST(struct share) shares = {0};
-    struct map by_process = {0}; /* process_id -> its index in shares + 1 */
+    struct map asked = {0}, python = {0}; /* calls by process */
 
-    for (size_t i = 0; i < check->counts.all.count; i++) {
-        const struct count *count = &check->counts.all.at[i];
-        struct call_sums sums = shared(check, count);
-        int64_t *at = map_put(&by_process, count->process_id);
-        if (!*at) {
-            list_add(&shares)->process_id = count->process_id;
-            *at = (int64_t)shares.count;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < check->counts.all.count; i++) {
+            const struct count *count = &check->counts.all.at[i];
+            struct call_sums sums = shared(check, count);
+            int64_t *all = map_put(&asked, count->process_id), *part = map_put(&python, count->process_id);
+            double found = *all ? (double)*part / (double)*all : 0;
+            char why[400] = "";
+            size_t made = 0;
+            if (pass == 0) {
+                *all += sums.asked;
+                *part += sums.python;
+            } else if (found_more(check, found) && sums.python) {
+                for (int o = 0; o < OUTCOMES; o++)
+                    if (outcome_facts[o].python && count->calls[o])
+                        made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
+                                                 count->calls[o], outcome_word(o));
+                offend(check, found, &(struct offence){count->process_id, count->code_id, count_calls(count), why, NULL});
+            }
         }
-        shares.at[*at - 1].calls += sums.asked;
-        shares.at[*at - 1].python += sums.python;
-    }
-    for (size_t i = 0; i < shares.count; i++) {
-        double found = shares.at[i].calls ? (double)shares.at[i].python / (double)shares.at[i].calls : 0;
-        if (found_more(check, found))
-            eager_rows(check, shares.at[i].process_id, found);
-    }
-    list_free(&shares);
-    map_free(&by_process);
+    map_free(&asked);
+    map_free(&python);
 }
 
 static bool check_required(struct check *check)

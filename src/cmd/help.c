@@ -372,8 +372,10 @@ int command_main(const struct command *const *commands, int argc, char **argv)
 
 int command_start(const struct command *command, int argc, char **argv)
 {
-    int count = option_parse(command->name, command->options, command->runs, argc, argv), status;
+    int count, status;
 
+    bounds_memory_needed(true);
+    count = option_parse(command->name, command->options, command->runs, argc, argv);
     if (count == OPTION_HELP) {
         usage_print(command);
         return 0;
@@ -386,8 +388,6 @@ int command_start(const struct command *command, int argc, char **argv)
         return 2;
     }
     setlocale(LC_CTYPE, "");
-    if (!command->runs && !command->internal)
-        bounds_memory_needed();
     status = command->run(count, argv);
     return command->runs || command->internal || out_flush() ? status : 2;
 }

@@ -1,27 +1,30 @@
-/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded.
+/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `dyntrace collect`: the same for one that runs already.
  *
  * Runs in: the command line. Three processes (docs/internals.md):
  *
  *     run --fork--> collector   in a session of its own: no key press reaches it
- *         --fork--> command     the user's program, in our place in the terminal (cmd/run/job.h)
+ *         --fork--> command     the user's program, in our place in the terminal (cmd/run/job.c)
  *
- * We wait, and end with the command's status. */
+ * We wait, and end with the command's status. `collect` is started by dyntrace.record() (python/dyntrace/record.py):
+ *
+ *     dyntrace collect -o FILE [--force] [--values WHICH] [--no-argv] --pid PID
+ *     prints the session's directory; the program joins it
+ *     reads standard input: its end is the end of the recording
+ *     prints "done FRAMES" when the trace is whole */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/run/job.h"
-#include "cmd/run/live.h"
-#include "cmd/run/program.h"
-#include "cmd/run/trace.h"
-#include "collector/collector.h"
-#include "collector/launch.h"
+#include "cmd/run/run.h"
 #include "collector/recover.h"
-#include "collector/session.h"
+#include "collector/trace_files.h"
 #include "command.h"
+#include "lib/bounds.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "lib/say.h"
 #include "inject.h"
@@ -30,13 +33,14 @@
 static struct {
     const char *trace, *python;
     bool force, live;
+    int64_t pid; /* of `collect` */
     struct session_options session;
-    const char **globs; /* owned, with their strings */
+    LIST(const char *) globs; /* each owned */
 } given = {.python = "python3", .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
 
-/* ---- options ---- */
+/* ---- options --------------------------------------------------------------- */
 
 static bool duration(const char *text, uint64_t *ns)
 {
@@ -79,19 +83,13 @@ static const char *depth_read(const struct option *option, const char *value)
 /* --include or --exclude. */
 static const char *glob_read(const struct option *option, const char *value)
 {
-    uint32_t *count = &given.session.glob_count;
-    const char **more = reallocarray(given.globs, *count + 1, sizeof *more);
-    char *glob = NULL;
-
-    if (more)
-        given.session.globs = given.globs = more;
-    if (!more || asprintf(&glob, "%c%s", option->name[0] == 'i' ? '+' : '-', value) < 0)
-        return "out of memory";
-    given.globs[(*count)++] = glob;
+    *list_add(&given.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
+    given.session.globs = given.globs.at;
+    given.session.glob_count = (uint32_t)given.globs.count;
     return NULL;
 }
 
-static const struct option options[] = {
+static const struct option run_options[] = {
     {.letter = 'm', .value = "MODULE", .help = "run a module, as Python does; what follows is the program's"},
     {.letter = 'c', .value = "CODE", .help = "run this code, as Python does; what follows is the program's"},
     {"output", 'o', "FILE", option_any, &given.trace, .help = "write the trace to FILE; the default is the script's or module's name with .db"},
@@ -131,28 +129,77 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-static void options_free(void)
+static const struct option collect_options[] = {
+    {"output", 'o', "FILE", option_text, &given.trace, .help = "write the trace to FILE", .needed = true},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
+     .help = "all (default), types or off, as `run --values`"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines"},
+    {"pid", .value = "PID", .read = option_count, .to = &given.pid, .help = "the process that records itself", .needed = true},
+    OPTION_END,
+};
+
+/* ---- what both do ---------------------------------------------------------- */
+
+/* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the empty
+ * trace are made; FIRST, ROOT: recorder_create's. 0, or -1 after saying why not; the session is the caller's to remove and close in
+ * both cases. From here on there may be no memory, which the collector outlives (lib/bounds.h). */
+static int trace_begin(struct session *session, const char *name, uint32_t *first, uint32_t *root)
 {
-    for (uint32_t i = 0; i < given.session.glob_count; i++)
-        free((char *)given.globs[i]);
-    free(given.globs);
+    char here[PATH_MAX], path[PATH_MAX + 8], *slash;
+    bool rooted = given.trace && *given.trace == '/';
+    size_t length;
+
+    if (!rooted && !getcwd(here, sizeof here)) {
+        say_error("%s: cannot be a trace: there is no working directory", given.trace ? given.trace : name);
+        return -1;
+    }
+    if (given.trace) {
+        snprintf(path, sizeof path, "%s%s%s", rooted ? "" : here, rooted ? "" : "/", given.trace);
+    } else {
+        char base[PATH_MAX];
+        snprintf(base, sizeof base, "%s", name);
+        for (length = strlen(base); length > 1 && base[length - 1] == '/'; length--)
+            base[length - 1] = 0;
+        slash = strrchr(base, '/');
+        name = slash && slash[1] ? slash + 1 : base;
+        length = strlen(name);
+        if (length > 3 && !strcmp(name + length - 3, ".py"))
+            length -= 3;
+        snprintf(path, sizeof path, "%s/%.*s.db", here, (int)length, name);
+    }
+    bounds_memory_needed(false);
+    if (session_create(session, path, &given.session))
+        return -1;
+    if (access(session->frames, F_OK) == 0) {
+        say_error("%s: another recording writes this trace (%s is there); wait for it, use -o, or delete that file if "
+                  "nothing records any more", path, session->frames);
+        return -1;
+    }
+    return recorder_create(path, session->frames, given.force, first, root);
 }
 
-/* ---- running ---- */
+/* Wait until the trace is whole. False after saying that there was no collector to do it. */
+static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
+{
+    if (launch_wait(l, interrupted, said))
+        return true;
+    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", l->session->trace);
+    l->session->directory[0] = 0; /* keep it for that */
+    return false;
+}
+
+/* ---- run ------------------------------------------------------------------- */
 
 static char *json_command(int argc, char **argv)
 {
-    char *words = NULL, *made = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&words, &bytes);
+    LIST(char) words = {0};
+    char *made;
 
-    if (!out)
-        return NULL;
     for (int i = 0; i < argc; i++)
-        fwrite(argv[i], 1, strlen(argv[i]) + 1, out);
-    if (fclose(out) == 0)
-        made = json_array(words, bytes);
-    free(words);
+        memcpy(list_add_many(&words, strlen(argv[i]) + 1), argv[i], strlen(argv[i]) + 1);
+    made = json_array(words.at, words.count);
+    list_free(&words);
     return made;
 }
 
@@ -180,17 +227,10 @@ static void say_result(const struct session *session, const struct collector_res
                   said->processes == 1 ? "" : "es", session->trace);
 }
 
-static int exit_status(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 static int run_untraced(const struct program *t)
 {
-    int status = 126;
+    int status = job_start(t, NULL) == 0 ? job_wait(NULL, NULL) : 126;
 
-    if (job_start(t, NULL) == 0)
-        status = exit_status(job_wait(NULL));
     job_end();
     return status;
 }
@@ -198,18 +238,17 @@ static int run_untraced(const struct program *t)
 static int record(const struct program *t, int argc, char **argv)
 {
     struct session session = SESSION_CLOSED;
-    struct collector_result *said = calloc(1, sizeof *said);
+    struct collector_result said = {0};
     struct launch l = {.orders = -1, .result = -1};
     struct live live = LIVE_CLOSED;
     struct asked asked = program_ask(t);
-    char *trace = trace_path(given.trace, t->name), *command = json_command(given.session.no_argv ? 0 : argc, argv);
+    char *command = json_command(given.session.no_argv ? 0 : argc, argv);
     uint32_t first = 0, root = 0;
     int status = 2, ended;
     bool made = false, untraced = false;
 
     recover_all_quietly();
-    if (!trace || !command || !said || !program_inject() ||
-        trace_begin(&session, trace, &given.session, given.force, &first, &root))
+    if (!program_inject() || trace_begin(&session, t->name, &first, &root))
         goto done;
     made = true;
     if (!program_fits(t, &asked, given.session.frames == SESSION_NONE)) {
@@ -221,38 +260,32 @@ static int record(const struct program *t, int argc, char **argv)
     if (job_start(t, &(struct job_recording){&session, l.orders, &live})) {
         status = 126;
         launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
-        launch_wait(&l, job_end(), said);
+        launch_wait(&l, job_end(), &said);
         goto done;
     }
     made = false;
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()}; /* the child has told it */
-    live_show(&live, trace);
-    ended = job_wait(&l);
-    status = exit_status(ended);
+    live_show(&live, session.trace);
+    status = job_wait(&l, &ended);
     launch_order(&l, &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
-    if (!launch_wait(&l, job_end(), said)) { /* a Ctrl-C ends the wait for stragglers */
-        say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", trace);
-        session.directory[0] = 0; /* keep it for that */
+    if (!trace_end(&l, job_end(), &said)) /* a Ctrl-C ends the wait for stragglers */
         goto done;
-    }
     live_close(&live);
     if (l.replaced)
         say_error("the collector was killed; another took its place");
-    say_result(&session, said);
-    if (said->error[0] && !said->frames)
+    say_result(&session, &said);
+    if (said.error[0] && !said.frames)
         session.directory[0] = 0;
 done:
     live_close(&live);
     program_fits(t, &asked, true); /* it is waited for in any case */
     if (made) { /* nothing ran: leave nothing behind */
-        unlink(trace);
+        unlink(session.trace);
         unlink(session.frames);
     }
     session_remove(&session);
     session_close(&session);
     launch_close(&l);
-    free(said);
-    free(trace);
     free(command);
     return untraced ? run_untraced(t) : status;
 }
@@ -268,17 +301,18 @@ static int run(int count, char **operands)
     if (!count || program_find(&program, given.python, count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
-    if (ignoring && given.session.frames == SESSION_NONE) {
+    if (ignoring && given.session.frames == SESSION_NONE)
         status = run_untraced(&program);
-    } else if (ignoring) {
+    else if (ignoring)
         say_error("%s: its option -%c makes it ignore the environment, by which it would be recorded: leave it out, or run "
                   "untraced with --frames none", program.argv[0], ignoring);
-    } else {
+    else
         status = record(&program, count, operands);
-    }
 done:
-    options_free();
-    program_free(&program);
+    for (size_t i = 0; i < given.globs.count; i++)
+        free((char *)given.globs.at[i]);
+    list_free(&given.globs);
+    free(program.argv);
     return status;
 }
 
@@ -288,8 +322,78 @@ const struct command command_run = {
     .operands = "[--] script.py | -m MODULE | -c CODE | PROGRAM [ARG]...",
     .about = "Runs the program and records every Python frame that it and its children evaluate. The exit status is the program's "
              "own (128+N when signal N killed it).",
-    .options = options,
+    .options = run_options,
     .operands_most = OPERANDS_ANY,
     .runs = true,
     .run = run,
+};
+
+/* ---- collect --------------------------------------------------------------- */
+
+/* Until standard input ends. A collector that dies meanwhile is replaced. */
+static void wait_for_end(struct launch *l)
+{
+    struct pollfd fds[] = {{0, POLLIN, 0}, {-1, POLLIN, 0}};
+    char byte;
+    ssize_t got = 1;
+
+    while (got > 0 || (got < 0 && errno == EINTR)) {
+        int again = launch_look(l);
+        fds[1].fd = l->done ? -1 : l->result; /* it says nothing before the end: this is its death */
+        got = 1;
+        if (poll(fds, 2, again) < 0 && errno != EINTR)
+            return;
+        if (fds[0].revents)
+            got = read(0, &byte, 1);
+    }
+}
+
+static int collect(int count, char **operands)
+{
+    struct session session = SESSION_CLOSED;
+    struct collector_result said = {0};
+    struct launch l = {.orders = -1, .result = -1};
+    uint32_t first, root;
+    int status = 2;
+
+    (void)count, (void)operands;
+    if (!given.trace || given.pid <= 0) {
+        say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
+    if (trace_begin(&session, NULL, &first, &root))
+        goto done;
+    status = 1;
+    if (launch_collector(&l, &session, "[\"dyntrace.record\"]", first, root))
+        goto done;
+    launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
+    printf("%s\n", session.directory);
+    fflush(stdout);
+    wait_for_end(&l);
+    launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = (int32_t)given.pid});
+    if (!trace_end(&l, NULL, &said))
+        goto done;
+    if (said.error[0]) {
+        say_error("%s", said.error);
+    } else {
+        printf("done %llu\n", (unsigned long long)said.frames);
+        status = 0;
+    }
+done:
+    launch_close(&l);
+    session_remove(&session);
+    session_close(&session);
+    return status;
+}
+
+const struct command command_collect = {
+    .name = "collect",
+    .summary = "the other half of dyntrace.record()",
+    .operands = "",
+    .about = "Collects what process PID records of itself, until standard input ends. dyntrace.record() starts it.",
+    .options = collect_options,
+    .too_many = "not understood",
+    .internal = true,
+    .run = collect,
 };

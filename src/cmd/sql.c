@@ -22,7 +22,6 @@
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/sql_words.h"
-#include "lib/state_file.h"
 #include "lib/table.h"
 
 enum {

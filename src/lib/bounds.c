@@ -87,24 +87,18 @@ static void timer_set(void)
     setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* DYNTRACE_LIMITS. False: there are none. */
+/* DYNTRACE_LIMITS, if it says something else. False: there are none. */
 static bool limits_read(int64_t *seconds, int64_t *megabytes)
 {
     const char *text = getenv("DYNTRACE_LIMITS");
     long long s, mb;
     char rest;
 
-    *seconds = BASE_S;
-    *megabytes = BASE_MB;
-    if (!text || !*text)
-        return true;
-    if (!strcmp(text, "off"))
-        return false;
-    if (sscanf(text, "%lld:%lld%c", &s, &mb, &rest) != 2 || s < 1 || s > 1000000 || mb < 16 || mb > 1 << 24)
-        return true;
-    *seconds = s;
-    *megabytes = mb;
-    return true;
+    if (text && sscanf(text, "%lld:%lld%c", &s, &mb, &rest) == 2 && s >= 1 && s <= 1000000 && mb >= 16 && mb <= 1 << 24) {
+        *seconds = s;
+        *megabytes = mb;
+    }
+    return !text || strcmp(text, "off") != 0;
 }
 
 static void memory_set(int64_t bytes)
@@ -131,26 +125,24 @@ static int64_t bytes_of(const struct stat *st)
 static void texts_make(const char *path, int64_t seconds, int64_t megabytes)
 {
     char *safe = say_escape(path, strnlen(path, 200));
-    int size;
 
-    size = snprintf(time_text, sizeof time_text, "dyntrace: %s: ", safe ? safe : "?");
-    time_words = (size_t)size;
-    snprintf(time_text + size, sizeof time_text - (size_t)size,
+    time_words = (size_t)snprintf(time_text, sizeof time_text, "dyntrace: %s: ", safe);
+    snprintf(time_text + time_words, sizeof time_text - time_words,
              "took more than %lld s of processor time, which no trace of its size needs, so reading it was ended; "
              "DYNTRACE_LIMITS=off lifts the limit\n", (long long)seconds);
     snprintf(memory_text, sizeof memory_text,
              "dyntrace: %s: asks for more than %lld MB of memory, which no trace of its size needs, so reading it was ended; "
-             "DYNTRACE_LIMITS=off lifts the limit\n", safe ? safe : "?", (long long)megabytes);
+             "DYNTRACE_LIMITS=off lifts the limit\n", safe, (long long)megabytes);
     free(safe);
 }
 
 void bounds_trace(const char *path)
 {
     struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
-    int64_t seconds, megabytes, bytes = 0;
-    char *log = NULL;
+    int64_t seconds = BASE_S, megabytes = BASE_MB, bytes;
     struct stat st;
     bool known = false;
+    char *log;
 
     if (!limits_read(&seconds, &megabytes) || stat(path, &st) != 0)
         return;
@@ -160,7 +152,8 @@ void bounds_trace(const char *path)
         known = traces[i].device == st.st_dev && traces[i].inode == st.st_ino;
     if (!known && trace_count < TRACES)
         traces[trace_count++] = (struct trace){st.st_dev, st.st_ino};
-    if (asprintf(&log, "%s-wal", path) >= 0 && stat(log, &st) == 0)
+    log = say_print("%s-wal", path);
+    if (stat(log, &st) == 0)
         bytes += bytes_of(&st);
     free(log);
     /* One that is opened once more may have grown since. */
@@ -213,9 +206,9 @@ void bounds_memory_over(void)
         end("dyntrace: out of memory\n");
 }
 
-void bounds_memory_needed(void)
+void bounds_memory_needed(bool is)
 {
-    needed = true;
+    needed = is;
 }
 
 void bounds_at_end(void (*call)(void))

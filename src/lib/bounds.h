@@ -40,9 +40,10 @@ bool bounds_time_over(void);
 const char *bounds_time_words(void);
 
 /* From here on memory never lacks: our own malloc, calloc, realloc and strdup, and what is made of them (lib/list.h,
- * say_print), answer with memory or end the process by one line, with or without a bound. Said by
- * every command that reads (command_start), and by db_open; nobody there asks for NULL. The collector goes on without memory, and says nothing here. */
-void bounds_memory_needed(void);
+ * say_print), answer with memory or end the process by one line, with or without a bound; nobody asks for NULL. So it is in
+ * every command (command_start), and behind db_open. `run` ends it before there is a collector, which goes on without
+ * memory. */
+void bounds_memory_needed(bool is);
 
 /* Memory is over. Returns only in the collector. */
 void bounds_memory_over(void);

@@ -26,22 +26,14 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     return length;
 }
 
-/* How many bytes of TEXT stand for themselves in a STRING, or in JSON. */
-static size_t plain(const char *text, size_t bytes, bool string)
-{
-    size_t at = 0;
-
-    while (at < bytes && text[at] >= 0x20 && text[at] < 0x7f && !(string && (text[at] == '"' || text[at] == '\\')))
-        at++;
-    return at;
-}
-
 /* TEXT with escapes; in a STRING also those of quotes and line ends. */
 static void escape(FILE *out, const char *text, size_t bytes, bool string)
 {
     while (bytes) {
         unsigned long rune = 0;
-        size_t length = plain(text, bytes, string);
+        size_t length = 0;
+        while (length < bytes && text[length] >= 0x20 && text[length] < 0x7f && !(string && (text[length] == '"' || text[length] == '\\')))
+            length++;
         fwrite_unlocked(text, 1, length, out);
         text += length;
         bytes -= length;
@@ -65,25 +57,11 @@ static void escape(FILE *out, const char *text, size_t bytes, bool string)
     }
 }
 
-/* TEXT in quotes between BEFORE and AFTER: mostly one write, as exports are made of millions of these. */
-static void quote(FILE *out, const char *before, const char *text, size_t bytes, const char *after)
+static void quote(FILE *out, const char *text, size_t bytes)
 {
-    char made[256];
-    size_t at = strlen(before), end = strlen(after);
-
-    if (bytes > sizeof made - 16 || plain(text, bytes, true) < bytes) {
-        fprintf(out, "%s\"", before);
-        escape(out, text, bytes, true);
-        fprintf(out, "\"%s", after);
-        return;
-    }
-    memcpy(made, before, at);
-    made[at++] = '"';
-    memcpy(made + at, text, bytes);
-    at += bytes;
-    made[at++] = '"';
-    memcpy(made + at, after, end);
-    fwrite_unlocked(made, 1, at + end, out);
+    putc_unlocked('"', out);
+    escape(out, text, bytes, true);
+    putc_unlocked('"', out);
 }
 
 /* ---- structure ------------------------------------------------------------- */
@@ -91,22 +69,20 @@ static void quote(FILE *out, const char *before, const char *text, size_t bytes,
 void json_key(struct json *json, const char *key)
 {
     struct json_level *level = &json->levels[json->depth];
-    bool list = level->close == ']', comma = json->depth && level->any;
-    char before[4], *end = before;
+    bool list = level->close == ']', comma = json->depth && level->any, line = json->broken || (level->lines && (level->any || list));
 
     if (comma)
-        *end++ = ',';
-    if (json->broken || (level->lines && (level->any || list)))
-        *end++ = '\n';
-    if (!json->compact && (end > before && end[-1] == '\n' ? list : comma))
-        *end++ = ' ';
-    *end = 0;
+        putc_unlocked(',', json->out);
+    if (line)
+        putc_unlocked('\n', json->out);
+    if (!json->compact && (line ? list : comma))
+        putc_unlocked(' ', json->out);
     json->broken = false;
     level->any = true;
-    if (key)
-        quote(json->out, before, key, strlen(key), json->compact ? ":" : ": ");
-    else
-        fwrite_unlocked(before, 1, (size_t)(end - before), json->out);
+    if (key) {
+        quote(json->out, key, strlen(key));
+        fputs_unlocked(json->compact ? ":" : ": ", json->out);
+    }
 }
 
 static void begin(struct json *json, const char *key, char open, char close)
@@ -158,7 +134,7 @@ void json_null(struct json *json, const char *key)
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes)
 {
     json_key(json, key);
-    quote(json->out, "", text, bytes, "");
+    quote(json->out, text, bytes);
 }
 
 void json_string(struct json *json, const char *key, const char *text)

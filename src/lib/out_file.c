@@ -1,6 +1,6 @@
-/* lib/out_file.c -- a file that is there whole or not at all.
+/* lib/out_file.c -- a file that is there whole or not at all. See lib/out_file.h.
  *
- * Runs in: the viewer. See lib/out_file.h. */
+ * Runs in: the viewer. */
 #include "lib/out_file.h"
 
 #include <errno.h>
@@ -62,38 +62,37 @@ static void watch(char *path)
     }
 }
 
-bool out_open(struct out_file *out, const char *path, bool force)
+/* NULL when PATH may be written, else why not. */
+static const char *refused(const char *path, bool force)
 {
     struct stat st;
+
+    if (!*path || path[strlen(path) - 1] == '/')
+        return "not the name of a file";
+    if (lstat(path, &st) != 0)
+        return NULL;
+    if (!force)
+        return "exists already; --force replaces it";
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file";
+    return NULL;
+}
+
+bool out_open(struct out_file *out, const char *path, bool force)
+{
+    const char *why;
     sigset_t signals, before_it;
     int fd;
 
-    *out = (struct out_file){.force = force};
-    if (!path || !strcmp(path, "-")) {
-        out->file = stdout;
+    *out = (struct out_file){.force = force, .file = stdout};
+    if (!out_is_named(path))
         return true;
-    }
-    if (lstat(path, &st) == 0) {
-        if (!force) {
-            say_error("%s: exists already; --force replaces it", path);
-            return false;
-        }
-        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-            say_error("%s: %s", path, S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-            return false;
-        }
-    }
-    if (!*path || path[strlen(path) - 1] == '/') {
-        say_error("%s: not the name of a file", path);
+    if ((why = refused(path, force))) {
+        say_error("%s: %s", path, why);
         return false;
     }
     out->path = strdup(path);
-    if (!out->path || asprintf(&out->temporary, "%s.XXXXXX", path) < 0) {
-        out->temporary = NULL;
-        say_error("%s: out of memory", path);
-        out_close(out);
-        return false;
-    }
+    out->temporary = say_print("%s.XXXXXX", path);
     /* A signal that comes before it is watched would leave it. */
     sigemptyset(&signals);
     for (int i = 0; i < ENDING; i++)
@@ -103,11 +102,12 @@ bool out_open(struct out_file *out, const char *path, bool force)
     if (fd >= 0)
         watch(out->temporary);
     pthread_sigmask(SIG_SETMASK, &before_it, NULL);
-    if (fd < 0 || !(out->file = fdopen(fd, "w"))) {
+    out->file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out->file) {
         say_error("%s: %s", path, strerror(errno));
         if (fd >= 0) {
             close(fd);
-        } else {
+        } else { /* there is none to take away */
             free(out->temporary);
             out->temporary = NULL;
         }
@@ -168,10 +168,9 @@ void out_close(struct out_file *out)
     if (out->file && out->file != stdout)
         fclose(out->file);
     if (out->temporary) {
-        char *path = out->temporary;
-        unlink(path);
+        unlink(out->temporary);
         watch(NULL);
-        free(path);
+        free(out->temporary);
     }
     free(out->path);
     *out = (struct out_file){0};
@@ -187,4 +186,31 @@ bool out_is(const char *path, const char *other)
 bool out_is_named(const char *path)
 {
     return path && strcmp(path, "-") != 0;
+}
+
+char *state_file(const char *name)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *path;
+    int fd;
+
+    if (state && *state == '/')
+        path = say_print("%s/dyntrace/%s", state, name);
+    else if (home && *home == '/')
+        path = say_print("%s/.local/state/dyntrace/%s", home, name);
+    else
+        return NULL;
+    for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(path, 0700); /* mostly there already */
+        *p = '/';
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0 || fchmod(fd, 0600) != 0) {
+        free(path);
+        path = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return path;
 }

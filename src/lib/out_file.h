@@ -44,4 +44,8 @@ bool out_is_named(const char *path);
 /* True when PATH, if it exists, is the file OTHER: an output must not be an input. */
 bool out_is(const char *path, const char *other);
 
+/* Path of the file NAME where this user's histories are kept, made for its owner alone; NULL when there is no place for one.
+ * The caller frees it. */
+char *state_file(const char *name);
+
 #endif

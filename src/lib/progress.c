@@ -1,6 +1,6 @@
-/* lib/progress.c -- one line on the terminal that says something long is under way.
+/* lib/progress.c -- one line on the terminal that says something long is under way. See lib/progress.h.
  *
- * Runs in: the command line. See lib/progress.h. */
+ * Runs in: the command line. */
 #include "lib/progress.h"
 
 #include <stdio.h>

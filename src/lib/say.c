@@ -10,36 +10,22 @@
 
 #include "lib/json.h"
 
-/* Length of the well-formed, printable UTF-8 sequence at TEXT, or 0. Overlong
- * forms, surrogates, C1 controls (U+0080..9F) and the bidirectional overrides
- * are not printable: the last can make a line read backwards. */
-static size_t printable(const unsigned char *text, size_t bytes)
-{
-    unsigned long rune;
-    size_t length = json_rune(text, bytes, &rune);
-
-    return !length || rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x202a && rune <= 0x202e) ||
-                   (rune >= 0x2066 && rune <= 0x2069)
-               ? 0
-               : length;
-}
-
 void say_escaped(FILE *out, const char *text, size_t bytes)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + bytes;
-
-    while (p < end) {
-        size_t length = printable(p, (size_t)(end - p));
-        if (length) {
-            fwrite(p, 1, length, out);
-            p += length;
-        } else if (*p == '\n') {
-            fputs("\\n", out), p++;
-        } else if (*p == '\t') {
-            fputs("\\t", out), p++;
-        } else {
-            fprintf(out, "\\x%02x", *p++);
-        }
+    while (bytes) {
+        unsigned long rune;
+        size_t length = json_rune((const unsigned char *)text, bytes, &rune);
+        /* Overlong forms, surrogates, controls (C1, too) and the bidirectional overrides, which can make a line read backwards. */
+        bool plain = length && rune >= 0x20 && !(rune >= 0x7f && rune < 0xa0) && !(rune >= 0x202a && rune <= 0x202e) &&
+                     !(rune >= 0x2066 && rune <= 0x2069);
+        if (plain)
+            fwrite(text, 1, length, out);
+        else if (*text == '\n' || *text == '\t')
+            fputs(*text == '\n' ? "\\n" : "\\t", out);
+        else
+            fprintf(out, "\\x%02x", (unsigned char)*text);
+        text += plain ? length : 1;
+        bytes -= plain ? length : 1;
     }
 }
 

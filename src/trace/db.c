@@ -241,32 +241,22 @@ static struct db *open_path(const char *path, bool quiet)
 
 struct candidate {
     const char *path; /* borrowed from the glob */
-    struct timespec changed;
+    int64_t changed_ns;
 };
 
 static int candidate_newer(const void *a, const void *b)
 {
-    const struct timespec *x = &((const struct candidate *)a)->changed;
-    const struct timespec *y = &((const struct candidate *)b)->changed;
+    int64_t x = ((const struct candidate *)a)->changed_ns, y = ((const struct candidate *)b)->changed_ns;
 
-    if (x->tv_sec != y->tv_sec)
-        return x->tv_sec < y->tv_sec ? 1 : -1;
-    return (x->tv_nsec < y->tv_nsec) - (x->tv_nsec > y->tv_nsec);
+    return (x < y) - (x > y);
 }
 
-/* When PATH was changed last. A live trace changes in its log first. */
-static struct candidate candidate_of(const char *path)
+/* When PATH was changed last; 0: there is none. */
+static int64_t changed_ns(const char *path)
 {
-    char *log = say_print("%s-wal", path);
-    struct candidate file = {.path = path}, logged = {.path = path};
     struct stat st;
 
-    if (stat(path, &st) == 0)
-        file.changed = st.st_mtim;
-    if (stat(log, &st) == 0)
-        logged.changed = st.st_mtim;
-    free(log);
-    return candidate_newer(&logged, &file) < 0 ? logged : file;
+    return stat(path, &st) == 0 ? st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec : 0;
 }
 
 /* The newest *.db here that is a trace; others are passed over in silence. */
@@ -277,8 +267,12 @@ static struct db *open_newest(void)
     glob_t found = {0};
 
     if (glob("./*.db", 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            *list_add(&candidates) = candidate_of(found.gl_pathv[i]);
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            char *log = say_print("%s-wal", found.gl_pathv[i]); /* a live trace changes there first */
+            int64_t file = changed_ns(found.gl_pathv[i]), logged = changed_ns(log);
+            *list_add(&candidates) = (struct candidate){found.gl_pathv[i], file > logged ? file : logged};
+            free(log);
+        }
         qsort(candidates.at, candidates.count, sizeof *candidates.at, candidate_newer);
         for (size_t i = 0; i < candidates.count && !db; i++)
             db = open_path(candidates.at[i].path + 2, true);
@@ -292,7 +286,7 @@ static struct db *open_newest(void)
 
 struct db *db_open(const char *path)
 {
-    bounds_memory_needed();
+    bounds_memory_needed(true);
     return path ? open_path(path, false) : open_newest();
 }
 

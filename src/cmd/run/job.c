@@ -1,7 +1,7 @@
-/* cmd/run/job.c -- the command as a job in the terminal. See cmd/run/job.h.
+/* cmd/run/job.c -- the command as a job in the terminal: its start, its signals, its stops and its end. See cmd/run/run.h.
  *
  * Runs in: the command line. */
-#include "cmd/run/job.h"
+#include "cmd/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,53 +126,47 @@ static void signals_catch(bool screen)
 static void command_become(const struct program *t, const struct job_recording *recording, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
-    int error;
+    ssize_t put;
 
     if (recording) {
-        if (write(recording->orders, &order, sizeof order) != sizeof order) {
-            /* The collector is gone already: the command runs all the same. */
-        }
+        put = write(recording->orders, &order, sizeof order); /* where the collector is gone already it runs all the same */
         inject_environment(program_inject(), recording->session->directory);
         live_command(recording->live);
     }
     execvp(t->path, t->argv); /* by /bin/sh where it is a script without "#!" */
-    error = errno;
-    if (write(failure, &error, sizeof error) != sizeof error)
-        _exit(126);
+    put = write(failure, &errno, sizeof errno);
+    (void)put;
     _exit(126);
 }
 
 int job_start(const struct program *t, const struct job_recording *recording)
 {
     int failure[2], error = 0;
-    pid_t pid;
+    pid_t pid = -1;
 
-    if (pipe2(failure, O_CLOEXEC)) {
-        say_error("%s: cannot be started: %s", t->path, strerror(errno));
-        return -1;
-    }
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0)
-        command_become(t, recording, failure[1]);
-    close(failure[1]);
-    command_pid = pid;
-    signals_catch(recording && recording->live && recording->live->master >= 0);
-    witness_start();
-    launch_let_go();
-    if (pid > 0)
-        while (read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
+    if (pipe2(failure, O_CLOEXEC) == 0) {
+        fflush(NULL);
+        pid = fork();
+        error = pid < 0 ? errno : 0;
+        if (pid == 0)
+            command_become(t, recording, failure[1]);
+        close(failure[1]);
+        command_pid = pid;
+        signals_catch(recording && recording->live->master >= 0);
+        witness_start();
+        launch_let_go();
+        while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
             ;
-    else
+        close(failure[0]);
+    } else {
         error = errno;
-    close(failure[0]);
-    if (error) {
-        say_error("%s: cannot be started: %s", t->path, strerror(error));
-        if (pid > 0)
-            waitpid(pid, NULL, 0);
-        return -1;
     }
-    return 0;
+    if (!error)
+        return 0;
+    say_error("%s: cannot be started: %s", t->path, strerror(error));
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return -1;
 }
 
 enum { STOP_LOOK_MS = 20 }; /* how long a signal to the whole group may take to reach all of it */
@@ -182,7 +176,7 @@ static void on_child(int number)
     (void)number;
 }
 
-int job_wait(struct launch *l)
+int job_wait(struct launch *l, int *ended)
 {
     struct sigaction notice = {.sa_handler = on_child};
     sigset_t child, before;
@@ -217,7 +211,9 @@ int job_wait(struct launch *l)
         }
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
+    if (ended)
+        *ended = status;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 pid_t job_pid(void)

@@ -1,7 +1,7 @@
-/* cmd/run/live.c -- a program that runs while its recording is on the screen. See cmd/run/live.h.
+/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run --live`. See cmd/run/run.h.
  *
  * Runs in: the command line. */
-#include "cmd/run/live.h"
+#include "cmd/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,14 +139,10 @@ void live_close(struct live *live)
     atomic_store(&live->ended, true);
     if (live->started)
         pthread_join(live->thread, NULL);
-    if (live->master >= 0)
-        close(live->master);
-    if (live->slave >= 0)
-        close(live->slave);
-    if (live->in > 2)
-        close(live->in);
-    if (live->out > 2)
-        close(live->out);
-    live->master = live->slave = live->in = live->out = -1;
-    live->started = false;
+    for (int i = 0; i < 4; i++) {
+        int fd = (const int[]){live->master, live->slave, live->in, live->out}[i];
+        if (fd >= 0)
+            close(fd);
+    }
+    *live = (struct live)LIVE_CLOSED;
 }

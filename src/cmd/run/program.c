@@ -1,7 +1,7 @@
-/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/program.h.
+/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h.
  *
  * Runs in: the command line. */
-#include "cmd/run/program.h"
+#include "cmd/run/run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,94 +18,80 @@
 
 /* ---- what to run ----------------------------------------------------------- */
 
-/* PROGRAM as a path that can be executed, to be freed; NULL: not there. */
-static char *find_program(const char *program)
+static bool is_program(const char *path)
 {
-    const char *path = getenv("PATH"), *part;
     struct stat status;
 
-    if (strchr(program, '/'))
-        return access(program, X_OK) == 0 && stat(program, &status) == 0 && S_ISREG(status.st_mode) ? strdup(program)
-                                                                                                    : NULL;
-    for (part = path ? path : "/usr/bin:/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
-        int length = (int)strcspn(part, ":");
-        char *full = NULL;
-        if (asprintf(&full, "%.*s/%s", length ? length : 1, length ? part : ".", program) < 0)
-            return NULL;
-        if (access(full, X_OK) == 0 && stat(full, &status) == 0 && S_ISREG(status.st_mode))
-            return full;
-        free(full);
-    }
-    return NULL;
+    return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-static bool ends_with(const char *text, const char *end)
+/* Where PROGRAM is, in PATH. False: nowhere. */
+static bool find_program(const char *program, char path[PATH_MAX])
 {
-    size_t length = strlen(text), tail = strlen(end);
+    const char *part = getenv("PATH");
 
-    return length > tail && !strcmp(text + length - tail, end);
+    snprintf(path, PATH_MAX, "%s", program);
+    if (strchr(program, '/'))
+        return is_program(path);
+    for (part = part ? part : "/usr/bin:/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
+        int length = (int)strcspn(part, ":");
+        snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? part : ".", program);
+        if (is_program(path))
+            return true;
+    }
+    return false;
+}
+
+/* Can Python run FILE, which is no program? False: it was said why not. */
+static bool is_script(const char *file)
+{
+    struct stat status;
+    char inner[PATH_MAX];
+
+    if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+        snprintf(inner, sizeof inner, "%s/__main__.py", file);
+        if (access(inner, R_OK) == 0)
+            return true;
+        say_error("%s: a directory without __main__.py, which Python cannot run", file);
+    } else if (access(file, R_OK) == 0) {
+        return true;
+    } else {
+        say_error("%s: %s", file, strerror(errno));
+    }
+    return false;
 }
 
 int program_find(struct program *t, const char *python, int argc, char **argv)
 {
-    const char *first = argv[0];
-    bool by_python = !strcmp(first, "-m") || !strcmp(first, "-c");
-    struct stat status;
-    bool there = stat(first, &status) == 0;
+    const char *first = argv[0], *end = strrchr(first, '.');
+    bool words = !strcmp(first, "-m") || !strcmp(first, "-c");
+    bool script = end && end > first && (!strcmp(end, ".py") || !strcmp(end, ".pyw") || !strcmp(end, ".pyz"));
 
-    if (by_python && argc < 2) {
+    if (words && argc < 2) {
         say_error("run: %s needs %s", first, first[1] == 'm' ? "a module's name" : "code");
         return -1;
     }
+    t->name = !words ? first : first[1] == 'm' ? argv[1] : "command";
     t->argv = calloc((size_t)argc + 2, sizeof *t->argv);
-    if (!t->argv)
-        return -1;
-    t->name = by_python ? (first[1] == 'm' ? argv[1] : "command") : first;
-    if (!by_python) {
-        bool script = ends_with(first, ".py") || ends_with(first, ".pyw") || ends_with(first, ".pyz");
-        if (script && !there) {
-            say_error("%s: %s", first, strerror(errno));
-            return -1;
-        }
-        t->path = script ? NULL : find_program(first);
-        if (!t->path && !there) {
-            say_error("%s: neither a script here nor a program on PATH", first);
-            return -1;
-        }
-        if (!t->path && S_ISDIR(status.st_mode)) {
-            char *inner = NULL;
-            bool runs = asprintf(&inner, "%s/__main__.py", first) > 0 && access(inner, R_OK) == 0;
-            free(inner);
-            if (!runs) {
-                say_error("%s: a directory without __main__.py, which Python cannot run", first);
-                return -1;
-            }
-        } else if (!t->path && access(first, R_OK)) {
-            say_error("%s: %s", first, strerror(errno));
-            return -1;
-        }
-        by_python = !t->path;
-    }
-    if (by_python) {
-        t->path = find_program(python);
-        if (!t->path) {
-            say_error("%s: no such interpreter; name one with --python", python);
-            return -1;
-        }
-        t->argv[0] = (char *)python;
-        memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
-        t->python = true;
-    } else {
+    if (!words && !script && find_program(first, t->path)) {
         memcpy(t->argv, argv, (size_t)argc * sizeof *argv);
         t->python = python_is(first);
+        return 0;
     }
+    if (!words && !script && access(first, F_OK)) {
+        say_error("%s: neither a script here nor a program on PATH", first);
+        return -1;
+    }
+    if (!words && !is_script(first))
+        return -1;
+    if (!find_program(python, t->path)) {
+        say_error("%s: no such interpreter; name one with --python", python);
+        return -1;
+    }
+    t->argv[0] = (char *)python;
+    memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
+    t->python = true;
     return 0;
-}
-
-void program_free(struct program *t)
-{
-    free(t->argv);
-    free(t->path);
 }
 
 /* ---- the interpreter ------------------------------------------------------- */
@@ -126,7 +112,7 @@ struct asked program_ask(const struct program *t)
 
 bool program_fits(const struct program *t, struct asked *asked, bool quiet)
 {
-    char text[256], name[64], suffix[128], *path = NULL;
+    char text[256], name[64], suffix[128], path[PATH_MAX + 80];
     int major, minor;
     bool fits;
 
@@ -137,14 +123,13 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED ", or run untraced with --frames none", t->path,
                   strcmp(name, "cpython") ? name : "CPython", major, minor);
-    if (fits && asprintf(&path, "%s/_dyntrace%s", command_library_directory(), suffix) > 0 && access(path, R_OK)) {
-        fits = false;
-        if (!quiet)
-            say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", t->path, major,
-                      minor, path, t->path);
-    }
-    free(path);
-    return fits;
+    snprintf(path, sizeof path, "%s/_dyntrace%s", command_library_directory(), suffix);
+    if (!fits || access(path, R_OK) == 0)
+        return fits;
+    if (!quiet)
+        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", t->path, major, minor, path,
+                  t->path);
+    return false;
 }
 
 /* ---- where it finds us ----------------------------------------------------- */

@@ -1,0 +1,91 @@
+/* cmd/run/run.h -- the parts of `dyntrace run`: what it runs, as which job, with which screen.
+ *
+ * Runs in: the command line. There is one of each in a process. */
+#ifndef DYNTRACE_RUN_H
+#define DYNTRACE_RUN_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cmd/interpreter.h"
+#include "collector/launch.h"
+
+/* ---- the program (program.c) ----------------------------------------------- */
+
+struct program {
+    char **argv;         /* owned (the array only) */
+    char path[PATH_MAX]; /* what to execute */
+    const char *name;    /* for the trace's file name */
+    bool python;         /* path is an interpreter, argv[1..] its arguments */
+};
+
+/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 after saying why not. */
+int program_find(struct program *t, const char *python, int argc, char **argv);
+
+/* Ask T's interpreter which it is; nothing is asked of a program. */
+struct asked program_ask(const struct program *t);
+
+/* False: the interpreter is not supported, or has no extension, which is said unless QUIET. */
+bool program_fits(const struct program *t, struct asked *asked, bool quiet);
+
+/* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned by the callee. */
+const char *program_inject(void);
+
+/* Can every user of this machine read it? */
+bool program_inject_is_for_all(void);
+
+/* ---- its recording on the screen: --live (live.c) -------------------------- */
+
+/*     run ---fork---> command     writes to a pseudo terminal
+ *         ---fork---> screen      shows the trace, and what the command wrote
+ *         ---thread-> waits for the screen's end, then passes on what the command still writes */
+struct live {
+    int master, slave; /* of the pseudo terminal; -1: none */
+    int in, out;       /* the user's, which `run` lets go of once the command has them */
+    pid_t screen;
+    pthread_t thread;
+    bool started;
+    atomic_bool ended; /* the command has */
+};
+
+#define LIVE_CLOSED {.master = -1, .slave = -1, .in = -1, .out = -1}
+
+/* False: it was said why there can be no screen. */
+bool live_open(struct live *live);
+
+/* In the command, before it is executed. */
+void live_command(struct live *live);
+
+/* The command runs: show TRACE. */
+void live_show(struct live *live, const char *trace);
+
+/* The command has ended and the trace is whole: wait until the user has seen enough. Harmless when nothing was opened. */
+void live_close(struct live *live);
+
+/* ---- the job in the terminal (job.c) --------------------------------------- */
+
+/* It gets our standard streams, directory, signals and environment as they were, with two variables changed. We pass on
+ * signals that were sent to us alone, and stop when it stops. */
+struct job_recording {
+    const struct session *session; /* borrowed */
+    int orders;                    /* the collector's */
+    struct live *live;             /* borrowed */
+};
+
+/* Start T, recorded or not (NULL). 0, or -1 after saying why. */
+int job_start(const struct program *t, const struct job_recording *recording);
+
+pid_t job_pid(void);
+
+/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none) that dies meanwhile is
+ * replaced. */
+int job_wait(struct launch *l, int *ended);
+
+/* It has ended: signals are our own again. Returns what a Ctrl-C sets from now on. */
+volatile sig_atomic_t *job_end(void);
+
+#endif
