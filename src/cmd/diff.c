@@ -17,7 +17,6 @@
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
-#include "lib/progress.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "lib/times.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "cmd/interpreter.h"
+#include "cmd/run/run.h"
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"

@@ -28,7 +28,6 @@
 #include "lib/list.h"
 #include "lib/option.h"
 #include "collector/liveness.h"
-#include "lib/progress.h"
 #include "collector/recover.h"
 #include "lib/say.h"
 #include "lib/table.h"

@@ -28,7 +28,6 @@
 #include "lib/list.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
-#include "lib/progress.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"

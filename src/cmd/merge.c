@@ -21,7 +21,6 @@
 #include "command.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
-#include "lib/progress.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "tables.h"

@@ -14,7 +14,6 @@
 #include "lib/bounds.h"
 #include "command.h"
 #include "trace/db.h"
-#include "lib/progress.h"
 #include "cmd/prompt.h"
 #include "trace/result.h"
 #include "lib/option.h"

@@ -226,8 +226,6 @@ void bounds_child(void)
         setrlimit(RLIMIT_DATA, &data_before);
 }
 
-/* ---- our own allocations (--wrap in the Makefile) -------------------------- */
-
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);

@@ -64,8 +64,6 @@ static void quote(FILE *out, const char *text, size_t bytes)
     putc_unlocked('"', out);
 }
 
-/* ---- structure ------------------------------------------------------------- */
-
 void json_key(struct json *json, const char *key)
 {
     struct json_level *level = &json->levels[json->depth];
@@ -122,8 +120,6 @@ void json_line(struct json *json)
 {
     json->broken = true;
 }
-
-/* ---- values ---------------------------------------------------------------- */
 
 void json_null(struct json *json, const char *key)
 {

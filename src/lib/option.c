@@ -13,8 +13,6 @@
 
 const char option_empty[] = "it is empty";
 
-/* ---- readers --------------------------------------------------------------- */
-
 const char *option_flag(const struct option *option, const char *value)
 {
     (void)value;
@@ -90,8 +88,6 @@ const char *option_share(const struct option *option, const char *value)
     *(double *)option->to = share;
     return NULL;
 }
-
-/* ---- the command line ------------------------------------------------------ */
 
 const struct option *option_find(const struct option *options, const char *argument, const char **value)
 {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Print "dyntrace: ..." and a newline on stderr. Control bytes in the text are
@@ -33,5 +34,20 @@ char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
 bool say_colour(FILE *out);
+
+/* One line on the terminal that says something long is under way; nothing in the first second, nor when stderr is no
+ * terminal. WHAT, "checking", is borrowed, and may be set anew while it runs. */
+struct progress {
+    const char *what;
+    int64_t begun_ms, drawn_ms;
+    bool terminal, drawn;
+};
+struct progress progress_begin(const char *what);
+
+/* DONE of ALL; ALL 0 when nobody knows, then seconds are shown. Cheap enough for every few thousand rows. */
+void progress_tick(struct progress *progress, int64_t done, int64_t all);
+
+/* Take the line away. Harmless twice. */
+void progress_end(struct progress *progress);
 
 #endif

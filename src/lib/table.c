@@ -337,14 +337,6 @@ void table_integer(struct table *table, int64_t value)
     put(table, NUMBER, digits, length);
 }
 
-void table_maybe(struct table *table, bool known, int64_t value)
-{
-    if (known)
-        table_integer(table, value);
-    else
-        table_null(table);
-}
-
 void table_real(struct table *table, double value)
 {
     char digits[JSON_DIGITS];

@@ -45,7 +45,6 @@ void table_figure(struct table *table, const char *text); /* set flush right, as
 void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
-void table_maybe(struct table *table, bool known, int64_t value); /* NULL unless KNOWN */
 void table_null(struct table *table);
 void table_json(struct table *table, const char *json); /* is JSON already; elsewhere its text */
 

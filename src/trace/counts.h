@@ -15,7 +15,7 @@
 #define DYNTRACE_COUNTS_H
 
 #include "lib/list.h"
-#include "lib/progress.h"
+#include "lib/say.h"
 #include "vocabulary.h"
 
 struct db;

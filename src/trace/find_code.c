@@ -154,7 +154,10 @@ static void list_row(struct db *db, struct table *table, const struct found_code
     int64_t entries = 0, compiles = find_compiles(db, found, &entries);
     char *where = NULL;
 
-    table_maybe(table, found->calls >= 0, found->calls);
+    if (found->calls >= 0)
+        table_integer(table, found->calls);
+    else
+        table_null(table);
     table_integer(table, compiles);
     table_integer(table, entries);
     table_string(table, found->qualname);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "lib/out_file.h"
-#include "lib/progress.h"
+#include "lib/say.h"
 #include "trace/db.h"
 
 struct json;

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "collector/liveness.h"
-#include "lib/progress.h"
+#include "lib/say.h"
 #include "trace/counts.h"
 
 struct db;

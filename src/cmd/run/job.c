@@ -27,8 +27,6 @@ static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUS
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[sizeof stops / sizeof *stops];
 
-/* ---- signals --------------------------------------------------------------- */
-
 /* The command is in our process group, so a signal to the group reaches it
  * without us, and must not reach it twice; one to us alone must be passed on.
  * The kernel does not say which it was. So there is a witness: a process in the
@@ -119,8 +117,6 @@ static void signals_catch(bool screen)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
-
-/* ---- the command ----------------------------------------------------------- */
 
 /* In the child: become the command. Does not return. */
 static void command_become(const struct program *t, const struct job_recording *recording, int failure)

@@ -11,10 +11,22 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cmd/interpreter.h"
 #include "collector/launch.h"
 
 /* ---- the program (program.c) ----------------------------------------------- */
+
+/* A Python that runs meanwhile. */
+struct asked {
+    pid_t pid;
+    int fd; /* -1: nothing was asked */
+};
+
+/* PYTHON, found on PATH if it is no path, runs CODE with sys.argv[1] = ARGUMENT. No environment and no site, and nothing on its
+ * streams but what it prints. */
+struct asked interpreter_ask(const char *python, const char *code, const char *argument);
+
+/* What it printed, cut to ROOM. False: it could not be run, or nothing was asked. */
+bool interpreter_answer(struct asked *asked, char *text, size_t room);
 
 struct program {
     char **argv;         /* owned (the array only) */

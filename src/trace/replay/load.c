@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "lib/bounds.h"
-#include "lib/progress.h"
+#include "lib/say.h"
 #include "replay.h"
 #include "schema.h"
 #include "trace/db.h"

@@ -21,7 +21,6 @@
 #include "replay.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "lib/progress.h"
 #include "lib/say.h"
 #include "trace/whatif/like.h"
 

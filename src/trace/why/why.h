@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 #include "lib/list.h"
-#include "lib/progress.h"
+#include "lib/say.h"
 #include "trace/cause.h"
 #include "trace/counts.h"
 #include "trace/find_code.h"
