@@ -61,34 +61,35 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 /* Callers together, of each the longest first. */
 static int link_order(const void *a, const void *b, void *context)
 {
-    const struct tree *tree = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b, p = tree->nodes.at[x].parent, q = tree->nodes.at[y].parent;
-    int64_t t = tree->links[x].total_ns, u = tree->links[y].total_ns;
+    const struct node *nodes = context;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const struct node *x = &nodes[i], *y = &nodes[j];
 
-    return p != q ? (p > q) - (p < q) : t != u ? (t < u) - (t > u) : (x > y) - (x < y);
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    return x->total_ns != y->total_ns ? (x->total_ns < y->total_ns ? 1 : -1) : (i > j) - (i < j);
 }
 
 void tree_link(struct tree *tree)
 {
     uint32_t count = (uint32_t)tree->nodes.count;
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
-    struct link *links = tree->links = calloc((size_t)count + 1, sizeof *links);
+    struct node *nodes = tree->nodes.at;
 
     for (uint32_t i = count; i-- > 1;) { /* what is called comes after its caller */
-        const struct node *node = &tree->nodes.at[i];
-        links[i].total_ns = times_sum(links[i].total_ns, node->self_ns > 0 ? node->self_ns : 0);
-        links[node->parent].total_ns = times_sum(links[node->parent].total_ns, links[i].total_ns);
+        struct node *caller = &nodes[nodes[i].parent];
+        nodes[i].total_ns = times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);
+        caller->total_ns = times_sum(caller->total_ns, nodes[i].total_ns);
         order[i] = i;
     }
-    if (count > 1)
-        qsort_r(order + 1, count - 1, sizeof *order, link_order, tree);
+    qsort_r(order + 1, count - 1, sizeof *order, link_order, nodes);
     for (uint32_t i = count; i-- > 1;) {
-        struct link *caller = &links[tree->nodes.at[order[i]].parent];
-        links[order[i]].sibling = caller->child;
+        struct node *caller = &nodes[nodes[order[i]].parent];
+        nodes[order[i]].sibling = caller->child;
         caller->child = order[i];
     }
     for (uint32_t i = 1; i < count; i++)
-        links[i].depth = links[tree->nodes.at[i].parent].depth + 1;
+        nodes[i].depth = nodes[nodes[i].parent].depth + 1;
     free(order);
 }
 
@@ -177,7 +178,6 @@ void stacks_free(struct stacks *stacks)
         list_free(&stacks->tracks.at[i].stack);
     list_free(&stacks->tracks);
     list_free(&stacks->tree.nodes);
-    free(stacks->tree.links);
     free(stacks->tree.heads);
     *stacks = (struct stacks){0};
 }

@@ -37,18 +37,16 @@ struct node {
     uint32_t next;   /* with the same hash */
     uint32_t recent; /* the node that was last found from here */
     uint32_t after;  /* the one that its caller called after this one, the last time */
-};
 
-/* Of a node with all that it called. */
-struct link {
-    int64_t total_ns;
+    /* by tree_link() */
+    int64_t total_ns;        /* with all that it called */
     uint32_t child, sibling; /* what it called, the longest first; 0: no more */
     uint32_t depth;          /* of a thread's own node 1 */
+    bool open;               /* for who shows it */
 };
 
 struct tree {
     LIST(struct node) nodes; /* the first stands for all threads; callers come before what they call */
-    struct link *links;      /* owned: by node. Made by tree_link() */
     uint32_t *heads;         /* owned: by hash */
     uint32_t cut;            /* frames that had no room */
 };

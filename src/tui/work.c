@@ -59,7 +59,8 @@ void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*f
 
 static void job_free(struct job *job)
 {
-    job->free(job);
+    if (job->free)
+        job->free(job);
     free(job->error);
     free(job);
 }

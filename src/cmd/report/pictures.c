@@ -220,17 +220,16 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
 }
 
 /* The boxes of NODE's callees, the longest first; LEFT: how many more there may be. */
-static void flame_rows(struct rows *rows, const struct tree *tree, uint32_t node, int *left)
+static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
 {
-    const struct link *links = tree->links;
-    int64_t least_ns = links[0].total_ns / 4000 + 1;
+    int64_t least_ns = nodes[0].total_ns / 4000 + 1;
 
-    for (uint32_t at = links[node].child; at && links[at].total_ns >= least_ns && (*left)-- > 0; at = links[at].sibling) {
-        const struct node *n = &tree->nodes.at[at];
+    for (uint32_t at = nodes[node].child; at && nodes[at].total_ns >= least_ns && (*left)-- > 0; at = nodes[at].sibling) {
+        const struct node *n = &nodes[at];
         *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
-        ROW(rows, links[at].depth - 1, n->code_id, links[at].total_ns, n->self_ns > 0 ? n->self_ns : 0);
-        if (links[at].depth < FLAME_DEPTH)
-            flame_rows(rows, tree, at, left);
+        ROW(rows, n->depth - 1, n->code_id, n->total_ns, n->self_ns > 0 ? n->self_ns : 0);
+        if (n->depth < FLAME_DEPTH)
+            flame_rows(rows, nodes, at, left);
     }
 }
 
@@ -268,9 +267,9 @@ void pictures_put(struct report *report)
     json_object(&rows.json, NULL);
     json_integer(&rows.json, "span", picture->end_ns > 0 ? picture->end_ns : 1);
     timeline_rows(&rows, picture);
-    json_integer(&rows.json, "all", tree->links[0].total_ns);
+    json_integer(&rows.json, "all", tree->nodes.at[0].total_ns);
     json_list(&rows.json, "boxes");
-    flame_rows(&rows, tree, 0, &left);
+    flame_rows(&rows, tree->nodes.at, 0, &left);
     json_end(&rows.json);
     names_put(&rows, report->db, "codes", "report/picture_codes", &rows.codes);
     names_put(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
