@@ -1,10 +1,10 @@
 /* main.c -- `dyntrace`: the list of commands.
  *
  * Runs in: the command line. */
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -18,20 +18,15 @@ static const struct command *const commands[] = {
 const char *command_library_directory(void)
 {
     static char path[PATH_MAX + 64];
-    char self[PATH_MAX], place[PATH_MAX + 64], *real, *slash;
+    char self[PATH_MAX], place[PATH_MAX + 64], *real;
     ssize_t length;
 
     if (path[0])
         return path;
     length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length < 0)
-        length = 0;
-    self[length] = 0;
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
+    self[length > 0 ? length : 0] = 0;
     /* In place: build/dyntrace with build/lib beside it. Installed: PREFIX/bin. */
-    snprintf(place, sizeof place, "%s/lib/inject/sitecustomize.py", self);
+    snprintf(place, sizeof place, "%s/lib/inject/sitecustomize.py", dirname(self));
     snprintf(place, sizeof place, access(place, F_OK) ? "%s/../lib/dyntrace" : "%s/lib", self);
     real = realpath(place, NULL);
     snprintf(path, sizeof path, "%s", real ? real : place);

@@ -25,7 +25,6 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
-#include "trace/prose.h"
 #include "trace/result.h"
 #include "vocabulary.h"
 
@@ -130,19 +129,10 @@ struct check {
     LIST(struct guard_time) guards; /* by the index of the calls in counts */
     bool any_duration;
     struct limit *limit; /* whose rows come */
-    struct table *table; /* owned: offending rows, made with the first */
+    struct query *row;   /* owned, like the table of offending rows: made with the first */
+    struct table *table;
     struct progress progress;
 };
-
-/* What offends. */
-struct offence {
-    int64_t process_id, code_id, calls; /* process -1: that in which the code was first seen */
-    const char *why;
-    struct query *event;                /* the compile, in a row of the statements compiles and breaks; or NULL */
-};
-
-/* Columns of those statements. */
-enum { EVENT_PROCESS, EVENT_CODE, EVENT_AGAIN, EVENT_AT, EVENT_CELLS };
 
 static bool means(const struct check *check, int64_t code_id)
 {
@@ -157,68 +147,35 @@ static bool found_more(struct check *check, double found)
     return found > check->limit->allowed;
 }
 
-/* An amount, whole where it is. */
-static void number_cell(struct table *table, double number)
+/* A row of the result: what a function did in a process (-1: that in which it was first seen), or that it is not there (CODE_ID -1);
+ * FOUND is of the process or function, COMPILE_ID -1: none. */
+static void offend(struct check *check, double found, int64_t process_id, int64_t code_id, int64_t calls, int64_t compile_id,
+                   const char *why)
 {
-    if (number < 1e12 && number == trunc(number))
-        table_integer(table, (int64_t)number);
-    else
-        table_real(table, number < 1e12 ? round(number * 1e4) / 1e4 : number);
-}
-
-/* pid, function, where. */
-static void place_cells(struct check *check, const struct offence *offence)
-{
-    struct query *query = db_query(check->db, schema_statement("check/code"));
-
-    query_bind_integer(query, 1, offence->code_id);
-    if (offence->process_id >= 0)
-        query_bind_integer(query, 2, offence->process_id);
-    if (query_step(query)) {
-        const char *path = query_text(query, 2, NULL);
-        char *where = say_print("%s:%" PRId64, given.json ? path : prose_path(path), query_integer(query, 3));
-        result_cell(check->table, query, 0);
-        result_cell(check->table, query, 1);
-        table_string(check->table, where);
-        free(where);
-    } else {
-        table_null(check->table);
-        table_string(check->table, check->limit->function);
-        table_null(check->table);
-    }
-    query_close(query);
-}
-
-/* A row of the result; FOUND is of its process or function. */
-static void offend(struct check *check, double found, const struct offence *offence)
-{
-    static const char *const names[] = {
-        "check", "allowed", "found", "pid", "function", "where", "calls", "compile", "compile_id", "at_ns", "why",
-    };
+    double numbers[] = {check->limit->allowed, found};
 
     if (check->limit->rows++ >= given.limit && given.limit >= 0)
         return;
+    if (!check->row)
+        check->row = db_query(check->db, schema_statement("check/row"));
     if (!check->table)
-        check->table = table_open(stdout, table_format(stdout, given.json), sizeof names / sizeof *names, names);
-    table_string(check->table, check->limit->name);
-    if (check->limit->function) {
-        table_string(check->table, "compiled");
-        table_null(check->table);
-    } else {
-        number_cell(check->table, check->limit->allowed);
-        number_cell(check->table, found);
+        check->table = result_open(stdout, table_format(stdout, given.json), check->row, NULL);
+    query_bind_text(check->row, 1, check->limit->name);
+    for (int i = 0; i < 2; i++) {
+        char *number = say_print("%.4f", numbers[i]);
+        query_bind_text(check->row, 2 + i, number);
+        free(number);
     }
-    place_cells(check, offence);
-    table_integer(check->table, offence->calls);
-    for (int i = 0; i < 3; i++)
-        if (offence->event)
-            result_cell(check->table, offence->event, EVENT_CELLS + i);
-        else
-            table_null(check->table);
-    if (offence->event)
-        result_cell(check->table, offence->event, EVENT_CELLS + 3);
-    else
-        table_string(check->table, offence->why);
+    query_bind_integer(check->row, 4, process_id);
+    query_bind_integer(check->row, 5, code_id);
+    query_bind_integer(check->row, 6, calls);
+    query_bind_integer(check->row, 7, compile_id);
+    query_bind_text(check->row, 8, why);
+    query_bind_text(check->row, 9, check->limit->function);
+    query_bind_integer(check->row, 10, given.json);
+    if (query_step(check->row))
+        result_row(check->table, check->row);
+    query_reset(check->row);
 }
 
 /* ---- limits on compiles and breaks ----------------------------------------- */
@@ -226,23 +183,24 @@ static void offend(struct check *check, double found, const struct offence *offe
 /* They are counted by process; those of a process with too many are rows. */
 static void check_events(struct check *check)
 {
+    enum { PROCESS, CODE, AGAIN, AT, COMPILE, WHY }; /* the statements' columns */
     bool breaks = check->limit == &limits[BREAKS], again = check->limit == &limits[RECOMPILES];
     struct query *query = db_query(check->db, schema_statement(breaks ? "check/breaks" : "check/compiles"));
     struct map by_process = {0};
 
     for (int pass = 0; pass < 2; pass++, query_reset(query))
         while (query_step(query)) {
-            int64_t process_id = query_integer(query, EVENT_PROCESS), code_id = query_integer(query, EVENT_CODE);
+            int64_t process_id = query_integer(query, PROCESS), code_id = query_integer(query, CODE);
             const struct count *count = counts_find(&check->counts, code_id, process_id);
-            bool warm = count ? query_integer(query, EVENT_AT) >= count->warm_ns : !given.warmup;
+            bool warm = count ? query_integer(query, AT) >= count->warm_ns : !given.warmup;
             int64_t *found = map_put(&by_process, process_id);
-            if (!warm || !means(check, code_id) || (again && !query_integer(query, EVENT_AGAIN)))
+            if (!warm || !means(check, code_id) || (again && !query_integer(query, AGAIN)))
                 continue;
             if (pass == 0)
                 found_more(check, (double)++*found);
             else if (found_more(check, (double)*found))
-                offend(check, (double)*found,
-                       &(struct offence){process_id, code_id, count ? count_calls(count) : 0, NULL, .event = query});
+                offend(check, (double)*found, process_id, code_id, count ? count_calls(count) : 0, query_integer(query, COMPILE),
+                       query_type(query, WHY) == QUERY_NULL ? NULL : query_text(query, WHY, NULL));
         }
     query_close(query);
     map_free(&by_process);
@@ -284,7 +242,7 @@ static bool check_guards(struct check *check)
         asked = true;
         if (time->known && found_more(check, mean)) {
             char *why = say_print("%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
-            offend(check, mean, &(struct offence){count->process_id, count->code_id, calls, why, NULL});
+            offend(check, mean, count->process_id, count->code_id, calls, -1, why);
             free(why);
         }
     }
@@ -325,7 +283,7 @@ static void check_eager(struct check *check)
                     if (outcome_facts[o].python && count->calls[o])
                         made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
                                                  count->calls[o], outcome_word(o));
-                offend(check, found, &(struct offence){count->process_id, count->code_id, count_calls(count), why, NULL});
+                offend(check, found, count->process_id, count->code_id, count_calls(count), -1, why);
             }
         }
     map_free(&asked);
@@ -341,7 +299,7 @@ static bool check_required(struct check *check)
     char *why;
 
     if (which == FIND_NONE) /* said: with the nearest names */
-        offend(check, 0, &(struct offence){.process_id = -1, .code_id = -1, .why = "is not in the trace"});
+        offend(check, 0, -1, -1, 0, -1, "is not in the trace");
     if (which != FIND_ONE)
         return which == FIND_NONE;
     for (const char *p = found.ids; *p; p += strcspn(p, ","), p += strspn(p, ", ")) {
@@ -357,7 +315,7 @@ static bool check_required(struct check *check)
           : given.warmup ? say_print("the compiler was not asked about a call after the warm-up")
                          : say_print("the compiler was never asked about it");
     if (!ran)
-        offend(check, 0, &(struct offence){count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, why, NULL});
+        offend(check, 0, count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, -1, why);
     free(why);
     found_code_free(&found);
     return true;
@@ -509,6 +467,7 @@ static int check_main(int count, char **operands)
         say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
     if (any && (check.db = db_open(operands[0])))
         status = check_trace(&check);
+    query_close(check.row);
     db_close(check.db);
     counts_free(&check.counts);
     map_free(&check.meant);

@@ -43,29 +43,24 @@ static bool diagnose(const char *python)
     char text[512], name[64] = "", suffix[128] = "", owner[256] = "";
     double plain, hooked;
     int major = 0, minor = 0, fields;
+    bool answers = interpreter_answer(&asked, text, sizeof text), supported;
 
+    fields = sscanf(text, "%63s %d %d %127s %255s %lf %lf", name, &major, &minor, suffix, owner, &plain, &hooked);
+    supported = fields >= 4 && versions_supports(name, major, minor);
     printf("  ");
     say_escaped(stdout, python, strlen(python));
-    if (!interpreter_answer(&asked, text, sizeof text)) {
+    if (!answers)
         printf(": cannot be run\n");
-        return false;
-    }
-    fields = sscanf(text, "%63s %d %d %127s %255s %lf %lf", name, &major, &minor, suffix, owner, &plain, &hooked);
-    if (fields < 4) {
+    else if (fields < 4)
         printf(": not a Python 3 that answers; not supported\n");
-        return false;
-    }
-    if (!versions_supports(name, major, minor)) {
+    else if (!supported)
         printf(": %s %d.%d is not supported (" CPYTHON_SUPPORTED " are)\n", name, major, minor);
-        return false;
-    }
-    if (fields < 7) {
+    else if (fields < 7)
         printf(": CPython %d.%d, no extension: build it with `make PYTHONS=%s`\n", major, minor, python);
-        return false;
-    }
-    printf(": CPython %d.%d, ready; PEP 523 slot: %s; a call takes %.1f ns, with a bare hook %.1f ns\n", major, minor,
-           strcmp(owner, "-") ? owner : "free", plain, hooked);
-    return true;
+    else
+        printf(": CPython %d.%d, ready; PEP 523 slot: %s; a call takes %.1f ns, with a bare hook %.1f ns\n", major, minor,
+               strcmp(owner, "-") ? owner : "free", plain, hooked);
+    return answers && supported && fields == 7;
 }
 
 static int is_python(const struct dirent *entry)

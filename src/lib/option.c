@@ -49,25 +49,21 @@ const char *option_choice(const struct option *option, const char *value)
     return why;
 }
 
-static bool count_read(const char *value, int64_t *count)
+const char *option_count(const struct option *option, const char *value)
 {
+    int64_t *count = option->to;
     char *end;
 
     errno = 0;
     *count = strtoll(value, &end, 10);
-    return end != value && !*end && !errno && *count >= 0;
-}
-
-const char *option_count(const struct option *option, const char *value)
-{
-    return count_read(value, option->to) ? NULL : "not a number from 0 on";
+    return end != value && !*end && !errno && *count >= 0 ? NULL : "not a number from 0 on";
 }
 
 const char *option_rows(const struct option *option, const char *value)
 {
     int64_t *rows = option->to;
 
-    if (!count_read(value, rows))
+    if (option_count(option, value))
         return "not a number of rows; 0 is all";
     if (!*rows)
         *rows = -1;

@@ -556,21 +556,17 @@ static void each_end(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
-             void *context)
+void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
     struct each each = {row, context, false};
     struct query *query;
-    bool ok;
 
     sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end, NULL);
     query = db_query(db, sql);
-    ok = query && (sqlite3_step(query->statement) == SQLITE_ROW || each.stopped);
-    if (query && !ok)
+    if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each.stopped)
         query_error(db);
     query_close(query);
     sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
-    return ok;
 }
 
 char *db_meta(struct db *db, const char *key)

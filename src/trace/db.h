@@ -89,8 +89,7 @@ bool db_run(struct db *db, const char *sql);
  * that stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The
  * rows come in the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no
  * error. */
-bool db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
-             void *context);
+void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */
 
