@@ -55,7 +55,7 @@ struct fact_ORDER { int64_t entry, clock; struct fact_text ordinals; /* in the o
 struct fact_DEATH { int64_t entry, clock; struct fact_text cause; };
 struct fact_SIGNATURE { int64_t signature; struct fact_text text; };
 
-/* What torch's bridge notes (tracer/torch/note.c). */
+/* What torch's bridge notes (tracer/torch/bridge.c). */
 struct fact_TORCH { struct fact_text version, mode, why; };
 struct fact_NOTE { int64_t compile, sticky /* 0, 1; -1: not known */; struct fact_text label, outcome, reason; };
 struct fact_GRAPH { int64_t compile; struct fact_text name, nodes /* five texts for each, with their NULs */; };

@@ -20,9 +20,17 @@
 struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
+/* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the main one had is its
+ * own. */
 static inline __attribute__((always_inline)) PyObject *
-record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool monotonic,
-             const bool limit_depth)
+evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
+{
+    return record_evaluate_by(sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate, t, ts, frame, throwflag);
+}
+
+static inline __attribute__((always_inline)) PyObject *
+record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool monotonic, const bool limit_depth,
+             const bool sub)
 {
     struct tracer *t = tracer_thread;
     struct open_frame open;
@@ -31,34 +39,43 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     bool resumed;
 
     /* A foreign hook above ours goes on calling the one that it found. */
-    if (unlikely(shim_settings.active_threads))
+    if (!sub && unlikely(shim_settings.active_threads))
         return decide_frame(ts, frame, throwflag);
-    mark = record_mark(frame);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
-        return tracer_process.evaluate(ts, frame, throwflag);
+        return (sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate)(ts, frame, throwflag);
+    if (sub && unlikely(!tracer_process.recording))
+        return evaluate(t, ts, frame, throwflag, sub);
+    /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
+    mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
     resumed = compat_is_resumed(frame);
     if (!record_call(t, &open, mark, throwflag, resumed, monotonic, limit_depth))
-        return record_evaluate(t, ts, frame, throwflag);
-    result = record_evaluate(t, ts, frame, throwflag);
+        return evaluate(t, ts, frame, throwflag, sub);
+    result = evaluate(t, ts, frame, throwflag, sub);
     record_exit(t, &open, ts, frame, result, resumed, monotonic);
     return result;
 }
 
 static PyObject *record_by_counter(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return record_frame(ts, frame, throwflag, false, false);
+    return record_frame(ts, frame, throwflag, false, false, false);
 }
 static PyObject *record_by_counter_to_depth(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return record_frame(ts, frame, throwflag, false, true);
+    return record_frame(ts, frame, throwflag, false, true, false);
 }
 static PyObject *record_by_monotonic(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return record_frame(ts, frame, throwflag, true, false);
+    return record_frame(ts, frame, throwflag, true, false, false);
 }
 static PyObject *record_by_monotonic_to_depth(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    return record_frame(ts, frame, throwflag, true, true);
+    return record_frame(ts, frame, throwflag, true, true, false);
+}
+static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    const bool limit_depth = tracer_process.recording && tracer_process.session->max_depth;
+
+    return record_frame(ts, frame, throwflag, tracer_process.monotonic, limit_depth, true);
 }
 
 /* --frames decided, and no compiler yet: wait for torch's import. */
@@ -77,7 +94,8 @@ static PyObject *await_torch(PyThreadState *ts, compat_frame *frame, int throwfl
 
 static _PyFrameEvalFunction wanted_hook(void)
 {
-    bool to_depth;
+    static const _PyFrameEvalFunction recorders[2][2] = {{record_by_counter, record_by_counter_to_depth},
+                                                         {record_by_monotonic, record_by_monotonic_to_depth}};
 
     if (shim_settings.active_threads)
         return decide_frame;
@@ -85,32 +103,7 @@ static _PyFrameEvalFunction wanted_hook(void)
         return NULL;
     if (tracer_process.decided_only)
         return tracer_process.torch_seen ? NULL : await_torch;
-    to_depth = tracer_process.session->max_depth != 0;
-    if (tracer_process.monotonic)
-        return to_depth ? record_by_monotonic_to_depth : record_by_monotonic;
-    return to_depth ? record_by_counter_to_depth : record_by_counter;
-}
-
-/* In sub-interpreters: no callback decides here, and no hook came before ours. The evaluator that the main interpreter
- * had is its own, and static code (COMPAT_SHARES_CODE) has data that only the main one's GIL guards. */
-static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    const bool resumed = compat_is_resumed(frame), monotonic = tracer_process.monotonic;
-    struct tracer *t = tracer_thread;
-    struct open_frame open;
-    PyObject *result;
-    uintptr_t mark;
-
-    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
-        return _PyEval_EvalFrameDefault(ts, frame, throwflag);
-    if (unlikely(!tracer_process.recording))
-        return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
-    mark = unlikely(compat_is_shared(compat_code(frame))) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
-    if (!record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0))
-        return record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
-    result = record_evaluate_by(_PyEval_EvalFrameDefault, t, ts, frame, throwflag);
-    record_exit(t, &open, ts, frame, result, resumed, monotonic);
-    return result;
+    return recorders[tracer_process.monotonic][tracer_process.session->max_depth != 0];
 }
 
 void tracer_hook_sub(bool on)

@@ -192,7 +192,7 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
 char *tracer_stack_low(void);
 void tracer_stack_release(struct tracer *t);
 
-/* tracer/torch/torch.c */
+/* tracer/torch/bridge.c */
 /* The module code of torch._dynamo is about to run, or, LATE, has run before the session began: watch it. */
 void torch_attach(bool late);
 

@@ -17,8 +17,9 @@ struct shim_frame {
     int line, last; /* its first line; f_lasti */
 };
 
-PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct front *front)
+PyObject *shim_frame_open(const struct decision *d)
 {
+    compat_frame *frame = d->frame;
     struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
     PyObject *closure = compat_function(frame)->func_closure, *name;
 
@@ -27,9 +28,9 @@ PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct fr
     view->code = Py_NewRef((PyObject *)compat_code(frame));
     view->globals = Py_NewRef(frame->f_globals);
     view->builtins = Py_NewRef(frame->f_builtins);
-    view->locals = Py_NewRef(locals);
+    view->locals = Py_NewRef(d->locals);
     view->line = compat_code(frame)->co_firstlineno;
-    view->last = front->not_started;
+    view->last = d->front->not_started;
     view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
     name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
     view->module = Py_NewRef(name ? name : Py_None);
@@ -219,10 +220,9 @@ PyObject *shim_reset_code(PyObject *module, PyObject *object)
 {
     PyCodeObject *code = a_code(object);
 
-    if (!code)
-        return NULL;
-    code_state_reset(code);
-    Py_RETURN_NONE;
+    if (code)
+        code_state_reset(code);
+    return code ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *reset(PyObject *module, PyObject *ignored)
@@ -235,10 +235,9 @@ static PyObject *skip_code(PyObject *module, PyObject *object)
 {
     struct code_state *state = shim_state_of(object, true);
 
-    if (!state)
-        return NULL;
-    state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
-    Py_RETURN_NONE;
+    if (state)
+        state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
+    return state ? Py_NewRef(Py_None) : NULL;
 }
 
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
@@ -250,32 +249,31 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) || answer_strategy(strategy, &actions))
         return NULL;
     state = shim_state_of(code, true);
-    if (!state)
-        return NULL;
-    state->actions = actions;
-    Py_RETURN_NONE;
+    if (state)
+        state->actions = actions;
+    return state ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *unsupported(PyObject *module, PyObject *args)
 {
     PyObject *first, *second;
 
-    if (!PyArg_ParseTuple(args, "OO:unsupported", &first, &second))
-        return NULL;
-    return Py_NewRef(second);
+    return PyArg_ParseTuple(args, "OO:unsupported", &first, &second) ? Py_NewRef(second) : NULL;
 }
 
-/* Put HOOK (None: none) in *SLOT; returns the old one. */
-static PyObject *set_hook(PyObject **slot, PyObject *hook)
+PyObject *shim_exchange(PyObject **slot, PyObject *value)
 {
     PyObject *old = *slot;
 
-    if (hook != Py_None && !PyCallable_Check(hook)) {
-        PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s", Py_TYPE(hook)->tp_name);
-        return NULL;
-    }
-    *slot = hook == Py_None ? NULL : Py_NewRef(hook);
+    *slot = value == Py_None ? NULL : Py_NewRef(value);
     return old ? old : Py_NewRef(Py_None);
+}
+
+static PyObject *set_hook(PyObject **slot, PyObject *hook)
+{
+    if (hook == Py_None || PyCallable_Check(hook))
+        return shim_exchange(slot, hook);
+    return PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s", Py_TYPE(hook)->tp_name);
 }
 
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
@@ -288,39 +286,38 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
     return set_hook(&shim_settings.guard_fail_hook, hook);
 }
 
-PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region)
+PyObject *shim_list(PyObject *object, bool precompiled, int64_t region)
 {
-    for (Py_ssize_t i = 0; list && entries && i < entries->count; i++)
-        if ((region == SHIM_ALL_REGIONS || entries->at[i]->region == region) &&
-            PyList_Append(list, (PyObject *)entries->at[i]))
-            break;
+    PyObject *list = PyList_New(0); /* first: the garbage collector may run */
+    struct code_state *state = list ? shim_state_of(object, false) : NULL;
+    struct cache_entry *entry = !state ? NULL : precompiled ? state->precompiled.first : state->entries.first;
+
+    for (; entry && !PyErr_Occurred(); entry = entry->next) {
+        Py_ssize_t at = PyList_GET_SIZE(list);
+        while (at && ((struct cache_entry *)PyList_GET_ITEM(list, at - 1))->region > entry->region)
+            at--;
+        if (region == SHIM_ALL_REGIONS || entry->region == region)
+            PyList_Insert(list, at, (PyObject *)entry);
+    }
     if (PyErr_Occurred())
         Py_CLEAR(list);
     return list;
 }
 
-static PyObject *cache_entry_list(PyObject *module, PyObject *object)
+PyObject *shim_entry_list(PyObject *module, PyObject *object)
 {
-    PyObject *list = PyList_New(0); /* first: the garbage collector may run */
-    struct code_state *state = list ? shim_state_of(object, false) : NULL;
-
-    return shim_list(list, state ? &state->entries : NULL, SHIM_ALL_REGIONS);
+    return shim_list(object, false, SHIM_ALL_REGIONS);
 }
 
 static PyObject *set_limits(PyObject *module, PyObject *args)
 {
-    PyObject *object[2];
     long limit[2];
 
-    if (!PyArg_ParseTuple(args, "OO:_set_limits", &object[0], &object[1]))
+    if (!PyArg_ParseTuple(args, "ll:_set_limits", &limit[0], &limit[1]))
         return NULL;
-    for (int i = 0; i < 2; i++) {
-        limit[i] = PyLong_AsLong(object[i]);
-        if (limit[i] == -1 && PyErr_Occurred())
-            return NULL;
+    for (int i = 0; i < 2; i++)
         if (limit[i] < 0)
             return PyErr_Format(PyExc_ValueError, "a limit is a number of entries, 0 or more, not %ld", limit[i]);
-    }
     shim_settings.recompile_limit = (unsigned long)limit[0];
     shim_settings.accumulated_limit = (unsigned long)limit[1];
     Py_RETURN_NONE;
@@ -345,7 +342,7 @@ PyMethodDef shim_methods[] = {
      "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard raises."},
     {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
      "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard does not pass."},
-    {"_debug_get_cache_entry_list", cache_entry_list, METH_O, "The entries of a code object, in the order tried."},
+    {"_debug_get_cache_entry_list", shim_entry_list, METH_O, "The entries of a code object, in the order tried."},
     {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
     {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
     {NULL, NULL, 0, NULL},

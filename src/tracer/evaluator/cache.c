@@ -7,13 +7,6 @@
 #include <string.h>
 #include <structmember.h>
 
-const struct front front_own = {
-    .modes = &(const struct front_modes){0},
-    .limits = true,
-    .fail_hook = true,
-    .unexplained = "the guard returned False",
-};
-
 static struct code_state *all_states;
 static unsigned long states_made, states_compiled; /* states; code objects that got a number */
 
@@ -85,20 +78,21 @@ static void entry_let_go(struct cache_entry *entry)
 /* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
-    const struct entry_list dropped = *list;
+    struct cache_entry *entry, *next = list->first;
 
-    *list = (struct entry_list){NULL, 0, 0};
-    for (Py_ssize_t i = 0; i < dropped.count; i++) {
-        dropped.at[i]->state = NULL;
+    *list = (struct entry_list){NULL, 0};
+    for (entry = next; entry; entry = entry->next) {
+        entry->state = NULL;
         if (why)
-            entry_end(dropped.at[i], why, NULL);
+            entry_end(entry, why, NULL);
     }
-    for (Py_ssize_t i = 0; i < dropped.count; i++) {
+    while ((entry = next)) {
+        next = entry->next;
+        entry->next = NULL;
         if (why)
-            entry_let_go(dropped.at[i]);
-        Py_DECREF(dropped.at[i]);
+            entry_let_go(entry);
+        Py_DECREF(entry);
     }
-    free(dropped.at);
 }
 
 void code_state_release(struct code_state *state)
@@ -161,67 +155,56 @@ void code_state_drop_precompiled(struct code_state *state)
     drop_entries(&state->precompiled, NULL);
 }
 
-/* A state that is not newer than NEWEST. That of a code object that is being freed goes with it. */
-static struct code_state *to_reset(unsigned long newest)
-{
-    struct code_state *state = all_states;
-
-    while (state && (state->serial > newest || !Py_REFCNT(state->code)))
-        state = state->next;
-    return state;
-}
-
 void code_state_reset_all(void)
 {
     const unsigned long newest = states_made; /* finalisers may make others: those stay */
-    struct code_state *state;
+    struct code_state *state = all_states;
 
-    while ((state = to_reset(newest))) {
-        PyCodeObject *code = (PyCodeObject *)Py_NewRef(state->code);
+    while (state) {
+        PyCodeObject *code = state->code;
+        if (state->serial > newest || !Py_REFCNT(code)) { /* a code object that is being freed takes its own along */
+            state = state->next;
+            continue;
+        }
+        Py_INCREF(code);
         code_state_reset(code);
         Py_DECREF(code);
+        state = all_states;
     }
 }
 
-Py_ssize_t code_state_valid(const struct code_state *state)
+/* REGION's own actions; NULL: it has none. */
+static struct code_actions *actions_of(const struct code_state *state, int64_t region)
 {
-    Py_ssize_t valid = 0;
-
-    for (Py_ssize_t i = 0; i < state->entries.count; i++)
-        valid += state->entries.at[i]->valid;
-    return valid;
+    for (unsigned i = 0; i < state->region_count; i++)
+        if (state->regions[i].region == region)
+            return &state->regions[i].actions;
+    return NULL;
 }
 
 struct code_actions code_state_actions(const struct code_state *state, int64_t region)
 {
-    struct code_actions inherited = {.written = true};
+    const struct code_actions *common = &state->actions, *own = region < 0 ? common : actions_of(state, region);
 
-    if (region < 0)
-        return state->actions;
-    for (unsigned i = 0; i < state->region_count; i++)
-        if (state->regions[i].region == region)
-            return state->regions[i].actions;
+    if (own)
+        return *own;
     /* "Never compile this" holds in every region, "the limit is reached" only where it was. */
-    if (state->actions.own == ACTION_SKIP)
-        inherited.own = ACTION_SKIP;
-    if (state->actions.callees == ACTION_SKIP)
-        inherited.callees = ACTION_SKIP;
-    return inherited;
+    return (struct code_actions){
+        .own = common->own == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
+        .callees = common->callees == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
+        .written = true,
+    };
 }
 
 bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
 {
+    struct code_actions *own = region < 0 ? &state->actions : actions_of(state, region);
     struct region_actions *more;
 
-    if (region < 0) {
-        state->actions = actions;
+    if (own) {
+        *own = actions;
         return true;
     }
-    for (unsigned i = 0; i < state->region_count; i++)
-        if (state->regions[i].region == region) {
-            state->regions[i].actions = actions;
-            return true;
-        }
     more = realloc(state->regions, (state->region_count + 1) * sizeof *more);
     if (!more)
         return false;
@@ -232,15 +215,11 @@ bool code_state_act(struct code_state *state, int64_t region, struct code_action
 
 /* ---- entries ---- */
 
-/* The attribute NAME of GUARDED. New reference; NULL: it is missing or None, or,
- * with an exception, could not be had. */
+/* The attribute NAME of GUARDED. New reference; NULL: it is missing or None, or an exception is set, perhaps was before. */
 static PyObject *optional(PyObject *guarded, const char *name)
 {
-    PyObject *key = PyUnicode_InternFromString(name), *value = NULL;
+    PyObject *value = PyErr_Occurred() ? NULL : shim_optional(guarded, name);
 
-    if (key && compat_optional_attribute(guarded, key, &value) < 0)
-        value = NULL; /* its exception is the callback's */
-    Py_XDECREF(key);
     if (value == Py_None)
         Py_CLEAR(value);
     return value;
@@ -249,58 +228,57 @@ static PyObject *optional(PyObject *guarded, const char *name)
 /* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. */
 static bool fits(PyCodeObject *code, PyCodeObject *original)
 {
-    int arguments[2], flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
-    PyCodeObject *both[2] = {code, original};
+    const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
 
-    for (int i = 0; i < 2; i++)
-        arguments[i] = both[i]->co_argcount + both[i]->co_kwonlyargcount;
-    if (arguments[0] != arguments[1] || (code->co_flags & flags) != (original->co_flags & flags)) {
+    if (code->co_argcount + code->co_kwonlyargcount != original->co_argcount + original->co_kwonlyargcount ||
+        (code->co_flags & flags) != (original->co_flags & flags))
         PyErr_Format(PyExc_TypeError, "the code returned for %U() takes other arguments than it: "
                      "they must be the same in number and kind", original->co_qualname);
-        return false;
-    }
-    if (code->co_nfreevars != original->co_nfreevars) {
+    else if (code->co_nfreevars != original->co_nfreevars)
         PyErr_Format(PyExc_TypeError,
                      "the code returned for %U() has %d free variables, and it has %d: they must be the same",
                      original->co_qualname, code->co_nfreevars, original->co_nfreevars);
-        return false;
-    }
-    return true;
-}
-
-/* What is called to check GUARD: its method, or it. New reference; NULL: nothing,
- * or, with an exception, it could not be had. */
-static PyObject *check_of(PyObject *guard, const struct front *front)
-{
-    PyObject *check = front->check_of ? front->check_of(guard) : optional(guard, "check");
-
-    return check || PyErr_Occurred() || front->check_of ? check : Py_NewRef(guard);
-}
-
-/* Room for one more. False: no memory. */
-static bool make_room(struct entry_list *list)
-{
-    const Py_ssize_t room = list->room ? list->room * 2 : 4;
-    struct cache_entry **more;
-
-    if (list->count < list->room)
+    else
         return true;
-    more = realloc(list->at, (size_t)room * sizeof *more);
-    if (!more) {
-        PyErr_NoMemory();
-        return false;
-    }
-    list->at = more;
-    list->room = room;
-    return true;
+    return false;
 }
 
-/* ENTRY, owned by LIST from here on, to place AT of it. There is room. */
-static void put_in(struct entry_list *list, Py_ssize_t at, struct cache_entry *entry)
+static PyObject *own_check_of(PyObject *guard)
 {
-    memmove(list->at + at + 1, list->at + at, (size_t)(list->count - at) * sizeof *list->at);
-    list->at[at] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+    PyObject *check = optional(guard, "check");
+
+    return check || PyErr_Occurred() ? check : Py_NewRef(guard);
+}
+
+const struct front front_own = {
+    .modes = &(const struct front_modes){0},
+    .limits = true,
+    .fail_hook = true,
+    .unexplained = "the guard returned False",
+    .check_of = own_check_of,
+};
+
+/* ENTRY, owned by LIST from here on, goes to its front or becomes its LAST. */
+static void put_in(struct entry_list *list, struct cache_entry *entry, bool last)
+{
+    struct cache_entry **at = &list->first;
+
+    while (last && *at)
+        at = &(*at)->next;
+    entry->next = *at;
+    *at = entry;
     list->count++;
+}
+
+/* ENTRY, which is in LIST, no longer is; the caller owns it. */
+static void take_out(struct entry_list *list, struct cache_entry *entry)
+{
+    struct cache_entry **at = &list->first;
+
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    list->count--;
 }
 
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region)
@@ -343,9 +321,8 @@ static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarde
         return NULL;
     entry->backend = Py_NewRef(backend);
     parts->code = optional(guarded, "code");
-    if (!PyErr_Occurred())
-        parts->guard = optional(guarded, "check_fn");
-    if (!parts->guard && !PyErr_Occurred())
+    parts->guard = optional(guarded, "check_fn");
+    if (!parts->guard)
         parts->guard = optional(guarded, "guard_manager");
     if (PyErr_Occurred())
         goto err;
@@ -354,7 +331,7 @@ static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarde
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
         goto err;
     }
-    parts->check = parts->guard ? check_of(parts->guard, front) : NULL;
+    parts->check = parts->guard ? front->check_of(parts->guard) : NULL;
     if (PyErr_Occurred())
         goto err;
     if (!parts->check || !PyCallable_Check(parts->check)) {
@@ -366,8 +343,7 @@ static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarde
         goto err;
     entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
     entry->annotation = optional(guarded, "trace_annotation");
-    if (!PyErr_Occurred())
-        entry->compile_id = optional(guarded, "compile_id");
+    entry->compile_id = optional(guarded, "compile_id");
     if (!PyErr_Occurred())
         return entry;
 err:
@@ -380,14 +356,11 @@ err:
 static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, struct decision_birth *birth)
 {
     struct code_state *state = code_state_of(original, true);
-    struct entry_list *list = state && precompiled ? &state->precompiled : state ? &state->entries : NULL;
 
-    if (!list) {
+    if (!state) {
         PyErr_NoMemory();
         return -1;
     }
-    if (!make_room(list))
-        return -1;
     if (!precompiled) {
         if (!entry->compile_id &&
             !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : states_compiled,
@@ -399,39 +372,11 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
         entry->state = state;
         entry->region = front_region(entry->front);
     }
-    put_in(list, precompiled || entry->front->modes->insertion_order ? list->count : 0, entry);
+    Py_INCREF(entry);
+    put_in(precompiled ? &state->precompiled : &state->entries, entry,
+           precompiled || entry->front->modes->insertion_order);
     decision_entry_born(birth, entry, state);
     return 0;
-}
-
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
-{
-    struct decision_birth birth = {0};
-    struct cache_entry *entry;
-    PyObject *check;
-    int status;
-
-    if (!PyCode_Check(code)) {
-        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
-        return -1;
-    }
-    check = check_of(guard, front);
-    if (!check && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
-    if (!check || !(entry = cache_entry_new(front, region))) {
-        Py_XDECREF(check);
-        return -1;
-    }
-    entry->parts->code = Py_NewRef(code);
-    entry->parts->guard = Py_NewRef(guard);
-    entry->parts->check = check;
-    entry->backend = Py_NewRef(Py_None);
-    entry->compile_id = PyUnicode_FromString("precompiled");
-    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)), guard, Py_None);
-    status = join(entry, original, true, &birth);
-    decision_birth_end(&birth);
-    Py_DECREF(entry);
-    return status;
 }
 
 static bool entry_is_valid(PyObject *entry)
@@ -446,85 +391,97 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-/* What ENTRY's guard, that of PARTS, is to know of it. -1 with an exception. */
-static int bind_guard(struct cache_entry *entry, struct cache_parts *parts)
+/* ENTRY, new, becomes one of ORIGINAL's: of its PRECOMPILED ones, or of the others, whose guards learn of their entry.
+ * -1 with an exception. */
+static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
-    if (entry->tree)
-        return guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree);
-    return entry->front->bind ? entry->front->bind(entry, parts) : 0;
+    const struct front *front = entry->front;
+    struct decision_birth birth;
+    struct cache_parts *parts;
+    int status;
+
+    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
+                         entry->parts->guard, entry->backend);
+    status = join(entry, original, precompiled, &birth);
+    parts = status || precompiled ? NULL : cache_entry_pin(entry); /* what follows may invalidate it */
+    if (parts) {
+        if (entry->tree)
+            status = guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree);
+        else if (front->bind)
+            status = front->bind(entry, parts);
+        if (status)
+            cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
+        cache_parts_unpin(parts);
+    }
+    decision_birth_end(&birth);
+    return status;
 }
 
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front)
 {
     struct cache_entry *entry = read_guarded(original, guarded, backend, front);
-    struct decision_birth birth;
-    struct cache_parts *parts;
-    int status;
 
-    if (!entry)
-        return NULL;
-    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
-                         entry->parts->guard, backend);
-    status = join(entry, original, false, &birth);
-    parts = cache_entry_pin(entry); /* what follows may invalidate it */
-    if (!status && parts && bind_guard(entry, parts)) {
-        cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
-        status = -1;
-    }
-    if (parts)
-        cache_parts_unpin(parts);
-    decision_birth_end(&birth);
-    if (status)
+    if (entry && publish(entry, original, false))
         Py_CLEAR(entry);
     return entry;
 }
 
-static Py_ssize_t position(const struct cache_entry *entry)
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
 {
-    const struct code_state *state = entry->state;
+    struct cache_entry *entry;
+    int status = -1;
 
-    for (Py_ssize_t i = 0; state && i < state->entries.count; i++)
-        if (state->entries.at[i] == entry)
-            return i;
-    return -1;
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
+        return -1;
+    }
+    entry = cache_entry_new(front, region);
+    if (!entry)
+        return -1;
+    entry->parts->code = Py_NewRef(code);
+    entry->parts->guard = Py_NewRef(guard);
+    entry->backend = Py_NewRef(Py_None);
+    entry->compile_id = PyUnicode_FromString("precompiled");
+    entry->parts->check = front->check_of(guard);
+    if (entry->parts->check)
+        status = publish(entry, original, true);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
+    Py_DECREF(entry);
+    return status;
 }
 
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region)
 {
-    for (Py_ssize_t i = 0; i < state->entries.count; i++)
-        if (state->entries.at[i]->region == region)
-            return state->entries.at[i];
+    for (struct cache_entry *entry = state->entries.first; entry; entry = entry->next)
+        if (entry->region == region)
+            return entry;
     return region >= 0 ? cache_entry_first(state, -1) : NULL;
 }
 
-/* ENTRY, if it is in its list, from its place there TO another. */
-static void move_to(struct cache_entry *entry, Py_ssize_t to)
+/* ENTRY goes to the front of its code's list, or becomes its LAST, if it is in it. */
+static void move(struct cache_entry *entry, bool last)
 {
-    const Py_ssize_t from = position(entry);
-    struct cache_entry **at = from < 0 ? NULL : entry->state->entries.at;
+    struct entry_list *list = entry->state ? &entry->state->entries : NULL;
 
-    if (from < 0 || from == to)
+    if (!list || (!last && list->first == entry))
         return;
-    if (from < to)
-        memmove(at + from, at + from + 1, (size_t)(to - from) * sizeof *at);
-    else
-        memmove(at + to + 1, at + to, (size_t)(from - to) * sizeof *at);
-    at[to] = entry;
+    take_out(list, entry);
+    put_in(list, entry, last);
 }
 
 void cache_entry_touch(struct cache_entry *entry)
 {
     if (!entry->front->modes->insertion_order)
-        move_to(entry, 0);
+        move(entry, false);
 }
 
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
         return;
-    if (entry->state)
-        move_to(entry, entry->state->entries.count - 1);
+    move(entry, true);
     entry_end(entry, reason, instead);
     entry_let_go(entry);
 }
@@ -565,12 +522,11 @@ static PyObject *entry_guard(PyObject *self, void *context)
 /* The entry tried after this one in its region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    const struct code_state *state = ((struct cache_entry *)self)->state;
+    const struct cache_entry *entry = (struct cache_entry *)self, *next = entry->state ? entry->next : NULL;
 
-    for (Py_ssize_t i = position((struct cache_entry *)self) + 1; i > 0 && i < state->entries.count; i++)
-        if (state->entries.at[i]->region == ((struct cache_entry *)self)->region)
-            return Py_NewRef((PyObject *)state->entries.at[i]);
-    Py_RETURN_NONE;
+    while (next && next->region != entry->region)
+        next = next->next;
+    return Py_NewRef(next ? (PyObject *)next : Py_None);
 }
 
 static PyObject *entry_invalidate(PyObject *self, PyObject *args)

@@ -92,8 +92,7 @@ struct front {
     int not_started;            /* f_lasti of the frame that a callback sees */
     const char *unexplained;    /* why a guard of unknown parts failed */
 
-    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or, with an exception, it could not be
-     * had. */
+    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or an exception is set. */
     PyObject *(*check_of)(PyObject *guard);
     /* ENTRY is new, its PARTS are pinned: its guard learns of it; -1 with an exception. ENTRY has let go of GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
@@ -143,6 +142,7 @@ struct cache_parts {
 struct cache_entry {
     PyObject_HEAD
     struct code_state *state;   /* borrowed; NULL once dropped from its code's list */
+    struct cache_entry *next;   /* tried after it */
     const struct front *front;
     struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
     bool valid;                 /* may match; once false, false for good */
@@ -168,8 +168,8 @@ struct cache_entry {
 
 /* Entries in the order tried. */
 struct entry_list {
-    struct cache_entry **at;    /* owned, and so is each */
-    Py_ssize_t count, room;
+    struct cache_entry *first;  /* owned, and so is each one's `next` */
+    Py_ssize_t count;
 };
 
 /* A code object's state as torch's Python code sees it. */
@@ -249,21 +249,22 @@ static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
-/* Entries that can still match. */
-Py_ssize_t code_state_valid(const struct code_state *state);
 /* The actions that hold in REGION (-1: in the common one), and setting them. False: no memory. */
 struct code_actions code_state_actions(const struct code_state *state, int64_t region);
 bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
 /* The entry tried first in REGION. Borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region);
 
-/* tracer/evaluator/decision.c: what is recorded of a lookup. Filled while it goes on; does
- * nothing while ON is false. */
+/* tracer/evaluator/decision.c: a lookup, and what is recorded of it: filled while it goes on; nothing while ON is
+ * false. */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
 struct decision {
     bool on;
     bool older;                 /* there are entries, if none that we know */
     const struct front *front;  /* whose the callback is */
+    compat_frame *frame;        /* the call */
+    PyObject *locals;           /* owned: its variables, when they were needed; or NULL */
+    int64_t region;             /* in which entries are looked for */
     enum outcome outcome;       /* once the callback has answered */
     uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
     uint32_t count, room;
@@ -280,23 +281,39 @@ struct decision {
     PyObject *token;            /* owned: the bridge's, while the callback runs; or NULL */
     PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
 };
-/* BEGAN: when the call did, by the session's clock; 0: it is not recorded. */
-void decision_begin(struct decision *d, uint64_t began, const struct front *front);
+/* BEGAN: when the call of FRAME did, by the session's clock; 0: it is not recorded. */
+static inline void decision_begin(struct decision *d, uint64_t began, const struct front *front, compat_frame *frame,
+                                  int64_t region)
+{
+    d->on = began != 0;
+    d->older = false;
+    d->front = front;
+    d->frame = frame;
+    d->locals = NULL;
+    d->region = region;
+    d->began = began;
+    d->ours = 0;
+    d->count = 0;
+    d->room = sizeof d->small / sizeof *d->small;
+    d->check = d->small;
+    d->compile = d->signature = 0;
+    d->token = d->causes = NULL;
+}
+/* The frame's variables, made when they are first needed. Borrowed; NULL with an exception. */
+PyObject *decision_locals(struct decision *d);
 void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
                   uint32_t failed, uint64_t ticks);
 /* A miss: note the values that missed, and why each entry did, before anybody changes them. */
-void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals);
-/* The callback is asked to compile STATE's CODE; it has returned RESULT (borrowed; NULL with an exception, which is
+void decision_missed(struct decision *d);
+/* The callback is asked to compile STATE's code; it has returned RESULT (borrowed; NULL with an exception, which is
  * kept); and that made ENTRY, or nothing: OUTCOME says why. */
-void decision_ask(struct decision *d, const struct code_state *state, PyObject *code);
+void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
-/* The frame runs now: write the lookup. */
+/* The frame runs now: write the lookup. Of an observed evaluator's, which entries were tried in vain is not known. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
-/* The same for what was seen of torch's own evaluator: which entries were tried is not known. */
-void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
-/* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_observed() without a decision. */
+/* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_write() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
 /* ENTRY's guards are tried in the order that WORDS are from now on: ordinals, a JSON array. */
@@ -336,16 +353,26 @@ extern struct shim_settings {
     PyObject *(*describe)(PyObject *value); /* a new str for a library's value, or NULL, perhaps with an exception */
 } shim_settings;
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
+/* The attribute NAME of OBJECT. New reference; NULL: it has none, or an exception is set. */
+static inline PyObject *shim_optional(PyObject *object, const char *name)
+{
+    PyObject *key = PyUnicode_InternFromString(name), *value = NULL;
+
+    if (key && compat_optional_attribute(object, key, &value) < 0)
+        value = NULL;
+    Py_XDECREF(key);
+    return value;
+}
 /* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
  * The attributes may be the program's code. */
 PyObject *shim_backend_of(PyObject *callback);
 /* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
-/* A view of FRAME for a callback; shim_frame_close ends it. New references. */
-PyObject *shim_frame_open(compat_frame *frame, PyObject *locals, const struct front *front);
+/* A view of D's frame for a callback; shim_frame_close ends it. New references. */
+PyObject *shim_frame_open(const struct decision *d);
 void shim_frame_close(PyObject *view);
 
-/* tracer/evaluator/answer.c: what a callback wants done. */
+/* What a callback wants done. */
 struct answer {
     PyObject *guarded;          /* owned, or NULL: no code */
     PyObject *reason;           /* owned: why not, or NULL */
@@ -367,13 +394,15 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
+PyObject *shim_entry_list(PyObject *module, PyObject *object);
 /* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an exception, no memory
  * or no code object. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* Append those of ENTRIES (NULL: none) in REGION to LIST. LIST, or NULL with an exception, and it is gone. Runs
- * nothing. */
-PyObject *shim_list(PyObject *list, const struct entry_list *entries, int64_t region);
+/* Those of OBJECT's entries, or of its PRECOMPILED ones, that are in REGION: a new list, lower regions first. */
+PyObject *shim_list(PyObject *object, bool precompiled, int64_t region);
 #define SHIM_ALL_REGIONS INT64_MIN
+/* Put VALUE (None: nothing) in *SLOT; returns what was there. */
+PyObject *shim_exchange(PyObject **slot, PyObject *value);
 /* Count thread T among those with a callback, or no longer: the hook goes in with the first, out with the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];

@@ -60,34 +60,26 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* The frame's variables, made when they are first needed. Borrowed. */
-static PyObject *locals_of(compat_frame *frame, PyObject **locals)
-{
-    if (!*locals)
-        *locals = guard_frame_locals(frame);
-    return *locals;
-}
-
 /* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. */
 static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
-                                        compat_frame *frame, PyObject **locals)
+                                        struct decision *d)
 {
     struct guard_outcome outcome = {GUARD_ERROR, 1, 0};
     PyObject *check, *result = NULL;
 
     if (entry->tree)
-        return guard_tree_check(parts->guard, &(struct guard_values){.frame = frame});
+        return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame});
     check = entry->front->modes->skip_guards_unsafe ? parts->difference : parts->check;
     if (!check) /* no guards that tell entries apart yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
     Py_INCREF(check);
-    if (locals_of(frame, locals))
-        result = PyObject_CallOneArg(check, *locals);
+    if (decision_locals(d))
+        result = PyObject_CallOneArg(check, d->locals);
     Py_DECREF(check);
     if (result && !PyBool_Check(result)) {
         PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
-                     compat_code(frame)->co_qualname, ((PyTypeObject *)type)->tp_name);
+                     compat_code(d->frame)->co_qualname, ((PyTypeObject *)type)->tp_name);
         Py_DECREF(type);
     } else if (result) {
         outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
@@ -97,19 +89,19 @@ static struct guard_outcome check_entry(const struct cache_entry *entry, const s
     return outcome;
 }
 
-/* HOOK(guard, code, f_locals, index, last), with the pending exception kept. */
-static void tell_hook(PyObject *hook, PyObject *guard, PyObject *code, compat_frame *frame, PyObject **locals,
-                      Py_ssize_t index, bool last)
+/* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception kept. */
+static void tell_hook(PyObject *hook, const struct cache_entry *entry, const struct cache_parts *parts,
+                      struct decision *d, Py_ssize_t index, bool last)
 {
-    PyObject *type, *value, *traceback, *result;
+    PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
+    PyObject *type, *value, *traceback, *result = NULL;
 
     if (!hook)
         return;
     Py_INCREF(hook); /* it may put another in its place */
     PyErr_Fetch(&type, &value, &traceback);
-    result = locals_of(frame, locals)
-                 ? PyObject_CallFunction(hook, "OOOnO", guard, code, *locals, index, last ? Py_True : Py_False)
-                 : NULL;
+    if (decision_locals(d))
+        result = PyObject_CallFunction(hook, "OOOnO", parts->guard, code, d->locals, index, last ? Py_True : Py_False);
     if (!result)
         PyErr_WriteUnraisable(hook);
     Py_XDECREF(result);
@@ -117,78 +109,74 @@ static void tell_hook(PyObject *hook, PyObject *guard, PyObject *code, compat_fr
     Py_DECREF(hook);
 }
 
-/* One entry, which the caller holds: does it fit? 1: yes, and *FOUND is a new reference to it. 0: no. -1: its
- * guard raised, or gave something that is not a bool. */
-static int try_entry(struct cache_entry *entry, compat_frame *frame, PyObject **locals, struct decision *d,
-                     Py_ssize_t index, bool last, struct cache_entry **found)
+/* One entry, which the caller holds: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool. */
+static int try_entry(struct cache_entry *entry, struct decision *d, Py_ssize_t index, bool last)
 {
     struct cache_parts *parts = cache_entry_pin(entry);
     uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0, ticks;
     struct guard_outcome outcome;
-    int result = 0;
+    bool fits;
 
     if (!parts) /* by what was looked at before it */
         return 0;
-    outcome = check_entry(entry, parts, frame, locals);
+    outcome = check_entry(entry, parts, d);
     ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
         began = tracer_now(tracer_process.monotonic);
-        outcome = entry->front->failed(entry, parts, frame, *locals);
+        outcome = entry->front->failed(entry, parts, d->frame, d->locals);
         d->ours += tracer_now(tracer_process.monotonic) - began;
     }
     decision_add(d, entry, outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL,
                  outcome.guards_run, outcome.failed, ticks);
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
         decision_entry_order(entry, parts->guard, tracer_now(tracer_process.monotonic));
-    if (outcome.result == GUARD_PASS && entry->valid) {
+    fits = outcome.result == GUARD_PASS && entry->valid;
+    if (fits)
         cache_entry_touch(entry);
-        *found = (struct cache_entry *)Py_NewRef((PyObject *)entry);
-        result = 1;
-        goto done;
-    }
-    if (outcome.result == GUARD_ERROR || entry->front->fail_hook)
-        tell_hook(outcome.result == GUARD_ERROR ? shim_settings.guard_error_hook : shim_settings.guard_fail_hook,
-                  parts->guard, entry->front->fail_hook ? (PyObject *)compat_code(frame) : parts->code, frame, locals,
-                  index, last);
-    result = outcome.result == GUARD_ERROR ? -1 : 0;
-done:
+    else if (outcome.result == GUARD_ERROR)
+        tell_hook(shim_settings.guard_error_hook, entry, parts, d, index, last);
+    else if (entry->front->fail_hook)
+        tell_hook(shim_settings.guard_fail_hook, entry, parts, d, index, last);
     cache_parts_unpin(parts);
-    return result;
+    return fits ? 1 : outcome.result == GUARD_ERROR ? -1 : 0;
 }
 
 /* The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
  * raised, or gave something that is not a bool. */
-static int look_up(struct code_state *state, int64_t region, compat_frame *frame, PyObject **locals, PyObject *backend,
-                   struct decision *d, struct cache_entry **found)
+static int look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
 {
-    struct cache_entry *small[ENTRIES_ON_STACK], **entries = small;
+    const int64_t region = d->region;
+    struct cache_entry *small[ENTRIES_ON_STACK], **entries = small, *entry;
     const Py_ssize_t loaded = state->precompiled.count, count = loaded + state->entries.count;
+    Py_ssize_t copied = 0;
     int status = 0;
 
-    *found = NULL;
     /* Guards may change the lists: each entry is asked once, in the order of now. */
     if (count > ENTRIES_ON_STACK && !(entries = PyMem_Malloc((size_t)count * sizeof *entries))) {
         PyErr_NoMemory();
         return -1;
     }
-    for (Py_ssize_t i = 0; i < loaded; i++)
-        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->precompiled.at[i]);
-    for (Py_ssize_t i = loaded; i < count; i++)
-        entries[i] = (struct cache_entry *)Py_NewRef((PyObject *)state->entries.at[i - loaded]);
-    for (Py_ssize_t i = 0; i < loaded && !status; i++)
-        if (entries[i]->region < 0 || entries[i]->region == region)
-            status = try_entry(entries[i], frame, locals, d, i, false, found);
+    for (entry = state->precompiled.first; entry; entry = entry->next)
+        entries[copied++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+    for (entry = state->entries.first; entry; entry = entry->next)
+        entries[copied++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+    for (Py_ssize_t i = 0; i < loaded && !status; i++) {
+        entry = entries[i];
+        if (entry->region < 0 || entry->region == region)
+            status = try_entry(entry, d, i, false);
+    }
     /* A region's own entries come before the common ones. */
     for (int common = region < 0; common < 2 && !status; common++)
         for (Py_ssize_t i = loaded; i < count && !status; i++) {
-            struct cache_entry *entry = entries[i];
+            entry = entries[i];
             if (!entry->valid || entry->region != (common ? -1 : region))
                 continue;
             if (shim_same_backend(entry->backend, backend))
-                status = try_entry(entry, frame, locals, d, i - loaded, i + 1 == count, found);
+                status = try_entry(entry, d, i - loaded, i + 1 == count);
             else
                 decision_add(d, entry, CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
         }
+    *found = status > 0 ? (struct cache_entry *)Py_NewRef((PyObject *)entry) : NULL;
     for (Py_ssize_t i = 0; i < count; i++)
         Py_DECREF(entries[i]);
     if (entries != small)
@@ -198,19 +186,83 @@ static int look_up(struct code_state *state, int64_t region, compat_frame *frame
 
 /* ---- the callback ---- */
 
-/* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
-static int ask(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *locals, struct code_state *state,
-               const struct front *front, int64_t region, struct decision *d, struct answer *answer)
+int answer_strategy(PyObject *strategy, struct code_actions *actions)
 {
-    PyObject *view = shim_frame_open(frame, locals, front), *result = NULL, *first;
+    static const char *const names[2] = {"cur_action", "recursive_action"};
+    enum frame_action *const action[2] = {&actions->own, &actions->callees};
+
+    for (int i = 0; i < 2; i++) {
+        PyObject *value = tracer_attribute(strategy, names[i]);
+        long number = value ? PyLong_AsLong(value) : -1;
+
+        Py_XDECREF(value);
+        if (number < ACTION_DEFAULT || number > ACTION_RUN_ONLY) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", names[i], number);
+            return -1;
+        }
+        *action[i] = (enum frame_action)number;
+    }
+    return 0;
+}
+
+int answer_read(PyObject *result, struct answer *answer)
+{
+    PyObject *strategy, *truth;
+    int status;
+
+    *answer = (struct answer){0};
+    if (result == Py_None || result == shim_settings.skip_recursively || result == shim_settings.limit_reached) {
+        answer->actions.own = result == shim_settings.limit_reached ? ACTION_RUN_ONLY : ACTION_SKIP;
+        answer->actions.callees = result == Py_None ? ACTION_DEFAULT : answer->actions.own;
+        answer->for_code = true;
+        return 0;
+    }
+    strategy = shim_optional(result, "frame_exec_strategy");
+    if (!strategy) {
+        answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result); /* the older protocol: the GuardedCode itself */
+        return answer->guarded ? 0 : -1;
+    }
+    status = answer_strategy(strategy, &answer->actions);
+    Py_DECREF(strategy);
+    if (status)
+        return -1;
+    truth = tracer_attribute(result, "apply_to_code");
+    status = truth ? PyObject_IsTrue(truth) : -1;
+    Py_XDECREF(truth);
+    if (status < 0 || !(answer->guarded = tracer_attribute(result, "guarded_code")))
+        return -1;
+    if (answer->guarded == Py_None) {
+        Py_CLEAR(answer->guarded);
+        answer->reason = tracer_attribute(result, "skip_reason");
+        if (!answer->reason)
+            PyErr_Clear();
+    }
+    answer->for_code = status;
+    return 0;
+}
+
+enum outcome answer_outcome(const struct answer *answer, const struct front *front)
+{
+    if (answer->guarded)
+        return OUTCOME_COMPILED;
+    return !front->limits && answer->actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
+}
+
+/* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
+static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
+               struct answer *answer)
+{
+    PyObject *view = shim_frame_open(d), *result = NULL, *first;
+    const struct front *front = d->front;
     struct front_asking asking;
     int status = -1;
 
     if (!view)
         return -1;
-    first = (PyObject *)cache_entry_first(state, region);
+    first = (PyObject *)cache_entry_first(state, d->region);
     first = Py_NewRef(first ? first : Py_None);
-    decision_ask(d, state, (PyObject *)compat_code(frame));
+    decision_ask(d, state);
     if (!front->ask_begins || front->ask_begins(&asking, ts) == 0)
         result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
     if (front->ask_ends)
@@ -244,42 +296,31 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
 
-/* Evaluate the frame as it is, with callees under CALLBACK; then put back what
- * was there, unless the frame itself has set another. */
-static PyObject *run_original(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                              PyObject *under)
-{
-    PyObject *result;
-
-    if (t->callback != under)
-        set_callback(t, under);
-    result = record_evaluate(t, ts, frame, 0);
-    if (under != callback && t->callback == under)
-        set_callback(t, callback);
-    return result;
-}
-
-/* Run CODE, that of ENTRY; the caller holds both. */
-static PyObject *run_entry(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
-                           PyObject *code, PyObject *callback, PyObject *under)
+/* Run the frame as it is, or CODE in its place, if that is not NULL: of ENTRY; the caller holds both. Callees run under
+ * UNDER; then CALLBACK is put back, unless the frame itself has set another. */
+static inline __attribute__((always_inline)) PyObject *
+run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+    struct cache_entry *entry, PyObject *code)
 {
     const struct front *front = t->front;
+    const bool around = code && front->run_begins;
     struct front_run run;
     PyObject *result;
 
-    if (front->run_begins && front->run_begins(&run, entry, code, &under)) {
+    if (around && front->run_begins(&run, entry, code, &under)) {
         front->run_ends(&run);
         compat_dispose(ts, frame);
         return NULL;
     }
-    entry->hits++;
+    if (code)
+        entry->hits++;
     if (t->callback != under)
         set_callback(t, under);
-    result = code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
-                                                    : replace_frame(t, ts, frame, entry, code);
+    result = !code || code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
+                                                             : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
         set_callback(t, callback);
-    if (front->run_ends)
+    if (around)
         front->run_ends(&run);
     return result;
 }
@@ -302,6 +343,16 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
+/* Has STATE's code as many entries that can still match, or ever made, as it may have? */
+static bool is_at_limit(const struct code_state *state)
+{
+    unsigned long valid = 0;
+
+    for (const struct cache_entry *entry = state->entries.first; entry; entry = entry->next)
+        valid += entry->valid;
+    return valid >= shim_settings.recompile_limit || state->compiles >= shim_settings.accumulated_limit;
+}
+
 /* What happens when no entry fits and the callback may not be called; OUTCOME_COMPILED: it may. */
 static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback,
                             const struct front *front)
@@ -310,10 +361,7 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
-    if (front->limits && ((unsigned long)code_state_valid(state) >= shim_settings.recompile_limit ||
-                          state->compiles >= shim_settings.accumulated_limit))
-        return OUTCOME_LIMIT;
-    return OUTCOME_COMPILED;
+    return front->limits && is_at_limit(state) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
 static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, uint64_t entered)
@@ -322,7 +370,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     const int64_t region = front->regions ? t->region : -1;
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
-    PyObject *locals = NULL, *under = callback, *result = NULL, *backend = NULL, *range = NULL, *compiled = NULL;
+    PyObject *under = callback, *result = NULL, *backend = NULL, *range = NULL, *compiled = NULL;
     struct cache_entry *entry = NULL;
     struct code_actions actions;
     struct answer answer = {0};
@@ -342,16 +390,16 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
             decision_outcome(t, OUTCOME_SKIP);
         if (!actions.written)
             decision_actions(state, region, NULL);
-        result = run_original(t, ts, frame, callback, under);
+        result = run(t, ts, frame, callback, under, NULL, NULL);
         code_state_release(state);
         return result;
     }
-    decision_begin(&decision, entered, front);
+    decision_begin(&decision, entered, front, frame, region);
     set_callback(t, NULL);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
     if (front->lookup_begins)
         range = front->lookup_begins();
-    failed = look_up(state, region, frame, &locals, backend, &decision, &entry);
+    failed = look_up(state, backend, &decision, &entry);
     if (range)
         front->lookup_ends(range);
     if (!failed && front->agreed) {
@@ -368,9 +416,9 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         outcome = OUTCOME_HIT;
         goto run;
     }
-    if (!locals_of(frame, &locals))
+    if (!decision_locals(&decision))
         goto err;
-    decision_missed(&decision, frame, locals);
+    decision_missed(&decision);
     if (front->modes->skip_guards_unsafe) { /* in torch's words: programs look for them */
         PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
                         "This usually means that you have not warmed up your model "
@@ -385,7 +433,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     outcome = refused(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED)
         goto run;
-    if (ask(ts, callback, frame, locals, state, front, region, &decision, &answer)) {
+    if (ask(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
@@ -408,12 +456,10 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 run:
     t->front = front; /* a callback of the other kind may have been set and ours put back */
     decision_write(&decision, t, outcome, entry);
-    decision_end(&decision);
-    Py_CLEAR(locals); /* what the frame drops must die when it does */
+    decision_end(&decision); /* with its locals: what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
-    result = compiled ? run_entry(t, ts, frame, entry, compiled, callback, under)
-                      : run_original(t, ts, frame, callback, under);
+    result = run(t, ts, frame, callback, under, entry, compiled);
     goto done;
 no_memory:
     PyErr_NoMemory();
@@ -429,7 +475,6 @@ done:
     Py_XDECREF(backend);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
-    Py_XDECREF(locals);
     if (state)
         code_state_release(state);
     return result;

@@ -12,6 +12,7 @@
 #include "tracer/evaluator/cache.h"
 #include "tracer/values.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,58 +25,54 @@ enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000 };
 
 /* A growing text; what does not fit is cut off. */
 struct text {
-    char bytes[TEXT_MAX];
+    char bytes[TEXT_MAX + 1]; /* a NUL may follow */
     size_t used;
 };
 
-static void text_add(struct text *t, const char *bytes, size_t count)
+static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, const char *format, ...)
 {
-    if (count > sizeof t->bytes - t->used)
-        count = sizeof t->bytes - t->used;
-    memcpy(t->bytes + t->used, bytes, count);
-    t->used += count;
+    const size_t room = sizeof t->bytes - t->used;
+    va_list arguments;
+    int count;
+
+    va_start(arguments, format);
+    count = vsnprintf(t->bytes + t->used, room, format, arguments);
+    va_end(arguments);
+    if (count > 0)
+        t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-static void text_string(struct text *t, const char *string)
+/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none. */
+static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
-    text_add(t, string, strlen(string));
-}
-
-/* VALUE's UTF-8, at most LIMIT bytes of it. */
-static void text_unicode(struct text *t, PyObject *value, size_t limit)
-{
-    PyObject *bytes =
+    PyObject *encoded =
         value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+    size_t count = encoded ? (size_t)PyBytes_GET_SIZE(encoded) : 0;
 
-    if (bytes) {
-        const char *string = PyBytes_AS_STRING(bytes);
-        size_t count = (size_t)PyBytes_GET_SIZE(bytes);
-        if (count > limit)
-            for (count = limit; count && (string[count] & 0xc0) == 0x80;)
-                count--;
-        text_add(t, string, count);
-    }
-    Py_XDECREF(bytes);
+    if (count > most)
+        for (count = most; count && (PyBytes_AS_STRING(encoded)[count] & 0xc0) == 0x80;)
+            count--;
+    if (count)
+        memcpy(bytes, PyBytes_AS_STRING(encoded), count);
+    Py_XDECREF(encoded);
     PyErr_Clear();
+    return count;
 }
 
-/* All of T, and VALUE's UTF-8 at its end, for a fact that is made while T is there. */
+/* T with VALUE's UTF-8, at most LIMIT bytes, at its end; that part of it, for a fact that is made while T is there. */
+static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
+{
+    const char *from = t->bytes + t->used;
+    const size_t room = TEXT_MAX - t->used, count = put_utf8(t->bytes + t->used, limit < room ? limit : room, value);
+
+    t->used += count;
+    return (struct fact_text){from, count};
+}
+
+/* All of T, likewise. */
 static struct fact_text text_all(const struct text *t)
 {
     return (struct fact_text){t->bytes, t->used};
-}
-
-static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
-{
-    size_t from = t->used;
-
-    text_unicode(t, value, limit);
-    return (struct fact_text){t->bytes + from, t->used - from};
-}
-
-static void text_type(struct text *t, PyObject *value)
-{
-    text_string(t, Py_TYPE(value)->tp_name);
 }
 
 /* Is VALUE's buffer made by a method of the program's? */
@@ -95,40 +92,33 @@ static bool makes_buffer(PyObject *value)
 static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
+    PyObject *words = shim_settings.describe ? shim_settings.describe(value) : NULL;
     Py_buffer view;
-    PyObject *repr = shim_settings.describe ? shim_settings.describe(value) : NULL;
 
-    if (repr) {
-        text_unicode(t, repr, 200);
-        Py_DECREF(repr);
+    PyErr_Clear();
+    if (words) {
+        text_part(t, words, 200);
+        Py_DECREF(words);
         return;
     }
-    PyErr_Clear();
-    text_type(t, value);
+    text_print(t, "%s", Py_TYPE(value)->tp_name);
     if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
                   (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
-        repr = PyObject_Repr(value);
-        text_string(t, " ");
-        text_unicode(t, repr, VALUE_MAX);
+        words = PyObject_Repr(value);
+        text_print(t, " ");
+        text_part(t, words, VALUE_MAX);
+        Py_XDECREF(words);
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
                (whole && PyUnicode_CheckExact(value))) {
-        char length[32];
-        snprintf(length, sizeof length, "[%zd]", PyObject_Size(value));
-        text_string(t, length);
+        text_print(t, "[%zd]", PyObject_Size(value));
     } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) && !makes_buffer(value) &&
                PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
-        char number[32];
-        text_string(t, view.format ? " " : "");
-        text_string(t, view.format ? view.format : "");
-        text_string(t, "[");
-        for (int i = 0; view.shape && i < view.ndim; i++) {
-            snprintf(number, sizeof number, i ? ", %zd" : "%zd", view.shape[i]);
-            text_string(t, number);
-        }
-        text_string(t, "]");
+        text_print(t, "%s%s[", view.format ? " " : "", view.format ? view.format : "");
+        for (int i = 0; view.shape && i < view.ndim; i++)
+            text_print(t, i ? ", %zd" : "%zd", view.shape[i]);
+        text_print(t, "]");
         PyBuffer_Release(&view);
     }
-    Py_XDECREF(repr);
     PyErr_Clear();
 }
 
@@ -145,17 +135,6 @@ static bool recorded(uintptr_t mark)
     return is_seen(mark) && !(mark & CODE_SKIP);
 }
 
-/* One guard of ENTRY: KIND, SOURCE, EXPRESSION are str, and so is STACK, the user's code that it is for, or NULL. */
-static void guard_fact(const struct cache_entry *entry, Py_ssize_t ordinal, PyObject *kind, PyObject *source,
-                       PyObject *expression, PyObject *stack)
-{
-    struct text one = {.used = 0}, two = {.used = 0};
-
-    tracer_fact(GUARD, .entry = entry->id, .ordinal = ordinal, .kind = text_part(&one, kind, 64),
-                .source = text_part(&one, source, 512), .expression = text_part(&two, expression, 1024),
-                .stack = text_part(&one, stack, 1200));
-}
-
 /* The order: a list of ordinals, in JSON. Nothing if it is too long. */
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
@@ -167,7 +146,7 @@ void decision_entry_order_words(const struct cache_entry *entry, PyObject *words
 {
     struct text text = {.used = 0};
 
-    text_unicode(&text, words, TEXT_MAX);
+    text_part(&text, words, TEXT_MAX);
     order_fact(entry, &text, tracer_now(P.monotonic));
 }
 
@@ -182,10 +161,9 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     actions.written = true;
     if (!code_state_act(state, region, actions) || !recorded(state->mark))
         return;
-    if (values_kept() == SESSION_VALUES_ALL)
-        text_unicode(&words, reason, 1000);
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
-                .own = actions.own, .callees = actions.callees, .region = region, .reason = text_all(&words));
+                .own = actions.own, .callees = actions.callees, .region = region,
+                .reason = text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
 }
 
 /* OBJECT's attribute NAME, if it is a str; or NULL. */
@@ -218,16 +196,6 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-/* VALUE's text, at most ROOM - 1 bytes of it, to BYTES, ending in NUL. */
-static void take_text(PyObject *value, char *bytes, size_t room)
-{
-    struct text text = {.used = 0};
-
-    text_unicode(&text, value, room - 1);
-    memcpy(bytes, text.bytes, text.used);
-    bytes[text.used] = 0;
-}
-
 void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                           PyObject *backend)
 {
@@ -250,12 +218,12 @@ void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, u
     /* Torch's ids are its own; a callback's is a value of the program's like others. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL) &&
         (text = PyObject_Str(entry->compile_id))) {
-        take_text(text, entry->label, sizeof entry->label);
+        entry->label[put_utf8(entry->label, sizeof entry->label - 1, text)] = 0;
         Py_DECREF(text);
     }
     PyErr_Clear();
     text = backend_name(backend, entry->front->wraps_backends);
-    take_text(text, b->backend, sizeof b->backend);
+    b->backend[put_utf8(b->backend, sizeof b->backend - 1, text)] = 0;
     Py_XDECREF(text);
     PyErr_Clear();
 }
@@ -270,11 +238,14 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
                  state->compiles ? state->compiles - 1 : 0);
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_now(P.monotonic), .guards = entry->guards, .region = entry->region,
-                .label = {entry->label, strlen(entry->label)}, .backend = {b->backend, strlen(b->backend)});
+                .label = fact_string(entry->label), .backend = fact_string(b->backend));
     for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
-        guard_fact(entry, i, PyTuple_GET_ITEM(leaf, 0), PyTuple_GET_ITEM(leaf, 1), PyTuple_GET_ITEM(leaf, 2),
-                   PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL);
+        struct text one = {.used = 0}, two = {.used = 0};
+        tracer_fact(GUARD, .entry = entry->id, .ordinal = i, .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
+                    .source = text_part(&one, PyTuple_GET_ITEM(leaf, 1), 512),
+                    .expression = text_part(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
+                    .stack = text_part(&one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
     }
     if (entry->tree)
         decision_entry_order(entry, entry->parts->guard, 0);
@@ -293,10 +264,8 @@ void decision_birth_end(struct decision_birth *b)
 static void add_number(void *context, uint32_t number)
 {
     struct text *text = context;
-    char word[16];
 
-    snprintf(word, sizeof word, text->used > 1 ? ", %u" : "%u", number);
-    text_string(text, word);
+    text_print(text, text->used > 1 ? ", %u" : "%u", number);
 }
 
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock)
@@ -306,9 +275,9 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     entry->moves = guard_tree_moves(tree);
     if (entry->id == ENTRY_UNRECORDED)
         return;
-    text_string(&text, "[");
+    text_print(&text, "[");
     guard_tree_each(tree, add_number, &text);
-    text_string(&text, "]");
+    text_print(&text, "]");
     order_fact(entry, &text, clock);
 }
 
@@ -336,15 +305,15 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
         facts_entry_died(entry->id);
     if (P.recording && entry->id != ENTRY_UNRECORDED)
         tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic),
-                    .cause = {cause, strlen(cause)});
+                    .cause = fact_string(cause));
 }
 
-/* The id + 1 of a text for what LOCALS hold; the same text, the same id. */
+/* The id + 1 of a text for what LOCALS hold; the same text, the same id. 0: none. */
 static uint32_t signature_of(PyObject *locals)
 {
     static PyObject *known; /* text -> id */
     struct text text = {.used = 0};
-    PyObject *key, *name, *value, *number;
+    PyObject *made = known ? NULL : PyDict_New(), *key, *name, *value, *number;
     Py_ssize_t at = 0;
     uint32_t id = 0;
 
@@ -352,20 +321,16 @@ static uint32_t signature_of(PyObject *locals)
         Py_INCREF(name);
         Py_INCREF(value);
         if (text.used)
-            text_string(&text, ", ");
-        text_unicode(&text, name, VALUE_MAX);
-        text_string(&text, ": ");
+            text_print(&text, ", ");
+        text_part(&text, name, VALUE_MAX);
+        text_print(&text, ": ");
         text_value(&text, value);
         Py_DECREF(name);
         Py_DECREF(value);
     }
-    if (!known && (key = PyDict_New())) {
-        if (known)
-            Py_DECREF(key);
-        else
-            known = key;
-    }
     /* From here on nothing runs: the keys are bytes. */
+    if (!known)
+        known = Py_XNewRef(made); /* what ran may have made one */
     key = known ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used) : NULL;
     number = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
     if (number) {
@@ -379,24 +344,18 @@ static uint32_t signature_of(PyObject *locals)
         Py_XDECREF(number);
     }
     Py_XDECREF(key);
+    Py_XDECREF(made);
     PyErr_Clear();
     return id;
 }
 
 /* ---- one lookup ---- */
 
-void decision_begin(struct decision *d, uint64_t began, const struct front *front)
+PyObject *decision_locals(struct decision *d)
 {
-    d->on = began != 0;
-    d->began = began;
-    d->front = front;
-    d->older = false;
-    d->ours = 0;
-    d->count = 0;
-    d->room = sizeof d->small / sizeof *d->small;
-    d->check = d->small;
-    d->compile = d->signature = 0;
-    d->token = d->causes = NULL;
+    if (!d->locals)
+        d->locals = guard_frame_locals(d->frame);
+    return d->locals;
 }
 
 void decision_end(struct decision *d)
@@ -406,6 +365,7 @@ void decision_end(struct decision *d)
     if (d->check != d->small)
         free(d->check);
     Py_XDECREF(d->causes);
+    Py_XDECREF(d->locals);
 }
 
 void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
@@ -428,23 +388,23 @@ void decision_add(struct decision *d, struct cache_entry *entry, enum check_resu
 }
 
 /* Why the entry of a check does not fit now: a new list, or NULL. */
-static PyObject *explain(const struct decision_check *check, compat_frame *frame, PyObject *locals)
+static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
-    struct guard_values values = {.frame = frame};
+    struct guard_values values = {.frame = d->frame};
     struct cache_parts *parts = check->result == CHECK_FAIL ? cache_entry_pin(check->object) : NULL;
     PyObject *found = NULL;
 
     if (parts && check->object->tree)
         found = guard_tree_explain_values(parts->guard, &values, values_kept());
     else if (parts && parts->view)
-        found = check->object->front->explain(parts->view, frame, locals);
+        found = check->object->front->explain(parts->view, d->frame, d->locals);
     if (parts)
         cache_parts_unpin(parts);
     PyErr_Clear();
     return found;
 }
 
-void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
+void decision_missed(struct decision *d)
 {
     uint64_t began;
 
@@ -452,10 +412,10 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
         return;
     began = tracer_now(P.monotonic);
     if (values_kept() != SESSION_VALUES_OFF)
-        d->signature = signature_of(locals);
+        d->signature = signature_of(d->locals);
     d->causes = PyList_New(0);
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
-        PyObject *found = explain(&d->check[i], frame, locals);
+        PyObject *found = explain(d, &d->check[i]);
         if (PyList_Append(d->causes, found ? found : Py_None))
             PyErr_Clear();
         Py_XDECREF(found);
@@ -464,7 +424,7 @@ void decision_missed(struct decision *d, compat_frame *frame, PyObject *locals)
     d->ours += tracer_now(P.monotonic) - began;
 }
 
-void decision_ask(struct decision *d, const struct code_state *state, PyObject *code)
+void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (!d->on)
         return;
@@ -473,7 +433,7 @@ void decision_ask(struct decision *d, const struct code_state *state, PyObject *
     tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)d->compile_began);
     if (d->front->compile_begins)
-        d->token = d->front->compile_begins(d->compile - 1, code);
+        d->token = d->front->compile_begins(d->compile - 1, (PyObject *)compat_code(d->frame));
 }
 
 void decision_asked(struct decision *d, PyObject *result)
@@ -485,13 +445,13 @@ void decision_asked(struct decision *d, PyObject *result)
         d->front->compile_ends(token, result);
 }
 
-/* Why an entry did not fit. What it points to is borrowed; objects may be NULL. */
+/* Why the entry of CHECK did not fit: one of the causes that explain() said. */
 struct cause {
     bool decided;       /* it is the guard that decided; else it would have failed as well */
     long long ordinal;  /* of the guard, -1: none */
     const char *kind;   /* "": the guard's own, which the collector knows, as the source */
-    PyObject *source, *expected, *actual;
-    const char *aspect; /* recompile_cause.aspect, or NULL */
+    PyObject *source, *expected, *actual; /* borrowed, or NULL */
+    const char *aspect; /* recompile_cause.aspect, or "" */
     int dimension;      /* recompile_cause.dimension, -1: none */
     const char *words;
 };
@@ -501,56 +461,54 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
     struct text t = {.used = 0};
 
     tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry, .guard = cause->ordinal,
-                .how = !cause->decided      ? CAUSE_ALSO
-                       : d->front->observed ? CAUSE_ASKED
-                                            : CAUSE_DECIDED,
+                .how = !cause->decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED,
                 .dimension = cause->dimension, .kind = fact_string(cause->kind),
-                .source = text_part(&t, cause->source, 512), .aspect = fact_string(cause->aspect ? cause->aspect : ""),
+                .source = text_part(&t, cause->source, 512), .aspect = fact_string(cause->aspect),
                 .expected = text_part(&t, cause->expected, 512), .actual = text_part(&t, cause->actual, 512),
                 .words = fact_string(cause->words));
 }
 
-/* ONE of the causes that explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal,
- * kind, source, expected, actual, aspect, dimension, text). Returns whether it is of the guard that decided; when that
- * was not seen, the FIRST is. */
-static bool one_cause(const struct decision *d, const struct decision_check *check, PyObject *one, bool first)
+/* ONE of what explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal, kind, source,
+ * expected, actual, aspect, dimension, text). False: it is none of them. */
+static bool read_cause(const struct decision_check *check, PyObject *one, struct cause *c)
 {
-    struct cause c = {.kind = "", .words = ""};
+    const bool read =
+        check->object->tree
+            ? PyArg_ParseTuple(one, "LUUzi", &c->ordinal, &c->expected, &c->actual, &c->aspect, &c->dimension)
+            : PyArg_ParseTuple(one, "LsUUUsis", &c->ordinal, &c->kind, &c->source, &c->expected, &c->actual, &c->aspect,
+                               &c->dimension, &c->words);
 
-    if (check->object->tree
-            ? !PyArg_ParseTuple(one, "LUUzi", &c.ordinal, &c.expected, &c.actual, &c.aspect, &c.dimension)
-            : !PyArg_ParseTuple(one, "LsUUUsis", &c.ordinal, &c.kind, &c.source, &c.expected, &c.actual, &c.aspect,
-                                &c.dimension, &c.words)) {
-        PyErr_Clear();
-        return false;
-    }
-    c.decided = check->failed == UINT32_MAX ? first : c.ordinal == check->failed;
-    cause_fact(d, check, &c);
-    return c.decided;
+    PyErr_Clear();
+    c->aspect = c->aspect ? c->aspect : "";
+    return read;
 }
 
+/* Why the entry of check number I did not fit: which guard decided, and which would have failed as well. When that was
+ * not seen, the first one decided. */
 static void causes_of(const struct decision *d, uint32_t i)
 {
     const struct decision_check *check = &d->check[i];
+    const bool seen = check->failed != UINT32_MAX;
     PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
-    struct cause c = {.decided = true, .ordinal = -1, .kind = "", .dimension = -1};
     bool decided = false;
 
-    if (check->result == CHECK_BACKEND_MISMATCH) {
-        c.kind = "BACKEND_MATCH";
-        c.aspect = "backend";
-        c.words = "the entry was compiled for another backend";
-        cause_fact(d, check, &c);
-    }
+    if (check->result == CHECK_BACKEND_MISMATCH)
+        cause_fact(d, check, &(struct cause){true, -1, "BACKEND_MATCH", NULL, NULL, NULL, "backend", -1,
+                                             "the entry was compiled for another backend"});
     if (check->result != CHECK_FAIL)
         return;
-    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++)
-        decided |= one_cause(d, check, PyList_GET_ITEM(found, k), k == 0);
-    if (decided)
-        return;
-    c.ordinal = check->failed == UINT32_MAX ? -1 : (long long)check->failed;
-    c.words = check->object->tree ? "it did not hold when it was checked" : d->front->unexplained;
-    cause_fact(d, check, &c);
+    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
+        struct cause c = {.kind = "", .words = ""};
+        if (!read_cause(check, PyList_GET_ITEM(found, k), &c))
+            continue;
+        c.decided = seen ? c.ordinal == check->failed : k == 0;
+        decided |= c.decided;
+        cause_fact(d, check, &c);
+    }
+    if (!decided)
+        cause_fact(d, check, &(struct cause){true, seen ? (long long)check->failed : -1, "", NULL, NULL, NULL, "", -1,
+                                             check->object->tree ? "it did not hold when it was checked"
+                                                                 : d->front->unexplained});
 }
 
 /* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
@@ -561,11 +519,11 @@ static void text_exception(struct text *t, PyObject *type, PyObject *value)
                           ? PyTuple_GET_ITEM(arguments, 0)
                           : value;
 
-    text_string(t, ((PyTypeObject *)type)->tp_name);
+    text_print(t, "%s", ((PyTypeObject *)type)->tp_name);
     if (words && PyUnicode_Check(words) && values_kept() == SESSION_VALUES_ALL) {
         Py_INCREF(words);
-        text_string(t, ": ");
-        text_unicode(t, words, 500);
+        text_print(t, ": ");
+        text_part(t, words, 500);
         Py_DECREF(words);
     }
 }
@@ -584,7 +542,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     if (type)
         text_exception(&reason, type, value);
     else
-        text_string(&reason, d->count || d->older ? "no entry fitted" : "first call");
+        text_print(&reason, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .began = (int64_t)d->compile_began, .ended = (int64_t)tracer_now(P.monotonic),
                 .label = fact_string(entry ? entry->label : label),
@@ -608,88 +566,76 @@ static bool room(struct tracer *t)
     return likely(t->head < t->limit) || tracer_room_within(t);
 }
 
-static inline void put_words(struct tracer *t, uint64_t first, uint64_t second, uint64_t third, unsigned count)
+/* COUNT WORDS, of whole records, if there is room for them: what was read before is not believed after. */
+static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words, unsigned count)
 {
-    uint64_t head;
+    uint64_t head, mask, *ring;
 
-    if (!room(t))
-        return;
-    head = t->head;
-    t->words[head & t->mask] = first;
-    if (count > 1)
-        t->words[(head + 1) & t->mask] = second;
-    if (count > 2)
-        t->words[(head + 2) & t->mask] = third;
-    t->head = head += count;
-    /* A: publishes the whole record; matches the collector's B. */
-    atomic_store_explicit(&t->ring->head, head, memory_order_release);
-}
-
-static UNGUARDED void write_lookup(struct decision *d, struct tracer *t, unsigned outcome,
-                                   const struct cache_entry *entry)
-{
-    uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
-
-    if (d->compile || d->signature)
-        put_words(t, RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature, 0, 2);
-    put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome), d->began,
-              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours),
-              3); /* a compile's entry was born within it */
-}
-
-static void write_check(struct tracer *t, const struct decision_check *c)
-{
-    uint64_t ticks = c->ticks == CHECK_TICKS_UNKNOWN ? RING_TICKS_UNKNOWN
-                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
-    uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
-
-    put_words(t, RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)c->entry << 8 | c->result),
-              (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks, 0, 2);
-}
-
-void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
-{
-    if (!d->on)
-        return;
-    for (uint32_t i = 0; i < d->count; i++)
-        write_check(t, &d->check[i]);
-    write_lookup(d, t, outcome, entry);
-}
-
-void decision_observed(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
-{
-    for (uint32_t i = 0; i < d->count; i++)
-        if (d->check[i].result == CHECK_PASS)
-            write_check(t, &d->check[i]);
-    write_lookup(d, t, (unsigned)outcome | DECISION_OBSERVED, entry);
-}
-
-HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
-{
-    const uint64_t outcome = OUTCOME_HIT | DECISION_OBSERVED, ticks = tracer_now(P.monotonic) - began;
-    const uint32_t id = entry->id, guards = entry->guards; /* making room may let other threads run */
-    uint64_t head, mask, *words;
-
-    if (unlikely(id == ENTRY_UNRECORDED)) {
-        put_words(t, RING_CONTROL_WORD(CONTROL_DECISION, 3, outcome), began, ticks, 3);
-        return;
-    }
     if (unlikely(!room(t)))
         return;
     head = t->head;
     mask = t->mask;
-    words = t->words;
-    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)id << 8 | CHECK_PASS);
-    words[head++ & mask] = (uint64_t)(guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
-    words[head++ & mask] = RING_CONTROL_WORD(CONTROL_DECISION, 3, ((uint64_t)id + 1) << 8 | outcome);
-    words[head++ & mask] = began;
-    words[head++ & mask] = ticks;
+    ring = t->words;
+    for (unsigned i = 0; i < count; i++)
+        ring[head++ & mask] = words[i];
     t->head = head;
     /* A: publishes them; matches the collector's B. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
+static inline uint64_t check_word(uint32_t entry, enum check_result result)
+{
+    return RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)entry << 8 | result);
+}
+
+/* ENTRY may be NULL. */
+static inline uint64_t decision_word(const struct cache_entry *entry, unsigned outcome)
+{
+    const uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
+
+    return RING_CONTROL_WORD(CONTROL_DECISION, 3, id << 8 | outcome);
+}
+
+static UNGUARDED void write_check(struct tracer *t, const struct decision_check *c)
+{
+    uint64_t ticks = c->ticks == CHECK_TICKS_UNKNOWN ? RING_TICKS_UNKNOWN
+                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
+    uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
+
+    put_words(t, (uint64_t[]){check_word(c->entry, c->result), (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks}, 2);
+}
+
+UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+{
+    bool observed;
+
+    if (!d->on)
+        return;
+    observed = d->front->observed;
+    for (uint32_t i = 0; i < d->count; i++)
+        if (!observed || d->check[i].result == CHECK_PASS)
+            write_check(t, &d->check[i]);
+    if (d->compile || d->signature)
+        put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);
+    /* A compile's entry was born within it: that has all of the time. */
+    put_words(t, (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)), d->began,
+                              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours)}, 3);
+}
+
+HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
+{
+    const uint64_t decided = decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED),
+                   checked = check_word(entry->id, CHECK_PASS),
+                   guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN,
+                   ticks = tracer_now(P.monotonic) - began;
+
+    if (unlikely(entry->id == ENTRY_UNRECORDED))
+        put_words(t, (uint64_t[]){decided, began, ticks}, 3);
+    else
+        put_words(t, (uint64_t[]){checked, guards, decided, began, ticks}, 5);
+}
+
 HOT void decision_outcome(struct tracer *t, enum outcome outcome)
 {
-    put_words(t, RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome), 0, 0, 1);
+    put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome)}, 1);
 }

@@ -35,7 +35,6 @@ struct pending {
     struct code_state *state;   /* of its code; held. NULL until a compile */
     struct cache_entry *entry;  /* owned: what the compile made, or NULL */
     uint64_t entered;           /* when, by the session's clock */
-    int64_t region;             /* that the compile is for */
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
     bool untouched;             /* torch lets the frame run without a look at it: what it sets stays */
@@ -76,14 +75,14 @@ static struct cache_entry *entry_of(PyCodeObject *code)
  * keeps nothing of the program's: it dies with the code, which torch keeps. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
-    PyObject *code = tracer_attribute(guarded, "code"), *guard = tracer_attribute(guarded, "guard_manager");
-    struct cache_entry *entry = code && PyCode_Check(code) && guard ? cache_entry_new(&observed, region) : NULL;
-    struct decision_birth birth;
+    PyObject *code = tracer_attribute(guarded, "code"), *guard = code ? tracer_attribute(guarded, "guard_manager") : NULL;
+    struct cache_entry *entry = guard && PyCode_Check(code) ? cache_entry_new(&observed, region) : NULL;
     struct code_state *compiled;
+    struct decision_birth birth;
 
     PyErr_Clear();
     if (entry) {
-        entry->born_for = PyType_SUPPORTS_WEAKREFS(Py_TYPE(backend)) ? PyWeakref_NewRef(backend, NULL) : NULL;
+        entry->born_for = PyWeakref_NewRef(backend, NULL);
         PyErr_Clear();
         entry->compile_id = tracer_attribute(guarded, "compile_id");
         PyErr_Clear();
@@ -98,7 +97,6 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
         }
         decision_birth_end(&birth);
     }
-    PyErr_Clear();
     Py_XDECREF(code);
     Py_XDECREF(guard);
     return entry;
@@ -115,10 +113,9 @@ static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, 
 /* What is recorded of P's decision. */
 static struct decision *decision_of(struct pending *p)
 {
-    if (!p->deciding) {
-        decision_begin(&p->decision, p->entered, &observed);
-        p->deciding = true;
-    }
+    if (!p->deciding)
+        decision_begin(&p->decision, p->entered, &observed, p->frame, -1);
+    p->deciding = true;
     return &p->decision;
 }
 
@@ -153,7 +150,7 @@ static PyObject *callback_of(compat_frame *frame)
     return self && Py_TYPE(self) != torch_frame_type ? self : (PyObject *)compat_function(frame);
 }
 
-/* The region that torch looks into now. */
+/* The region that torch looks into now. Asking may run anything. */
 static int64_t region_now(void)
 {
     PyObject *value = torch_region_now ? PyObject_CallNoArgs(torch_region_now) : NULL;
@@ -198,21 +195,20 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
 /* The entries that did not fit, and why, as far as checking again shows. */
 static void missed(struct pending *p, PyObject *backend)
 {
-    PyObject *list, *locals;
+    struct decision *d = &p->decision;
     struct torch_quiet quiet;
+    PyObject *list;
 
     torch_quiet_begin(&quiet);
-    p->region = region_now();
+    d->region = region_now();
     list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
-    p->decision.older = list && PyList_Check(list) && PyList_GET_SIZE(list);
-    for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
+    d->older = list && PyList_Check(list) && PyList_GET_SIZE(list);
+    for (Py_ssize_t i = 0; d->older && i < PyList_GET_SIZE(list); i++) {
         PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
-        if (entry && (entry->region < 0 || entry->region == p->region)) { /* others are not looked at */
-            bool same;
+        if (entry && (entry->region < 0 || entry->region == d->region)) { /* others are not looked at */
             Py_INCREF(entry);
-            same = is_for(entry, item, backend);
-            decision_add(&p->decision, entry, same ? CHECK_FAIL : CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
+            decision_add(d, entry, is_for(entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
             Py_DECREF(entry);
         }
         Py_XDECREF(code);
@@ -220,12 +216,12 @@ static void missed(struct pending *p, PyObject *backend)
         PyErr_Clear();
     }
     Py_XDECREF(list);
-    locals = guard_frame_locals(p->frame);
+    decision_locals(d);
     PyErr_Clear();
     torch_quiet_end(&quiet);
-    if (locals)
-        decision_missed(&p->decision, p->frame, locals);
-    Py_XDECREF(locals);
+    if (d->locals)
+        decision_missed(d);
+    Py_CLEAR(d->locals); /* what the frame drops must die when it does */
 }
 
 /* The callback has answered RESULT, or raised (NULL). */
@@ -240,15 +236,15 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
         if (answer_read(result, &answer)) /* torch says so itself */
             PyErr_Clear();
         if (answer.guarded)
-            p->entry = entry_new(p->state, answer.guarded, backend, p->region);
+            p->entry = entry_new(p->state, answer.guarded, backend, p->decision.region);
         p->decision.outcome = answer_outcome(&answer, &observed);
     }
     PyErr_Restore(type, value, traceback);
     decision_answer(&p->decision, p->state, p->entry, p->decision.outcome);
     if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
         answer.actions.limited = p->decision.outcome == OUTCOME_LIMIT;
-        code_state_act(p->state, p->region, answer.actions);
-        decision_actions(p->state, p->region, answer.reason);
+        code_state_act(p->state, p->decision.region, answer.actions);
+        decision_actions(p->state, p->decision.region, answer.reason);
     }
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
@@ -269,7 +265,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_end(&quiet);
     decision_of(p);
     missed(p, backend);
-    decision_ask(&p->decision, p->state, code);
+    decision_ask(&p->decision, p->state);
     p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
     p->asking = false;
@@ -326,9 +322,9 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
             decision_add(decision_of(p), entry, CHECK_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
-        decision_observed(decision_of(p), t, outcome, entry);
+        decision_write(decision_of(p), t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
-        decision_observed(decision_of(p), t, outcome, NULL);
+        decision_write(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
         p->untouched = actions.callees == ACTION_DEFAULT;
@@ -438,7 +434,7 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
     else if (!p->untouched)
         t->observed = p->callback;
     if (!p->done) /* it never ran */
-        decision_observed(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
+        decision_write(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
     if (p->deciding)
         decision_end(&p->decision);
     Py_XDECREF(p->entry);
@@ -505,18 +501,6 @@ bool observe_is(_PyFrameEvalFunction evaluate)
     return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
 }
 
-/* Somebody else's hook is where ours would have to be. */
-static __attribute__((cold, noinline)) void not_seen(void)
-{
-    static const char words[] =
-        "another frame evaluator took the place above ours: what torch compiles is not seen from here on";
-    static bool written;
-
-    if (!written)
-        tracer_loss(words);
-    written = true;
-}
-
 /* ---- torch's functions, as its Python code finds them ---- */
 
 /* torch_set_direct for what is no plain C function. */
@@ -525,32 +509,24 @@ static PyObject *torch_set_called(PyObject *function, PyObject *callback)
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, or with nothing to
- * do. */
-static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, _PyFrameEvalFunction before)
+/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, but BEFORE, or with
+ * nothing to do. Does torch go on top of ours, or, while we have none, of any that is there? */
+static __attribute__((noinline)) bool goes_on_ours(PyObject *callback, _PyFrameEvalFunction before)
 {
-    PyInterpreterState *interpreter = P.interpreter;
-    _PyFrameEvalFunction after;
-    /* Does torch go on top of ours, or, while we have none, of any that is there? */
+    static bool said;
     const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
-    PyObject *old;
 
-    if (callback != Py_None && on_ours) {
+    if (callback == Py_None)
+        return on_ours;
+    if (on_ours) {
         if (!P.hook)
             P.evaluate = before;
-        compat_set_evaluator(interpreter, lower);
-    } else if (callback != Py_None && before != torch_evaluate && before != lower && P.recording) {
-        not_seen();
+        compat_set_evaluator(P.interpreter, lower);
+    } else if (before != torch_evaluate && before != lower && P.recording && !said) {
+        said = true;
+        tracer_loss("another frame evaluator took the place above ours: what torch compiles is not seen from here on");
     }
-    old = torch_set_direct(torch_set_self, callback);
-    after = compat_evaluator(interpreter);
-    if (after == lower) {
-        compat_set_evaluator(interpreter, P.hook ? P.hook : P.evaluate);
-    } else if (on_ours && after != before) {
-        torch_evaluate = after;
-        compat_set_evaluator(interpreter, upper);
-    }
-    return old;
+    return on_ours;
 }
 
 /* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own functions that a
@@ -558,21 +534,24 @@ static __attribute__((noinline)) PyObject *change_elsewhere(PyObject *callback, 
 static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
-    const _PyFrameEvalFunction before = compat_evaluator(interpreter), ours = P.hook ? P.hook : P.evaluate;
+    const _PyFrameEvalFunction before = compat_evaluator(interpreter);
     _PyFrameEvalFunction after;
+    bool usual = true, on_ours = true;
     PyObject *old;
 
-    if (before == upper)
+    if (before == upper) {
         compat_set_evaluator(interpreter, torch_evaluate);
-    else if (likely(before == ours && callback != Py_None && P.recording))
+    } else if (likely(before == (P.hook ? P.hook : P.evaluate) && callback != Py_None && P.recording)) {
         compat_set_evaluator(interpreter, lower);
-    else
-        return change_elsewhere(callback, before);
+    } else {
+        usual = false;
+        on_ours = goes_on_ours(callback, before);
+    }
     old = torch_set_direct(torch_set_self, callback);
     after = compat_evaluator(interpreter);
     if (after == lower) {
-        compat_set_evaluator(interpreter, ours);
-    } else {
+        compat_set_evaluator(interpreter, P.hook ? P.hook : P.evaluate);
+    } else if (likely(usual) || (on_ours && after != before)) {
         torch_evaluate = after;
         compat_set_evaluator(interpreter, upper);
     }
@@ -594,13 +573,14 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
     return old;
 }
 
-/* What becomes of calls of CODE, said without a compile. */
-static void act(PyObject *code, struct code_actions actions)
+/* RESULT is what torch's function gave; if it did, calls of CODE are treated by ACTIONS from now on. */
+static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions actions)
 {
-    struct code_state *state = PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+    struct code_state *state = result && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
 
     if (state)
         state->actions = actions;
+    return result;
 }
 
 static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
@@ -608,29 +588,22 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
     struct code_actions actions = {0};
 
-    if (result && PyArg_ParseTuple(args, "OO", &code, &strategy))
-        act(code, answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
-    if (result)
-        PyErr_Clear();
+    if (!result)
+        return NULL;
+    if (PyArg_ParseTuple(args, "OO", &code, &strategy))
+        then_act(result, code, answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
+    PyErr_Clear();
     return result;
 }
 
 static PyObject *skip_code(PyObject *module, PyObject *code)
 {
-    PyObject *result = PyObject_CallOneArg(torch_skip, code);
-
-    if (result)
-        act(code, (struct code_actions){.own = ACTION_SKIP});
-    return result;
+    return then_act(PyObject_CallOneArg(torch_skip, code), code, (struct code_actions){.own = ACTION_SKIP});
 }
 
 static PyObject *reset_code(PyObject *module, PyObject *code)
 {
-    PyObject *result = PyObject_CallOneArg(torch_reset, code);
-
-    if (result)
-        act(code, (struct code_actions){0});
-    return result;
+    return then_act(PyObject_CallOneArg(torch_reset, code), code, (struct code_actions){0});
 }
 
 static PyMethodDef observers[] = {
@@ -644,18 +617,15 @@ static PyMethodDef observers[] = {
 /* Around MODULE's functions of these names. */
 static PyObject *observe(PyObject *self, PyObject *module)
 {
-    PyObject **slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
+    PyObject **const slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
 
     torch_region_now = tracer_attribute(module, "get_eval_frame_isolate_recompiles_id");
     PyErr_Clear();
     torch_entries = tracer_attribute(module, "_debug_get_cache_entry_list");
     if (torch_entries)
         torch_frame_type = (PyTypeObject *)tracer_attribute(module, "_PyInterpreterFrame");
-    if (!torch_entries || !torch_frame_type || !tracer_has(module, "set_eval_frame")) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_AttributeError, "it has no set_eval_frame");
+    if (!torch_frame_type)
         return NULL;
-    }
     for (int i = 0; observers[i].ml_name; i++) {
         PyObject *wrapper;
         *slots[i] = tracer_attribute(module, observers[i].ml_name);
@@ -672,7 +642,7 @@ static PyObject *observe(PyObject *self, PyObject *module)
     }
     torch_set_direct = torch_set_called;
     torch_set_self = torch_set;
-    if (PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
+    if (torch_set && PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
         torch_set_direct = PyCFunction_GET_FUNCTION(torch_set);
         torch_set_self = PyCFunction_GET_SELF(torch_set);
     }

@@ -11,134 +11,133 @@
 #include "tracer/values.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1, .c_recursion_limit = -1};
-static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
+static PyObject *lookup_name;    /* "TorchDynamo Cache Lookup" */
+static bool (*profiled)(void);   /* at::hasCallbacks(): does anybody want ranges in torch's profiler? */
+static PyObject *random_module;  /* torch.package changes imports later */
 
 #define S torch_settings
 
-/* ---- code of ours in the program's process ---- */
+/* ---- entries whose guards are torch's ----
+ *
+ * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is given its entry and
+ * that one's state (`cache_entry`, `extra_state`), through which it invalidates the entry when an object that it names
+ * dies. What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
 
-void torch_quiet_begin(struct torch_quiet *q)
+/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an exception, it could
+ * not be had. */
+static PyObject *check_in(PyObject *guard, const char *name)
 {
-    struct tracer *t = tracer_here();
+    PyObject *root = tracer_attribute(guard, name), *check = NULL;
 
-    PyErr_Fetch(&q->type, &q->value, &q->traceback);
-    q->collects = PyGC_Disable(); /* finalisers are the program's */
-    PyThreadState_EnterTracing(PyThreadState_Get());
-    if (t) {
-        t->quiet++;
-        t->limit = 0; /* so that every event goes through tracer_room(), which says no */
+    if (root && root != Py_None)
+        check = tracer_attribute(root, "check");
+    Py_XDECREF(root);
+    return check;
+}
+
+static PyObject *check_of(PyObject *guard)
+{
+    return check_in(guard, "root");
+}
+
+static void update_difference(struct cache_parts *parts)
+{
+    PyObject *check = check_in(parts->guard, "diff_guard_root");
+
+    if (!PyErr_Occurred())
+        Py_XSETREF(parts->difference, check);
+}
+
+static PyObject *view_invalidate(PyObject *self, PyObject *args)
+{
+    struct state_view *view = (struct state_view *)self;
+    PyObject *entry, *instead, *more = NULL, *reason;
+    const char *words = NULL;
+
+    if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
+        return NULL;
+    reason = tracer_attribute(instead, "invalidation_reason");
+    if (reason && PyUnicode_Check(reason))
+        words = PyUnicode_AsUTF8(reason);
+    PyErr_Clear();
+    if (view->state && ((struct cache_entry *)entry)->state == view->state) {
+        Py_INCREF(entry);
+        cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
+        Py_DECREF(entry);
     }
+    Py_XDECREF(reason);
+    Py_RETURN_NONE;
 }
 
-void torch_quiet_end(struct torch_quiet *q)
-{
-    struct tracer *t = tracer_here();
+static PyMethodDef view_methods[] = {
+    {"invalidate", view_invalidate, METH_VARARGS,
+     "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
+    {NULL, NULL, 0, NULL},
+};
 
-    if (t)
-        t->quiet--;
-    PyThreadState_LeaveTracing(PyThreadState_Get());
-    if (q->collects)
-        PyGC_Enable();
-    PyErr_Restore(q->type, q->value, q->traceback);
+static PyTypeObject state_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace._ExtraState",
+    .tp_basicsize = sizeof(struct state_view),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "The cache of one code object.",
+    .tp_methods = view_methods,
+};
+
+/* GUARD's idea of its entry and of that one's state. -1 with an exception. */
+static int tell_guard(PyObject *guard, PyObject *entry, PyObject *view)
+{
+    int status = PyObject_SetAttrString(guard, "cache_entry", entry);
+
+    return status ? status : PyObject_SetAttrString(guard, "extra_state", view);
 }
 
-void torch_bridge_failed(const char *what)
+/* ... which is none any more. The pending exception is kept. */
+static void forget_entry(PyObject *guard)
 {
-    PyObject *type, *value, *traceback, *text;
-    char words[512];
+    PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    text = value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(value) : NULL;
+    tell_guard(guard, Py_None, Py_None);
     PyErr_Clear();
-    snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what,
-             type ? ((PyTypeObject *)type)->tp_name : "error",
-             text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");
+    PyErr_Restore(type, value, traceback);
+}
+
+static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
+{
+    struct code_state *state = entry->state;
+    PyObject *view;
+    int status;
+
+    if (!state->view && (state->view = PyObject_New(struct state_view, &state_type)))
+        state->view->state = state;
+    view = Py_XNewRef((PyObject *)state->view);
+    if (!view)
+        return -1;
+    status = tell_guard(parts->guard, (PyObject *)entry, view);
+    Py_DECREF(view);
+    if (status)
+        return -1;
+    update_difference(parts);
     PyErr_Clear();
-    tracer_loss(words);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+        forget_entry(parts->guard);
+    return 0;
 }
 
-void torch_attach(bool late)
+static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 {
-    struct torch_quiet quiet;
-    PyObject *module, *result = NULL;
+    PyObject *words = PyUnicode_FromString("Invalidated");
 
-    if (!tracer_process.session)
-        return;
-    torch_quiet_begin(&quiet);
-    module = PyImport_ImportModule("dyntrace._torch");
-    if (module)
-        result = PyObject_CallMethod(module, "attach", "IO", tracer_process.session->torch, late ? Py_True : Py_False);
-    if (!result)
-        torch_bridge_failed("not attached");
-    Py_XDECREF(module);
-    Py_XDECREF(result);
-    torch_quiet_end(&quiet);
-    tracer_process.torch_seen = true;
-    tracer_rehook();
+    forget_entry(guard);
+    if (words)
+        Py_XSETREF(entry->annotation, words);
 }
 
-/* A tensor in words, as the bridge has them. NULL: it is none, or, perhaps with an exception, could not be had. */
-static PyObject *describe(PyObject *value)
-{
-    PyObject *function, *text;
-    struct torch_quiet quiet;
-
-    if (!S.describe || !S.tensor || !PyType_Check(S.tensor) ||
-        !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
-        return NULL;
-    torch_quiet_begin(&quiet);
-    function = Py_NewRef(S.describe);
-    text = PyObject_CallOneArg(function, value);
-    Py_DECREF(function);
-    PyErr_Clear();
-    torch_quiet_end(&quiet);
-    return text;
-}
-
-/* ---- ranges in torch's profiler ---- */
-
-static bool (*profiled)(void); /* at::hasCallbacks(): does anybody want ranges? */
-static PyObject *range_type;   /* torch's, made by name */
-
-static int find_profiled(struct dl_phdr_info *info, size_t size, void *ignored)
-{
-    void *library;
-
-    if (!info->dlpi_name || !strstr(info->dlpi_name, "libtorch_cpu."))
-        return 0;
-    library = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-    if (library) {
-        *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
-        dlclose(library); /* it stays: torch has it */
-    }
-    return 1;
-}
-
-static PyObject *range_begin(PyObject *name)
-{
-    PyObject *type, *range, *entered = NULL;
-
-    if (!profiled || !profiled() || !name || !range_type)
-        return NULL;
-    type = Py_NewRef(range_type);
-    Py_INCREF(name);
-    range = PyObject_CallOneArg(type, name);
-    Py_DECREF(name);
-    Py_DECREF(type);
-    if (range && !(entered = tracer_call(range, "__enter__", NULL, NULL, NULL)))
-        Py_CLEAR(range);
-    Py_XDECREF(entered);
-    PyErr_Clear();
-    return range;
-}
+/* ---- steps of decide() ---- */
 
 /* OBJECT.NAME(A, B, C), with the pending exception kept; one of the call's own is dropped. */
 static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
@@ -152,13 +151,48 @@ static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject
     PyErr_Restore(type, value, traceback);
 }
 
-static void range_end(PyObject *range)
+/* The function NAME in MODULE, called with A, if that is not NULL. */
+static PyObject *call_in(const char *module, const char *name, PyObject *a)
 {
-    call_aside(range, "__exit__", Py_None, Py_None, Py_None);
-    Py_DECREF(range);
+    PyObject *imported = PyImport_ImportModule(module);
+    PyObject *result = imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
+
+    Py_XDECREF(imported);
+    return result;
 }
 
-/* ---- steps of decide() ---- */
+/* CONTEXT (stolen; NULL: none) is entered: a reference to be given to leave(); NULL with an exception. */
+static PyObject *enter(PyObject *context)
+{
+    PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
+
+    if (!entered)
+        Py_CLEAR(context);
+    Py_XDECREF(entered);
+    return context;
+}
+
+static void leave(PyObject *context)
+{
+    call_aside(context, "__exit__", Py_None, Py_None, Py_None);
+    Py_DECREF(context);
+}
+
+/* A range called NAME in torch's profiler, if anybody wants one. */
+static PyObject *range_begin(PyObject *name)
+{
+    PyObject *type, *range;
+
+    if (!profiled || !profiled() || !name || !S.range)
+        return NULL;
+    type = Py_NewRef(S.range);
+    Py_INCREF(name);
+    range = enter(PyObject_CallOneArg(type, name));
+    Py_DECREF(name);
+    Py_DECREF(type);
+    PyErr_Clear();
+    return range;
+}
 
 static PyObject *lookup_begins(void)
 {
@@ -184,58 +218,21 @@ static int agreed(const struct code_state *state, bool *hit)
     return 0;
 }
 
-PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
-{
-    PyObject *begin = Py_XNewRef(S.begin), *token;
-    struct torch_quiet quiet;
-
-    if (!begin)
-        return NULL;
-    torch_quiet_begin(&quiet);
-    token = PyObject_CallFunction(begin, "kO", (unsigned long)compile, code);
-    if (!token)
-        torch_bridge_failed("a compile's beginning");
-    torch_quiet_end(&quiet);
-    Py_DECREF(begin);
-    return token;
-}
-
-void torch_compile_ends(PyObject *token, PyObject *result)
-{
-    PyObject *end = Py_XNewRef(S.end), *type, *value, *traceback, *done;
-    struct torch_quiet quiet;
-
-    if (end) {
-        PyErr_Fetch(&type, &value, &traceback);
-        PyErr_NormalizeException(&type, &value, &traceback);
-        torch_quiet_begin(&quiet);
-        done = PyObject_CallFunctionObjArgs(end, token, result ? result : Py_None, value ? value : Py_None, NULL);
-        if (!done)
-            torch_bridge_failed("a compile's end");
-        Py_XDECREF(done);
-        torch_quiet_end(&quiet);
-        Py_DECREF(end);
-        PyErr_Restore(type, value, traceback);
-    }
-    Py_DECREF(token);
-}
-
-static PyObject *random_module; /* torch.package changes imports later */
-
 static int ask_begins(struct front_asking *a, PyThreadState *ts)
 {
+    const long limit = COMPAT_COUNTS_C_RECURSION ? S.c_recursion_limit : -1;
+
     *a = (struct front_asking){.c_remaining = compat_c_remaining(ts)};
-    if (S.c_recursion_limit >= 0 && COMPAT_COUNTS_C_RECURSION) {
-        if (S.c_recursion_limit < a->c_remaining &&
-            PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                             "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).",
-                             S.c_recursion_limit, a->c_remaining))
-            return -1;
-        compat_set_c_remaining(ts, (int)S.c_recursion_limit);
-    }
-    if (!random_module && !(random_module = PyImport_ImportModule("random")))
+    if (limit >= 0 && limit < a->c_remaining &&
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).", limit,
+                         a->c_remaining))
         return -1;
-    a->random = tracer_call(random_module, "getstate", NULL, NULL, NULL);
+    if (limit >= 0)
+        compat_set_c_remaining(ts, (int)limit);
+    if (!random_module)
+        random_module = PyImport_ImportModule("random");
+    a->random = random_module ? tracer_call(random_module, "getstate", NULL, NULL, NULL) : NULL;
     return a->random ? 0 : -1;
 }
 
@@ -247,59 +244,37 @@ static void ask_ends(struct front_asking *a, PyThreadState *ts)
     Py_CLEAR(a->random);
 }
 
-/* What callees of fullgraph code run under: they may not be compiled. New reference. */
-static PyObject *under_fullgraph(PyObject *under)
-{
-    PyObject *module, *result = NULL;
-
-    if (!S.fullgraph_fails)
-        return Py_NewRef(Py_None);
-    module = PyImport_ImportModule("torch._dynamo.convert_frame");
-    if (module)
-        result = tracer_call(module, "get_fail_callback", under, NULL, NULL);
-    Py_XDECREF(module);
-    return result;
-}
-
 /* A debugging session for code with a breakpoint. New reference, or NULL with an exception. */
 static PyObject *debug_begin(void)
 {
-    PyObject *module = PyImport_ImportModule("torch._dynamo.bytecode_debugger"), *context = NULL, *entered = NULL;
+    PyObject *context = call_in("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
 
-    if (module)
-        context = tracer_call(module, "_DebugContext", NULL, NULL, NULL);
-    if (context && !PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
-        entered = tracer_call(context, "__enter__", NULL, NULL, NULL);
-    if (!entered)
+    if (context && PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
         Py_CLEAR(context);
-    Py_XDECREF(entered);
-    Py_XDECREF(module);
-    return context;
+    return enter(context);
 }
 
 static int run_begins(struct front_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
 {
-    PyObject *done;
-    int has;
-
     *run = (struct front_run){0};
     if (S.fullgraph_frames >= 0) {
         S.fullgraph_frames++;
         if (*under && *under != Py_False) {
-            run->under = under_fullgraph(*under);
+            /* callees of fullgraph code may not be compiled */
+            run->under = S.fullgraph_fails ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
+                                           : Py_NewRef(Py_None);
             if (!run->under)
                 return -1;
             *under = run->under == Py_None ? NULL : run->under;
         }
     }
     if (S.breakpoints && !S.debugger) {
-        has = PySet_Contains(S.breakpoints, code);
+        int has = PySet_Contains(S.breakpoints, code);
         if (has < 0 || (has && !(run->debugging = debug_begin())))
             return -1;
     }
     if (S.debugger) {
-        PyObject *debugger = Py_NewRef(S.debugger);
-        done = PyObject_CallOneArg(debugger, code);
+        PyObject *debugger = Py_NewRef(S.debugger), *done = PyObject_CallOneArg(debugger, code);
         Py_DECREF(debugger);
         if (!done)
             return -1;
@@ -312,10 +287,9 @@ static int run_begins(struct front_run *run, const struct cache_entry *entry, Py
 static void run_ends(struct front_run *run)
 {
     if (run->range)
-        range_end(run->range);
+        leave(run->range);
     if (run->debugging)
-        call_aside(run->debugging, "__exit__", Py_None, Py_None, Py_None);
-    Py_XDECREF(run->debugging);
+        leave(run->debugging);
     Py_XDECREF(run->under);
 }
 
@@ -328,17 +302,17 @@ static const struct front torch_front = {
     .wraps_backends = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
-    .check_of = torch_check_of,
-    .bind = torch_entry_bind,
-    .unbind = torch_entry_unbind,
-    .update_difference = torch_update_difference,
+    .check_of = check_of,
+    .bind = bind_entry,
+    .unbind = unbind_entry,
+    .update_difference = update_difference,
     .leaves = torch_leaves,
     .failed = torch_failed,
     .explain = torch_explain,
     .compile_begins = torch_compile_begins,
     .compile_ends = torch_compile_ends,
     .lookup_begins = lookup_begins,
-    .lookup_ends = range_end,
+    .lookup_ends = leave,
     .agreed = agreed,
     .ask_begins = ask_begins,
     .ask_ends = ask_ends,
@@ -385,10 +359,9 @@ static PyObject *set_lru_cache(PyObject *module, PyObject *value)
 {
     int is = PyObject_IsTrue(value);
 
-    if (is < 0)
-        return NULL;
-    modes.insertion_order = !is;
-    Py_RETURN_NONE;
+    if (is >= 0)
+        modes.insertion_order = !is;
+    return is < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *set_region(PyObject *module, PyObject *value)
@@ -410,26 +383,22 @@ static PyObject *get_region(PyObject *module, PyObject *ignored)
     return PyLong_FromLongLong(front_region(&torch_front));
 }
 
-/* Put VALUE (None: nothing) in *SLOT; returns what was there. */
-static PyObject *exchange(PyObject **slot, PyObject *value)
+static PyObject *set_part(PyObject **slot, PyObject *value)
 {
-    PyObject *old = *slot;
+    PyObject *old = shim_exchange(slot, value);
 
-    *slot = value == Py_None ? NULL : Py_NewRef(value);
-    return old ? old : Py_NewRef(Py_None);
+    Py_DECREF(old);
+    Py_RETURN_NONE;
 }
 
 static PyObject *set_guard_complete_hook(PyObject *module, PyObject *hook)
 {
-    return exchange(&S.guard_complete_hook, hook);
+    return shim_exchange(&S.guard_complete_hook, hook);
 }
 
 static PyObject *set_debugger(PyObject *module, PyObject *callback)
 {
-    PyObject *old = exchange(&S.debugger, callback);
-
-    Py_DECREF(old);
-    Py_RETURN_NONE;
+    return set_part(&S.debugger, callback);
 }
 
 static PyObject *get_debugger(PyObject *module, PyObject *ignored)
@@ -439,9 +408,9 @@ static PyObject *get_debugger(PyObject *module, PyObject *ignored)
 
 static PyObject *register_breakpoint(PyObject *module, PyObject *code)
 {
-    if ((!S.breakpoints && !(S.breakpoints = PySet_New(NULL))) || PySet_Add(S.breakpoints, code))
-        return NULL;
-    Py_RETURN_NONE;
+    if (!S.breakpoints)
+        S.breakpoints = PySet_New(NULL);
+    return !S.breakpoints || PySet_Add(S.breakpoints, code) ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
@@ -463,39 +432,14 @@ static PyObject *get_c_recursion_limit(PyObject *module, PyObject *ignored)
     return PyLong_FromLong(S.c_recursion_limit);
 }
 
-/* The lowest region above ABOVE that an entry of STATE is in, or INT64_MAX. */
-static int64_t next_region(const struct code_state *state, int64_t above)
-{
-    int64_t next = INT64_MAX;
-
-    for (Py_ssize_t i = 0; i < state->entries.count; i++)
-        if (state->entries.at[i]->region > above && state->entries.at[i]->region < next)
-            next = state->entries.at[i]->region;
-    return next;
-}
-
-/* A new list goes before a look at what is to be in it: the garbage collector may run. */
-static PyObject *entry_list(PyObject *module, PyObject *object)
-{
-    PyObject *list = PyList_New(0);
-    struct code_state *state = list ? shim_state_of(object, false) : NULL;
-
-    for (int64_t region = INT64_MIN; list && state && (region = next_region(state, region)) < INT64_MAX;)
-        list = shim_list(list, &state->entries, region);
-    return shim_list(list, NULL, 0);
-}
-
 static PyObject *entries_of_region(PyObject *module, PyObject *args)
 {
-    PyObject *code, *list;
-    struct code_state *state;
+    PyObject *code;
     long long region;
 
     if (!PyArg_ParseTuple(args, "OL:_get_cache_entries_for_region", &code, &region))
         return NULL;
-    list = PyList_New(0);
-    state = list ? shim_state_of(code, false) : NULL;
-    return shim_list(list, state ? &state->entries : NULL, region);
+    return shim_list(code, false, region);
 }
 
 static PyObject *entry_count(PyObject *module, PyObject *object)
@@ -532,10 +476,7 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
 
 static PyObject *list_precompiled(PyObject *module, PyObject *object)
 {
-    PyObject *list = PyList_New(0);
-    struct code_state *state = list ? shim_state_of(object, false) : NULL;
-
-    return shim_list(list, state ? &state->precompiled : NULL, SHIM_ALL_REGIONS);
+    return shim_list(object, true, SHIM_ALL_REGIONS);
 }
 
 /* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */
@@ -556,10 +497,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 {
-    PyObject *old = exchange(&shim_settings.guard_error_hook, hook);
-
-    Py_DECREF(old);
-    Py_RETURN_NONE;
+    return set_part(&shim_settings.guard_error_hook, hook);
 }
 
 PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
@@ -574,21 +512,22 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
     } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
         {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
-        {"range", &range_type},
+        {"range", &S.range},
     };
     const char *name;
-    PyObject *value, *old;
+    PyObject *value;
+    void *library;
 
     if (!PyArg_ParseTuple(args, "sO:_torch_bridge", &name, &value))
         return NULL;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (!strcmp(name, slots[i].name)) {
-            old = exchange(slots[i].slot, value);
-            Py_DECREF(old);
-            if (range_type)
-                dl_iterate_phdr(find_profiled, NULL);
-            else
-                profiled = NULL;
+            value = shim_exchange(slots[i].slot, value);
+            Py_DECREF(value);
+            library = S.range ? dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY) : NULL;
+            *(void **)&profiled = library ? dlsym(library, "_ZN2at12hasCallbacksEv") : NULL;
+            if (library)
+                dlclose(library); /* it stays: torch has it */
             Py_RETURN_NONE;
         }
     return PyErr_Format(PyExc_ValueError, "%s: no such part", name);
@@ -619,7 +558,7 @@ static PyMethodDef attributes[] = {
     {"set_eval_frame_isolate_recompiles_id", set_region, METH_O, NULL},
     {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
-    {"_debug_get_cache_entry_list", entry_list, METH_O, NULL},
+    {"_debug_get_cache_entry_list", shim_entry_list, METH_O, NULL},
     {"_get_cache_entries_for_region", entries_of_region, METH_VARARGS, NULL},
     {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
     {"_load_precompile_entry", load_precompiled, METH_VARARGS, NULL},
@@ -646,7 +585,7 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
     }
     for (int i = 0; dict && i < 3; i++) {
         static const char *const names[] = {"_CacheEntry", "_PrecompileEntry", "_ExtraState"};
-        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &torch_state_type)))
+        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &state_type)))
             Py_CLEAR(dict);
     }
     if (dict && PyDict_SetItemString(dict, "_PyInterpreterFrame", (PyObject *)&shim_frame_type))
@@ -665,9 +604,9 @@ static PyMethodDef torch_methods[] = {
 int torch_types_ready(PyObject *module)
 {
     lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
-    shim_settings.describe = describe;
-    if (!lookup_name || PyType_Ready(&torch_state_type))
+    shim_settings.describe = torch_describe;
+    if (!lookup_name || PyType_Ready(&state_type))
         return -1;
-    return PyModule_AddFunctions(module, torch_methods) || PyModule_AddFunctions(module, note_methods) ||
+    return PyModule_AddFunctions(module, torch_methods) || PyModule_AddFunctions(module, bridge_methods) ||
                    PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
 }

@@ -1,4 +1,4 @@
-/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed (observe.c).
+/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed (observe.c); bridge.c.
  *
  * Runs in: the traced process, under the GIL.
  *
@@ -16,24 +16,18 @@ extern struct torch_settings {
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */
-    /* the bridge, python/dyntrace/: owned, or NULL */
-    PyObject *guards, *begin, *end, *describe, *tensor;
+    PyObject *range;                 /* owned: torch's profiler range, or NULL */
+    PyObject *guards, *begin, *end, *describe, *tensor; /* the bridge's: owned, or NULL */
 } torch_settings;
 
 /* What both front ends have in common; struct front says what each does. */
+PyObject *torch_describe(PyObject *value); /* as shim_settings.describe: tensors */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
-
-/* tracer/torch/guards.c: likewise. */
-PyObject *torch_check_of(PyObject *guard);
-int torch_entry_bind(struct cache_entry *entry, struct cache_parts *parts);
-void torch_entry_unbind(struct cache_entry *entry, PyObject *guard);
-void torch_update_difference(struct cache_parts *parts);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
 struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
                                   PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
-extern PyTypeObject torch_state_type; /* of code_state.view: torch's _ExtraState */
 
 /* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage collection. */
 struct torch_quiet {
@@ -42,13 +36,11 @@ struct torch_quiet {
 };
 void torch_quiet_begin(struct torch_quiet *q);
 void torch_quiet_end(struct torch_quiet *q);
-/* The bridge failed with the pending exception, in doing WHAT: a loss row. */
-void torch_bridge_failed(const char *what);
 
 /* tracer/torch/observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
 bool observe_is(_PyFrameEvalFunction evaluate);
 
-extern PyMethodDef note_methods[], observe_methods[];
+extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
 
 #endif
