@@ -213,8 +213,8 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
         json_integer(&json, "tried", answer->tried);
     numbers_json(&json, &r->total);
     json_list(&json, "assumptions");
-    for (size_t i = 0; i < r->note_count; i++)
-        json_string(&json, NULL, r->notes[i]);
+    for (size_t i = 0; i < r->notes.count; i++)
+        json_string(&json, NULL, r->notes.at[i]);
     json_end(&json);
     json_list(&json, "functions");
     json_lines(&json);

@@ -1,17 +1,17 @@
-/* trace/whatif/facts.c -- what a trace says of inputs and guards, taken apart. See trace/whatif/facts.h.
+/* trace/whatif/facts.c -- what a trace says of inputs and guards, taken apart. See trace/whatif/like.h.
  *
  * Runs in: the viewer.
  *
  *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: parts, one with a shape
  *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape 4 or any, 3
  *     L['x'] is array.array d size (16,) stride (8,) one of ours */
-#include "trace/whatif/facts.h"
+#include "trace/whatif/like.h"
 
 #include <ctype.h>
 
 #include "replay.h"
+#include "schema.h"
 #include "trace/db.h"
-#include "trace/doubts.h"
 
 enum { PARTS = 48, GUARDS_MAX = 4096 };
 
@@ -69,59 +69,47 @@ static char *part_end(char *text)
     return text;
 }
 
-/* A part, from AT, which may be changed: "x: int 2". False: no memory. */
-static bool part_read(struct signature *s, char *at)
+/* A part, from AT, which may be changed: "x: int 2". */
+static struct part part_of(char *at)
 {
-    struct part *p = list_add(&s->parts);
     char *colon = strstr(at, ": ");
-    const char *open, *close;
+    struct part part = {.name = at, .text = colon ? colon + 2 : at + strlen(at), .shape.rank = -1};
+    const char *open = strchr(part.text, '['), *close = open ? strchr(open, ']') : NULL;
 
-    if (!p)
-        return false;
-    p->name = at;
-    p->text = colon ? colon + 2 : at + strlen(at);
-    p->shape.rank = -1;
     if (colon)
         *colon = 0;
     /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
-    open = strchr(p->text, '[');
-    close = open ? strchr(open, ']') : NULL;
-    if (close && memchr(p->text, ' ', (size_t)(open - p->text)) && !memchr(p->text, '\'', (size_t)(open - p->text))) {
-        p->shape = shape_of(open + 1, close);
-        p->before = (int)(open - p->text);
-        p->after = (int)(close - p->text);
+    if (close && memchr(part.text, ' ', (size_t)(open - part.text)) &&
+        !memchr(part.text, '\'', (size_t)(open - part.text))) {
+        part.shape = shape_of(open + 1, close);
+        part.before = (int)(open - part.text);
+        part.after = (int)(close - part.text);
     }
-    return true;
+    return part;
 }
 
-static void signature_read(struct facts *f, struct signature *s)
+const struct signature *signature_of(struct likeness *l, int64_t id)
 {
-    struct query *query = db_query(f->db, "SELECT text FROM signature WHERE signature_id = ?1");
-    char *at = NULL;
-    size_t bytes;
+    struct signature *s = id <= 0 ? NULL : list_find(&l->signatures, id, id);
+    struct query *query;
 
+    if (!s || s->read)
+        return s;
     s->read = true;
-    query_bind_integer(query, 1, s->id);
+    query = db_query(l->db, schema_statement("replay/inputs"));
+    query_bind_integer(query, 1, id);
     if (query_step(query)) {
+        size_t bytes;
         const char *text = query_whole(query, 0, &bytes);
-        at = arena_text(&f->texts, text, strlen(text));
+        char *at = arena_text(&l->texts, text, strlen(text));
+        while (*at && s->parts.count < PARTS) {
+            char *end = part_end(at), *next = *end ? end + 2 : end;
+            *end = 0;
+            *list_add(&s->parts) = part_of(at);
+            at = next;
+        }
     }
-    while (at && *at && s->parts.count < PARTS && !f->failed) {
-        char *end = part_end(at), *next = *end ? end + 2 : end;
-        *end = 0;
-        f->failed = !part_read(s, at);
-        at = next;
-    }
-    if (!query_close(query))
-        f->failed = true;
-}
-
-const struct signature *facts_signature(struct facts *f, int64_t id)
-{
-    struct signature *s = id <= 0 ? NULL : list_find(&f->signatures, id, id);
-
-    if (s && !s->read)
-        signature_read(f, s);
+    query_close(query);
     return s;
 }
 
@@ -146,7 +134,7 @@ const char *source_local(const char *source, size_t *bytes, const char **rest)
     return source + 3;
 }
 
-bool guard_hidden(const struct facts *f, const char *kind, const char *source)
+bool guard_hidden(const struct likeness *l, const char *kind, const char *source)
 {
     size_t bytes;
     const char *rest, *local = source_local(source, &bytes, &rest);
@@ -155,7 +143,7 @@ bool guard_hidden(const struct facts *f, const char *kind, const char *source)
         return strcmp(kind, "LAMBDA") || *source; /* a function of the locals */
     if (*rest)
         return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
-    return (f->blind && guard_exact(kind) && strcmp(kind, "TYPE_MATCH")) || !strcmp(kind, "ID_MATCH") ||
+    return (l->blind && guard_exact(kind) && strcmp(kind, "TYPE_MATCH")) || !strcmp(kind, "ID_MATCH") ||
            strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") || !strcmp(kind, "DICT_KEYS");
 }
 
@@ -181,36 +169,24 @@ bool guard_exact(const char *kind)
     return false;
 }
 
-static const char *column(struct facts *f, struct query *query, int at)
+const struct guards *guards_of(struct likeness *l, uint32_t entry)
 {
-    const char *text = query_text(query, at, NULL), *copy = arena_text(&f->texts, text, strlen(text));
-
-    f->failed = f->failed || !copy;
-    return copy ? copy : "";
-}
-
-const struct guards *facts_guards(struct facts *f, uint32_t entry)
-{
-    struct guards *g = &f->guards[entry];
+    struct guards *g = &l->guards[entry];
     struct query *query;
 
     if (g->read)
         return g;
     g->read = true;
-    query = db_query(f->db, "SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2");
-    query_bind_integer(query, 1, f->r->entries.at[entry].id);
+    query = db_query(l->db, schema_statement("whatif/guards"));
+    query_bind_integer(query, 1, l->r->entries.at[entry].id);
     query_bind_integer(query, 2, GUARDS_MAX);
-    while (!f->failed && query_step(query)) {
+    while (query_step(query)) {
         struct guard *one = list_add(g);
         const char *open, *close;
-        if (!one) {
-            f->failed = true;
-            break;
-        }
         *one = (struct guard){.id = query_integer(query, 0),
-                              .kind = column(f, query, 1),
-                              .source = column(f, query, 2),
-                              .expression = column(f, query, 3),
+                              .kind = text_copy(l, query_text(query, 1, NULL)),
+                              .source = text_copy(l, query_text(query, 2, NULL)),
+                              .expression = text_copy(l, query_text(query, 3, NULL)),
                               .shape = {.rank = -1}};
         /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
         if (!strcmp(one->kind, "TENSOR_MATCH") &&
@@ -221,16 +197,15 @@ const struct guards *facts_guards(struct facts *f, uint32_t entry)
                 one->shape = shape_of(open, close);
         }
     }
-    if (!query_close(query))
-        f->failed = true;
+    query_close(query);
     if (g->count)
         qsort(g->at, g->count, sizeof *g->at, by_source);
     return g;
 }
 
-const struct guard *facts_guard(struct facts *f, uint32_t entry, int64_t id)
+const struct guard *guard_of(struct likeness *l, uint32_t entry, int64_t id)
 {
-    const struct guards *g = facts_guards(f, entry);
+    const struct guards *g = guards_of(l, entry);
 
     for (size_t i = 0; i < g->count; i++)
         if (g->at[i].id == id)
@@ -238,39 +213,9 @@ const struct guard *facts_guard(struct facts *f, uint32_t entry, int64_t id)
     return NULL;
 }
 
-/* ---- all of it ------------------------------------------------------------- */
-
 bool parts_typed_alike(const struct part *a, const struct part *b)
 {
     size_t bytes = strcspn(a->text, " [");
 
     return strcspn(b->text, " [") == bytes && !strncmp(a->text, b->text, bytes);
-}
-
-bool facts_open(struct facts *f, struct db *db, const struct replay *r)
-{
-    struct query *query = db_query(db, "SELECT signature_id FROM signature ORDER BY signature_id");
-
-    *f = (struct facts){.db = db, .r = r, .blind = doubts_values(db) != NULL};
-    f->guards = calloc(r->entries.count + 1, sizeof *f->guards);
-    f->failed = !f->guards;
-    while (!f->failed && query_step(query)) {
-        struct signature *s = list_add(&f->signatures);
-        if (s)
-            s->id = query_integer(query, 0);
-        f->failed = !s;
-    }
-    f->failed = !query_close(query) || f->failed;
-    return !f->failed;
-}
-
-void facts_close(struct facts *f)
-{
-    for (size_t i = 0; i < f->signatures.count; i++)
-        list_free(&f->signatures.at[i].parts);
-    for (size_t i = 0; f->guards && i < f->r->entries.count; i++)
-        list_free(&f->guards[i]);
-    list_free(&f->signatures);
-    free(f->guards);
-    arena_free(&f->texts);
 }

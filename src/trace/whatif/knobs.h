@@ -1,13 +1,11 @@
-/* trace/whatif/knobs.h -- the settings of a what-if.
+/* trace/whatif/knobs.h -- the settings of a what-if. How they are typed is in trace/whatif/ask.c.
  *
- * Runs in: the viewer. A setting is a row of the table in trace/whatif/knobs.c. */
+ * Runs in: the viewer. */
 #ifndef DYNTRACE_WHATIF_KNOBS_H
 #define DYNTRACE_WHATIF_KNOBS_H
 
 #include "lib/list.h"
 #include "trace/replay/cache_order.h"
-
-struct db;
 
 struct whatif_dimension {
     const char *source; /* "L['x']" */
@@ -26,11 +24,5 @@ struct whatif_knobs {
     struct arena texts;       /* what these two name */
     const bool *codes; /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
 };
-
-/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
-bool whatif_knob(struct whatif_knobs *knobs, const char *text);
-/* Does DB have what KNOBS name, sources and guards? False: it was said what it lacks. */
-bool whatif_knobs_known(const struct whatif_knobs *knobs, struct db *db);
-void whatif_knobs_free(struct whatif_knobs *knobs);
 
 #endif

@@ -16,8 +16,10 @@
 #include "trace/whatif/like.h"
 
 #include "replay.h"
+#include "schema.h"
 #include "trace/db.h"
-#include "trace/whatif/knobs.h"
+
+enum { SOURCE_BYTES = 512 /* of what a guard looks at; a longer one is no setting's */ };
 
 /* ---- guards ---------------------------------------------------------------- */
 
@@ -76,13 +78,13 @@ static bool type_settled(const struct guards *guards, const char *name)
 
 static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
-    const struct signature *a = facts_signature(&l->facts, l->classes.at[one].signature),
-                           *b = facts_signature(&l->facts, l->classes.at[other].signature);
+    const struct signature *a = signature_of(l, l->classes.at[one].signature),
+                           *b = signature_of(l, l->classes.at[other].signature);
 
     for (size_t i = 0; a && b && i < a->parts.count; i++) {
         const struct part *x = &a->parts.at[i], *y = signature_part(b, x->name);
-        if (y && !parts_typed_alike(x, y) && type_settled(facts_guards(&l->facts, one), x->name) &&
-            type_settled(facts_guards(&l->facts, other), x->name))
+        if (y && !parts_typed_alike(x, y) && type_settled(guards_of(l, one), x->name) &&
+            type_settled(guards_of(l, other), x->name))
             return true;
     }
     return false;
@@ -91,7 +93,7 @@ static bool types_apart(struct likeness *l, uint32_t one, uint32_t other)
 /* No call fits the guards of both. */
 static bool entries_apart(struct likeness *l, uint32_t one, uint32_t other)
 {
-    const struct guards *a = facts_guards(&l->facts, one), *b = facts_guards(&l->facts, other);
+    const struct guards *a = guards_of(l, one), *b = guards_of(l, other);
     size_t i = 0, k = 0;
 
     while (i < a->count && k < b->count) {
@@ -144,7 +146,6 @@ static void name_learn(struct name *n, const struct guards *guards)
     }
 }
 
-/* NULL: no memory. */
 static const struct name *name_of(struct likeness *l, uint32_t code, const char *text)
 {
     struct name *n;
@@ -152,14 +153,11 @@ static const struct name *name_of(struct likeness *l, uint32_t code, const char 
     for (size_t i = 0; i < l->names.count; i++)
         if (l->names.at[i].code == code && !strcmp(l->names.at[i].name, text))
             return &l->names.at[i];
-    if (!(n = list_add(&l->names))) {
-        l->failed = true;
-        return NULL;
-    }
+    n = list_add(&l->names);
     *n = (struct name){.code = code, .name = text_copy(l, text), .shape = {.rank = -1}};
     for (size_t i = 0; i < l->r->entries.count; i++)
         if (l->r->entries.at[i].code == code)
-            name_learn(n, facts_guards(&l->facts, (uint32_t)i));
+            name_learn(n, guards_of(l, (uint32_t)i));
     return n;
 }
 
@@ -201,10 +199,10 @@ static bool made_dynamic(const struct likeness *l, uint32_t code, const char *so
 /* Is a guard of KIND at SOURCE dropped? SOURCE may be narrower than the guard's own: "L['x'].size()[0]". */
 static bool dropped(const struct likeness *l, uint32_t code, const char *kind, const char *source)
 {
-    for (size_t i = 0; i < l->knobs->drops.count && knobs_meant(l, code); i++) {
-        const struct drop *d = &l->drops[i];
-        if (!d->source ? !strcmp(l->knobs->drops.at[i], kind)
-                       : d->code == code && !strcmp(d->kind, kind) && !strncmp(d->source, source, strlen(d->source)))
+    for (size_t i = 0; i < l->drops.count && knobs_meant(l, code); i++) {
+        const struct drop *d = &l->drops.at[i];
+        if (!strcmp(d->kind, kind) &&
+            (!d->source || (d->code == code && !strncmp(d->source, source, strlen(d->source)))))
             return true;
     }
     return false;
@@ -212,7 +210,7 @@ static bool dropped(const struct likeness *l, uint32_t code, const char *kind, c
 
 static bool local_dropped(const struct likeness *l, uint32_t code, const char *kind, const char *name)
 {
-    char source[256];
+    char source[SOURCE_BYTES];
 
     snprintf(source, sizeof source, "L['%s']", name);
     return dropped(l, code, kind, source);
@@ -235,7 +233,7 @@ static enum like sizes_like(struct likeness *l, uint32_t code, const struct name
     if (x == y)
         return LIKE_YES;
     if (l->relaxed && made_dynamic(l, code, n->name, i)) {
-        l->assumed |= ASSUMED_DYNAMIC;
+        l->assumed[ASSUMED_DYNAMIC] = true;
         if (small && !l->knobs->dynamic_all) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version */
             return LIKE_GUESS_NO;
         return small ? LIKE_NO : LIKE_YES;
@@ -244,7 +242,7 @@ static enum like sizes_like(struct likeness *l, uint32_t code, const struct name
         return small ? LIKE_NO : LIKE_YES;
     if (!l->torch || n->varied & 1u << i || small)
         return n->shape.rank < 0 && !n->opaque ? LIKE_GUESS_NO : LIKE_NO;
-    l->assumed |= ASSUMED_AUTOMATIC; /* one entry does not show how the next is made */
+    l->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
     return LIKE_GUESS_YES;
 }
 
@@ -275,14 +273,13 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     bool same = !strcmp(a->text, b->text), number = !strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6);
     const struct name *n;
 
-    if (same && !l->facts.blind)
+    if (same && !l->blind)
         return LIKE_YES;
-    if (!(n = name_of(l, code, a->name)))
-        return LIKE_GUESS_NO;
+    n = name_of(l, code, a->name);
     if (same) /* as far as it was recorded */
         return n->exact || n->opaque ? LIKE_GUESS_YES : LIKE_YES;
     if (l->codes[code].lambdas && !n->guarded) { /* who knows what it looks at */
-        l->assumed |= ASSUMED_LAMBDA;
+        l->assumed[ASSUMED_LAMBDA] = true;
         return LIKE_GUESS_NO;
     }
     if (!n->guarded)
@@ -297,13 +294,13 @@ static enum like parts_like(struct likeness *l, uint32_t code, const struct part
     if (number && l->relaxed && made_dynamic(l, code, n->name, -1)) {
         if (l->floats_later && *a->text == 'f')
             return LIKE_GUESS_NO;
-        l->assumed |= ASSUMED_DYNAMIC;
+        l->assumed[ASSUMED_DYNAMIC] = true;
         return l->torch && (zero_or_one(a) || zero_or_one(b)) ? LIKE_NO : LIKE_YES;
     }
     if (!n->exact)
         return n->opaque ? LIKE_GUESS_NO : LIKE_YES;
     if (number && l->torch && !n->several) {
-        l->assumed |= ASSUMED_AUTOMATIC;
+        l->assumed[ASSUMED_AUTOMATIC] = true;
         return LIKE_GUESS_YES;
     }
     return LIKE_NO;
@@ -331,13 +328,13 @@ static enum like signatures_like(struct likeness *l, uint32_t made, uint32_t oth
 {
     uint32_t code = l->classes.at[made].code;
     int64_t one = l->classes.at[made].signature, two = l->classes.at[other].signature;
-    const struct signature *a = facts_signature(&l->facts, one), *b = facts_signature(&l->facts, two);
+    const struct signature *a = signature_of(l, one), *b = signature_of(l, two);
     enum like like = LIKE_YES;
 
     if (!a || !b)
         return LIKE_GUESS_NO;
-    if (one == two && !l->facts.blind) {
-        l->assumed |= ASSUMED_SIGNATURE;
+    if (one == two && !l->blind) {
+        l->assumed[ASSUMED_SIGNATURE] = true;
         return LIKE_YES;
     }
     for (size_t i = 0; i < a->parts.count; i++) {
@@ -349,44 +346,29 @@ static enum like signatures_like(struct likeness *l, uint32_t made, uint32_t oth
     if (like != LIKE_NO && l->torch && l->relaxed && l->knobs->dynamic_all && !ducks_fit(l, code, a, b))
         return LIKE_NO;
     if (like != LIKE_NO)
-        l->assumed |= ASSUMED_SIGNATURE;
+        l->assumed[ASSUMED_SIGNATURE] = true;
     return like;
 }
 
 /* ---- weaker guards --------------------------------------------------------- */
 
-static bool value_learn(struct likeness *l, uint32_t code, const char *source)
-{
-    const char *value = NULL;
-
-    for (uint32_t i = 0; i < l->r->entries.count; i++) {
-        const struct guards *guards = l->r->entries.at[i].code == code ? facts_guards(&l->facts, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++) {
-            const struct guard *g = &guards->at[k];
-            if (strcmp(g->source, source) || !holds_value(g->kind))
-                continue;
-            if (value && strcmp(value, g->expression))
-                return true;
-            value = g->expression;
-        }
-    }
-    return false;
-}
-
 /* Do the entries of CODE compare the value at SOURCE with two values or more? */
 static bool several_values(struct likeness *l, uint32_t code, const char *source)
 {
-    struct value *v;
+    struct query *query;
+    struct value v = {code, NULL, false};
 
     for (size_t i = 0; i < l->values.count; i++)
         if (l->values.at[i].code == code && !strcmp(l->values.at[i].source, source))
             return l->values.at[i].several;
-    if (!(v = list_add(&l->values))) {
-        l->failed = true;
-        return true;
-    }
-    *v = (struct value){code, text_copy(l, source), value_learn(l, code, source)};
-    return v->several;
+    query = db_query(l->db, schema_statement("whatif/several-values"));
+    query_bind_integer(query, 1, l->r->codes.at[code].id);
+    query_bind_text(query, 2, source);
+    v.several = query_step(query) && query_integer(query, 0);
+    query_close(query);
+    v.source = text_copy(l, source);
+    *list_add(&l->values) = v;
+    return v.several;
 }
 
 /* Is what a guard of KIND at SOURCE told apart weakened (LIKE_YES)? DIMENSION of SOURCE, or -1. */
@@ -394,12 +376,12 @@ static enum like weakened(struct likeness *l, uint32_t code, const char *kind, c
                           int dimension)
 {
     const char *aspect = strstr(source, ".size()") ? strstr(source, ".size()") : strstr(source, ".stride()"), *rest;
-    bool value = holds_value(kind), weak;
+    bool value = holds_value(kind);
+    char base[SOURCE_BYTES];
     size_t bytes;
-    char *base;
 
     if (dropped(l, code, kind, source)) {
-        l->assumed |= ASSUMED_DROPPED;
+        l->assumed[ASSUMED_DROPPED] = true;
         return LIKE_YES;
     }
     if (!knobs_meant(l, code))
@@ -413,10 +395,8 @@ static enum like weakened(struct likeness *l, uint32_t code, const char *kind, c
         return value && !several_values(l, code, source) ? LIKE_GUESS_NO : LIKE_NO;
     }
     /* "L['x'].size()[0]" of L['x']; "L['self'].w.size()[0]" of L['self'].w */
-    base = strndup(source, aspect ? (size_t)(aspect - source) : strlen(source));
-    weak = base && (shaped || value) && made_dynamic(l, code, base, dimension);
-    free(base);
-    return weak ? LIKE_YES : LIKE_NO;
+    snprintf(base, sizeof base, "%.*s", aspect ? (int)(aspect - source) : SOURCE_BYTES, source);
+    return (shaped || value) && made_dynamic(l, code, base, dimension) ? LIKE_YES : LIKE_NO;
 }
 
 /* Entry MADE against the class OTHER, with weaker guards: does what told them apart still do so? */
@@ -438,7 +418,7 @@ static enum like weak_like(struct likeness *l, uint32_t made, uint32_t other)
     }
     like = least(weakest, signatures_like(l, made, other));
     if (like == LIKE_YES && !known && l->codes[code].varied) {
-        l->assumed |= ASSUMED_HIDDEN;
+        l->assumed[ASSUMED_HIDDEN] = true;
         return LIKE_GUESS_NO;
     }
     return like;
@@ -471,7 +451,7 @@ static enum like plain_like(struct likeness *l, uint32_t made, uint32_t other, b
     if ((bits & (SEEN_PASS | SEEN_FAIL)) == (SEEN_PASS | SEEN_FAIL))
         return LIKE_GUESS_NO;
     if (bits & (SEEN_PASS | SEEN_FAIL)) {
-        l->assumed |= ASSUMED_ALIKE;
+        l->assumed[ASSUMED_ALIKE] = true;
         return bits & SEEN_PASS ? LIKE_YES : LIKE_NO;
     }
     if (made < entries && other < entries) {
@@ -496,7 +476,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     if (made == other && (other < entries || !l->classes.at[other].hidden))
         return LIKE_YES;
     if (made == other) {
-        l->assumed |= ASSUMED_HIDDEN;
+        l->assumed[ASSUMED_HIDDEN] = true;
         return LIKE_GUESS_YES;
     }
     l->torch = replay_torch(l->r, l->r->lookups.at[lookup].cache);
@@ -510,7 +490,7 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
     if (own == LIKE_NO && failed) { /* the first guard that did not hold, as recorded */
-        const struct guard *g = facts_guard(&l->facts, made, failed);
+        const struct guard *g = guard_of(l, made, failed);
         if (g && g->shape.rank < 0 &&
             weakened(l, code, g->kind, g->source, strstr(g->source, ".size()") != NULL, -1) == LIKE_NO)
             return LIKE_NO;
@@ -522,28 +502,24 @@ enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup)
     return like;
 }
 
-/* What the guards are whose ids are to be dropped. */
+/* What the kinds and ids of guards stand for that are to be dropped. */
 static void drops_read(struct likeness *l)
 {
-    const struct whatif_knobs *k = l->knobs;
-
-    free(l->drops);
-    l->drops = calloc(k->drops.count + 1, sizeof *l->drops);
-    l->failed = l->failed || !l->drops;
-    for (size_t i = 0; l->drops && i < k->drops.count; i++) {
+    l->drops.count = 0;
+    for (size_t i = 0; i < l->knobs->drops.count; i++) {
+        const char *what = l->knobs->drops.at[i];
         struct query *query;
-        if (k->drops.at[i][strspn(k->drops.at[i], "0123456789")])
+        if (what[strspn(what, "0123456789")]) {
+            *list_add(&l->drops) = (struct drop){.kind = what};
             continue;
-        query = db_query(
-            l->db,
-            "SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id"
-            " WHERE g.guard_id = CAST(?1 AS INTEGER)");
-        query_bind_text(query, 1, k->drops.at[i]);
+        }
+        query = db_query(l->db, schema_statement("whatif/guard"));
+        query_bind_text(query, 1, what);
         if (query_step(query))
-            l->drops[i] = (struct drop){.code = replay_index(&l->r->code_ids, query_integer(query, 0)),
-                                        .kind = text_copy(l, query_text(query, 1, NULL)),
-                                        .source = text_copy(l, query_text(query, 2, NULL))};
-        l->failed = !query_close(query) || l->failed;
+            *list_add(&l->drops) = (struct drop){.code = replay_index(&l->r->code_ids, query_integer(query, 0)),
+                                                 .kind = text_copy(l, query_text(query, 1, NULL)),
+                                                 .source = text_copy(l, query_text(query, 2, NULL))};
+        query_close(query);
     }
 }
 
@@ -552,7 +528,7 @@ void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs)
     l->knobs = knobs;
     drops_read(l);
     l->weaker = l->relaxed = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
-    l->assumed = 0;
+    memset(l->assumed, 0, sizeof l->assumed);
     for (size_t i = 0; i < l->pairs.room; i++)
         l->pairs.slots[i].value &= ~(int64_t)(WEAK_KNOWN | 3 << WEAK_SHIFT);
 }

@@ -1,33 +1,93 @@
 /* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
  *
- * Runs in: the viewer. trace/whatif/learn.c reads what is known from the recorded checks
- * and causes, trace/whatif/like.c answers for trace/whatif/whatif.c.
+ * Runs in: the viewer. trace/whatif/learn.c reads what is known from the recorded checks and causes, trace/whatif/facts.c
+ * takes inputs and guards apart when they are first needed, trace/whatif/like.c answers for trace/whatif/whatif.c.
  *
  * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count on, one signature of
  * calls that ran none. */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
-#include "trace/whatif/facts.h"
+#include "trace/whatif/knobs.h"
 
 struct db;
 struct replay;
 struct replay_lookup;
-struct whatif_knobs;
 
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
-/* Assumptions that were made; trace/whatif/whatif.c has the words, and assumptions of its own. */
-enum {
-    ASSUMED_ALIKE = 1 << 0,     /* calls that ran one entry are alike */
-    ASSUMED_SIGNATURE = 1 << 1, /* calls with one signature are alike */
-    ASSUMED_DYNAMIC = 1 << 2,   /* dynamic sizes bring no other guards */
-    ASSUMED_AUTOMATIC = 1 << 3, /* torch makes sizes dynamic that change */
-    ASSUMED_HIDDEN = 1 << 4,    /* what a guard looked at is not in the signature */
-    ASSUMED_DROPPED = 1 << 5,   /* what a dropped guard told apart may run the same code */
-    ASSUMED_LAMBDA = 1 << 6,    /* guards written in Python */
-    ASSUMED_NEXT = 1 << 7,
+/* What is taken for granted, in the order in which it is said. */
+#define ASSUMPTIONS(X) \
+    X(ALIKE, "Calls that ran one entry are alike: what some of them did with another entry, the others would do.") \
+    X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as guards look at" \
+                 " inputs.") \
+    X(DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself compiles more" \
+               " often.") \
+    X(AUTOMATIC, "torch makes a size or number dynamic once it changes (automatic_dynamic_shapes); with dynamic=False it" \
+                 " does not.") \
+    X(HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): which calls are alike is" \
+              " a guess.") \
+    X(DROPPED, "Without the guard the code is right for all the calls that it told apart. That is for you to know.") \
+    X(LAMBDA, "Some guards are functions of the program: which calls an entry that was not recorded would take is a" \
+              " guess.") \
+    X(TIMES, "A compile takes as long as recorded, or as others of its function; a guard check as long as others of its" \
+             " entry. How long calls run is not predicted.") \
+    X(LIMIT, "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.") \
+    X(GROUPS, "A trace does not record of which torch.compile() a call was, or of which of two backends with one name:" \
+              " calls of one backend's name are taken for one.") \
+    X(SMALL, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.") \
+    X(UNRECORDED, "Some calls would be looked up of which the trace has nothing: resume functions, or calls of what the" \
+                  " compiler was not asked for.") \
+    X(COMPILES, "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again.") \
+    X(FRAMES, "Frames are missing from the trace: which calls lie within others is not known for all.") \
+    X(OBSERVED, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen, so fewer" \
+                " checks are recorded than there were.") \
+    X(VALUES, "Values were not recorded (--values): where a guard compares one, which calls are alike is a guess.") \
+    X(LOSSES, "Events were lost while recording: what comes after is uncertain.")
+
+enum assumption {
+#define X(name, words) ASSUMED_##name,
+    ASSUMPTIONS(X)
+#undef X
+    ASSUMED_KINDS,
 };
+
+/* ---- inputs and guards, taken apart ---------------------------------------- */
+
+enum { DIMENSIONS = 16, SIZE_ANY = -1 };
+
+/* A TENSOR_MATCH's or a signature's sizes. */
+struct shape {
+    int rank;                 /* -1: not a shape */
+    int64_t size[DIMENSIONS]; /* SIZE_ANY: dynamic */
+};
+
+struct part {               /* of a signature: "x: Tensor float32[4, 3] cpu" */
+    const char *name, *text; /* TEXT: what comes after the name */
+    int before, after;       /* of a shape: bytes of TEXT up to '[', and where ']' is */
+    struct shape shape;
+};
+
+struct signature {
+    int64_t id;
+    LIST(struct part) parts;
+    bool read;
+};
+
+struct guard {
+    int64_t id;
+    const char *kind, *source, *expression;
+    struct shape shape; /* of a TENSOR_MATCH */
+    int before;         /* bytes of its expression that come before the sizes */
+};
+
+struct guards { /* by source, then kind */
+    struct guard *at;
+    size_t count, room;
+    bool read;
+};
+
+/* ---- what is known --------------------------------------------------------- */
 
 struct difference { /* why a call did not fit OLDER, so that MADE was compiled: entries */
     uint32_t made, older;
@@ -51,7 +111,7 @@ struct name {
 struct value {
     uint32_t code;
     const char *source;
-    bool several; /* its entries compare it with two values or more */
+    bool several; /* they compare it with two values or more */
 };
 
 /* What is known of a pair, a class made, and calls of another one: bits. */
@@ -94,6 +154,11 @@ struct rest { /* RESUME is a resume function of CODE */
     uint32_t code, resume;
 };
 
+struct drop {
+    uint32_t code;
+    const char *kind, *source; /* source NULL: all of the kind */
+};
+
 struct likeness { /* what is known, and how it is asked */
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
@@ -104,31 +169,27 @@ struct likeness { /* what is known, and how it is asked */
     struct map pairs; /* made << 32 | other -> bits */
     bool learnt;      /* from now on only so many pairs are remembered */
     int64_t scratch;  /* the bits of a pair that is not */
-    struct facts facts;
+    LIST(struct signature) signatures; /* by id */
+    struct guards *guards;             /* owned, by entry */
+    bool blind;                        /* the trace is without values */
     LIST(struct difference) differences; /* by made */
     LIST(struct name) names;
     LIST(struct value) values;
-    struct map backends; /* name -> number */
     struct arena texts;
     struct like_code *codes; /* owned */
     struct cost *costs;      /* owned, by entry */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
-    uint32_t *by_fork;       /* owned: caches with a parent, by their process's start */
-    size_t forks;
-    bool floats_later; /* of any process: see struct replay_process */
-    struct drop {
-        uint32_t code;
-        const char *kind, *source;
-    } *drops; /* owned: what the ids in knobs->drops are; SOURCE NULL: that one is a kind */
+    LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
+    bool floats_later; /* of any process: torch_floats_later() */
+    LIST(struct drop) drops; /* guards that are not checked */
     bool weaker;  /* the knobs make guards weaker */
     bool relaxed; /* that counts just now */
     bool torch;   /* the call that is asked about is a torch program's */
-    bool failed;
-    int assumed;  /* since likeness_begin */
+    bool assumed[ASSUMED_KINDS]; /* since likeness_begin */
 };
 
-/* What is known of all pairs from the recorded checks. NULL: it was said why not. */
+/* What is known of all pairs from the recorded checks. */
 struct likeness *likeness_open(struct db *db, const struct replay *replay);
 void likeness_free(struct likeness *l);
 
@@ -144,7 +205,28 @@ int64_t likeness_region(const struct replay *replay, const struct replay_lookup 
 /* The bits of a pair, 0 at first; good until the next call. */
 int64_t *pair_at(struct likeness *l, uint32_t made, uint32_t other);
 
-/* TEXT in L's arena; "", and L has failed, when there is no memory. */
+/* A copy of TEXT that lives as long as L. */
 const char *text_copy(struct likeness *l, const char *text);
+
+/* ---- trace/whatif/facts.c -------------------------------------------------- */
+
+/* The signature with that row id; NULL: there is none. */
+const struct signature *signature_of(struct likeness *l, int64_t id);
+const struct part *signature_part(const struct signature *signature, const char *name);
+/* Both are of one type. */
+bool parts_typed_alike(const struct part *a, const struct part *b);
+
+const struct guards *guards_of(struct likeness *l, uint32_t entry);
+/* The one with that row id; NULL: there is none. */
+const struct guard *guard_of(struct likeness *l, uint32_t entry, int64_t id);
+
+/* Guards of this kind exclude each other when their expressions differ. */
+bool guard_exact(const char *kind);
+
+/* Does a guard of KIND at SOURCE see something that signatures do not show? */
+bool guard_hidden(const struct likeness *l, const char *kind, const char *source);
+
+/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
+const char *source_local(const char *source, size_t *bytes, const char **rest);
 
 #endif

@@ -123,8 +123,8 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     }
     if (r->total.changed + r->total.gone == 0 && !r->total.undecided)
         fputs("\nNo call would come out differently.\n", out);
-    if (r->note_count)
+    if (r->notes.count)
         fputs("\nTaken for granted:\n", out);
-    for (size_t i = 0; i < r->note_count; i++)
-        note_print(out, r->notes[i]);
+    for (size_t i = 0; i < r->notes.count; i++)
+        note_print(out, r->notes.at[i]);
 }

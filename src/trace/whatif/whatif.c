@@ -16,79 +16,26 @@
  * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the callees of a call
  * at its limit, and its resume functions are not called. What becomes compiled takes its callees in. Such calls are
  * found by time: they lie in their caller's frame. */
+#include "lib/say.h"
+#include "replay.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/whatif/like.h"
 #include "trace/whatif/whatif.h"
 
-#include "replay.h"
-#include "trace/db.h"
-#include "trace/doubts.h"
-#include "lib/say.h"
-#include "trace/whatif/like.h"
-
 enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
-
-/* Assumptions besides those of trace/whatif/like.h. */
-enum {
-    ASSUMED_TIMES = ASSUMED_NEXT << 0,
-    ASSUMED_LIMIT = ASSUMED_NEXT << 1,
-    ASSUMED_GROUPS = ASSUMED_NEXT << 2,
-    ASSUMED_SMALL = ASSUMED_NEXT << 3,
-    ASSUMED_UNRECORDED = ASSUMED_NEXT << 4,
-    ASSUMED_COMPILES = ASSUMED_NEXT << 5,
-    ASSUMED_FRAMES = ASSUMED_NEXT << 6,
-    ASSUMED_OBSERVED = ASSUMED_NEXT << 7,
-    ASSUMED_VALUES = ASSUMED_NEXT << 8,
-    ASSUMED_LOSSES = ASSUMED_NEXT << 9,
-};
-
-static const struct {
-    int what;
-    const char *text;
-} assumptions[] = {
-    {ASSUMED_ALIKE,
-     "Calls that ran one entry are alike: what some of them did with another entry, the others would do."},
-    {ASSUMED_SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as "
-                        "guards look at inputs."},
-    {ASSUMED_DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself "
-                      "compiles more often."},
-    {ASSUMED_AUTOMATIC, "torch makes a size or number dynamic once it changes (automatic_dynamic_shapes); with "
-                        "dynamic=False it does not."},
-    {ASSUMED_HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): which "
-                     "calls are alike is a guess."},
-    {ASSUMED_DROPPED,
-     "Without the guard the code is right for all the calls that it told apart. That is for you to know."},
-    {ASSUMED_LAMBDA,
-     "Some guards are functions of the program: which calls an entry that was not recorded would take is a guess."},
-    {ASSUMED_TIMES, "A compile takes as long as recorded, or as others of its function; a guard check as long as "
-                    "others of its entry. How long calls run is not predicted."},
-    {ASSUMED_LIMIT,
-     "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were."},
-    {ASSUMED_GROUPS, "A trace does not record of which torch.compile() a call was, or of which of two backends with one"
-                     " name: calls of one backend's name are taken for one."},
-    {ASSUMED_SMALL, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused."},
-    {ASSUMED_UNRECORDED, "Some calls would be looked up of which the trace has nothing: resume functions, or calls of"
-                         " what the compiler was not asked for."},
-    {ASSUMED_COMPILES,
-     "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again."},
-    {ASSUMED_FRAMES, "Frames are missing from the trace: which calls lie within others is not known for all."},
-    {ASSUMED_OBSERVED, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen, so"
-                       " fewer checks are recorded than there were."},
-    {ASSUMED_VALUES,
-     "Values were not recorded (--values): where a guard compares one, which calls are alike is a guess."},
-    {ASSUMED_LOSSES, "Events were lost while recording: what comes after is uncertain."},
-};
-_Static_assert(sizeof assumptions / sizeof *assumptions <= WHATIF_NOTES, "a result has room for all");
 
 struct group_limit {
     int64_t group;
     bool unsure;
 };
 
-struct sim {                           /* a predicted cache */
-    struct cache_order cache;          /* ids: classes; regions: groups, see group_of */
-    uint32_t dead;                     /* torch counts them */
-    int64_t ever;                      /* made since the last reset */
-    LIST(struct group_limit) limited;  /* groups that torch does not compile for any more */
-    uint32_t dying, born;              /* how many of the recorded deaths and births are done */
+struct sim {                          /* a predicted cache */
+    struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
+    uint32_t dead;                    /* torch counts them */
+    int64_t ever;                     /* made since the last reset */
+    LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
+    uint32_t dying, born;             /* how many of the recorded deaths and births are done */
     bool begun, unsure_made;
 };
 
@@ -113,8 +60,6 @@ struct whatif {
     struct sim *sims;                  /* by cache */
     struct thread *threads;            /* by thread */
     struct whatif_function *functions; /* by code */
-    int assumed;
-    bool failed;
 };
 
 /* ---- a predicted cache ----------------------------------------------------- */
@@ -180,9 +125,9 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 
 static void forks_until(struct whatif *w, size_t *next, int64_t now)
 {
-    for (; *next < w->like->forks; ++*next) {
-        const struct replay_cache *cache = &w->r->caches.at[w->like->by_fork[*next]];
-        struct sim *s = &w->sims[w->like->by_fork[*next]], *parent = &w->sims[cache->parent];
+    for (; *next < w->like->forks.count; ++*next) {
+        const struct replay_cache *cache = &w->r->caches.at[w->like->forks.at[*next]];
+        struct sim *s = &w->sims[w->like->forks.at[*next]], *parent = &w->sims[cache->parent];
         int64_t fork_ns = w->r->processes.at[cache->process].start_ns;
         if (fork_ns > now)
             return;
@@ -295,7 +240,6 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
                     : f->limit && !f->accumulated ? f->limit
                                                   : LIMIT_UNKNOWN;
     int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit : f->accumulated ? f->limit : 0;
-    struct group_limit *limited;
     bool over;
 
     for (size_t i = 0; c->torch && i < s->limited.count; i++)
@@ -311,7 +255,7 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
         if (count >= limit) {
             *unsure = true;
-            w->assumed |= ASSUMED_LIMIT;
+            w->like->assumed[ASSUMED_LIMIT] = true;
         }
     }
     over = count >= limit;
@@ -320,46 +264,44 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         *unsure = *unsure || s->unsure_made;
         over = true;
     }
-    if (over && c->torch) {
-        if ((limited = list_add(&s->limited)))
-            *limited = (struct group_limit){c->group, *unsure};
-        else
-            w->failed = true;
-    }
+    if (over && c->torch)
+        *list_add(&s->limited) = (struct group_limit){c->group, *unsure};
     return over ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
 /* ---- calls within calls ---------------------------------------------------- */
 
-/* Compiled code of CODE breaks off, and a resume function is called. */
+/* Compiled code of CODE breaks off, and resume functions are called: where they begin in w->like->rests. */
+static size_t rests_of(const struct whatif *w, uint32_t code)
+{
+    return sorted_count(w->like->rests.count, i, w->like->rests.at[i].code < code);
+}
+
 static bool has_rest(const struct whatif *w, uint32_t code)
 {
-    return sorted_count(w->like->rests.count, i, w->like->rests.at[i].code < code) <
-           sorted_count(w->like->rests.count, i, w->like->rests.at[i].code <= code);
+    size_t at = rests_of(w, code);
+
+    return at < w->like->rests.count && w->like->rests.at[at].code == code;
 }
 
 /* Such calls of which the trace has nothing. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
-    size_t i = sorted_count(w->like->rests.count, k, w->like->rests.at[k].code < code);
-
-    for (; i < w->like->rests.count && w->like->rests.at[i].code == code; i++)
+    for (size_t i = rests_of(w, code); i < w->like->rests.count && w->like->rests.at[i].code == code; i++)
         w->functions[w->like->rests.at[i].resume].unrecorded++;
 }
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
-    struct query *query =
-        db_query(w->db, "SELECT f.end_ns FROM lookup l JOIN frame f ON f.frame_id = l.frame_id WHERE l.lookup_id = ?1");
+    struct query *query = db_query(w->db, schema_statement("whatif/frame-end"));
     int64_t end = -1;
 
     query_bind_integer(query, 1, lookup_id);
     if (query_step(query))
         end = query_type(query, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(query, 0);
     else
-        w->assumed |= ASSUMED_FRAMES;
-    if (!query_close(query))
-        w->failed = true;
+        w->like->assumed[ASSUMED_FRAMES] = true;
+    query_close(query);
     return end;
 }
 
@@ -499,7 +441,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         found |= WHATIF_UNDECIDED;
     if (w->base && group_guessed(w, &c, recorded)) {
         found |= WHATIF_UNDECIDED;
-        w->assumed |= ASSUMED_GROUPS;
+        w->like->assumed[ASSUMED_GROUPS] = true;
     }
     outcomes[lookup] = found;
     if (w->base && found & WHATIF_UNDECIDED)
@@ -544,103 +486,77 @@ static int by_change(const void *a, const void *b)
 
 static void notes_make(struct whatif *w, struct whatif_result *result)
 {
+    static const char *const words[ASSUMED_KINDS] = {
+#define X(name, words) words,
+        ASSUMPTIONS(X)
+#undef X
+    };
     const struct replay *r = w->r;
-    int assumed = w->assumed | w->like->assumed;
-    bool torch = false;
+    bool *assumed = w->like->assumed, torch = false;
 
     for (size_t i = 0; i < r->processes.count; i++) {
         torch = torch || r->processes.at[i].torch;
-        if (r->processes.at[i].lost_ns != REPLAY_NEVER)
-            assumed |= ASSUMED_LOSSES;
+        assumed[ASSUMED_LOSSES] = assumed[ASSUMED_LOSSES] || r->processes.at[i].lost_ns != REPLAY_NEVER;
     }
-    for (size_t i = 0; i < r->lookups.count && !(assumed & ASSUMED_OBSERVED); i++)
-        if (r->lookups.at[i].observed)
-            assumed |= ASSUMED_OBSERVED;
-    if (result->total.changed || result->total.gone)
-        assumed |= ASSUMED_TIMES;
-    if (torch && w->knobs->dynamic.count && !w->knobs->dynamic_all)
-        assumed |= ASSUMED_SMALL;
-    if (result->total.unrecorded)
-        assumed |= ASSUMED_UNRECORDED;
-    if (result->total.trusting)
-        assumed |= ASSUMED_COMPILES;
-    if (doubts_values(w->db))
-        assumed |= ASSUMED_VALUES;
-    for (size_t i = 0; i < sizeof assumptions / sizeof *assumptions; i++)
-        if (assumed & assumptions[i].what)
-            result->notes[result->note_count++] = assumptions[i].text;
+    for (size_t i = 0; i < r->lookups.count && !assumed[ASSUMED_OBSERVED]; i++)
+        assumed[ASSUMED_OBSERVED] = r->lookups.at[i].observed;
+    assumed[ASSUMED_TIMES] = result->total.changed || result->total.gone;
+    assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
+    assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
+    assumed[ASSUMED_COMPILES] = result->total.trusting;
+    assumed[ASSUMED_VALUES] = w->like->blind;
+    for (int i = 0; i < ASSUMED_KINDS; i++)
+        if (assumed[i])
+            *list_add(&result->notes) = words[i];
 }
 
-static void run_free(struct whatif *w)
-{
-    for (size_t i = 0; w->sims && i < w->r->caches.count; i++) {
-        cache_order_free(&w->sims[i].cache);
-        list_free(&w->sims[i].limited);
-    }
-    free(w->sims);
-    free(w->threads);
-    free(w->functions);
-    w->sims = NULL;
-    w->threads = NULL;
-    w->functions = NULL;
-}
-
-bool whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
+void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
 {
     const struct replay *r = w->r;
     struct progress progress = progress_begin("deciding calls");
     size_t fork = 0;
 
-    *result = (struct whatif_result){.total.code = REPLAY_NONE};
+    *result = (struct whatif_result){.total.code = REPLAY_NONE, .outcomes = calloc(r->lookups.count + 1, 1)};
     w->knobs = knobs;
-    w->failed = false;
-    w->assumed = 0;
     likeness_begin(w->like, knobs);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
     w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
-    result->outcomes = calloc(r->lookups.count + 1, 1);
-    if (!w->sims || !w->threads || !w->functions || !result->outcomes)
-        w->failed = true;
-    for (size_t i = 0; i < r->lookups.count && !w->failed; i++) {
+    for (size_t i = 0; i < r->lookups.count; i++) {
         forks_until(w, &fork, r->lookups.at[r->order[i]].start_ns);
         one(w, r->order[i], result->outcomes);
         if (!(i & (TICK - 1)))
             progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
     }
     progress_end(&progress);
-    for (uint32_t i = 0; i < r->codes.count && !w->failed; i++) {
-        struct whatif_function *f = &w->functions[i], *added;
+    for (uint32_t i = 0; i < r->codes.count; i++) {
+        struct whatif_function *f = &w->functions[i];
         if (w->base)
             f->recorded = w->recorded[i];
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = i;
         function_add(&result->total, f);
-        if ((added = list_add(&result->functions)))
-            *added = *f;
-        else
-            w->failed = true;
+        *list_add(&result->functions) = *f;
     }
     if (result->functions.count)
         qsort(result->functions.at, result->functions.count, sizeof *result->functions.at, by_change);
-    w->failed = w->failed || w->like->failed || w->like->facts.failed;
-    if (!w->failed)
-        notes_make(w, result);
-    run_free(w);
-    if (w->failed) {
-        if (!db_damaged(w->db))
-            say_error("what-if: out of memory, or the trace cannot be read");
-        whatif_result_free(result);
+    notes_make(w, result);
+    for (size_t i = 0; i < r->caches.count; i++) {
+        cache_order_free(&w->sims[i].cache);
+        list_free(&w->sims[i].limited);
     }
-    return !w->failed;
+    free(w->sims);
+    free(w->threads);
+    free(w->functions);
 }
 
 void whatif_result_free(struct whatif_result *result)
 {
     list_free(&result->functions);
+    list_free(&result->notes);
     free(result->outcomes);
-    *result = (struct whatif_result){0};
+    result->outcomes = NULL;
 }
 
 /* ---- opening --------------------------------------------------------------- */
@@ -649,25 +565,16 @@ struct whatif *whatif_open(struct db *db, struct replay *r)
 {
     struct whatif *w = calloc(1, sizeof *w);
     struct whatif_knobs none = {0};
-    struct whatif_result base = {0};
-    bool ok = false;
+    struct whatif_result base;
 
-    if (!w || !r->times || !(w->like = likeness_open(db, r)))
-        goto out;
-    w->db = db;
-    w->r = r;
+    *w = (struct whatif){.db = db, .r = r, .like = likeness_open(db, r)};
+    whatif_run(w, &none, &base);
     w->recorded = calloc(r->codes.count + 1, sizeof *w->recorded);
-    ok = w->recorded && whatif_run(w, &none, &base);
-    for (size_t i = 0; ok && i < base.functions.count; i++)
+    for (size_t i = 0; i < base.functions.count; i++)
         w->recorded[base.functions.at[i].code] = base.functions.at[i].recorded;
     w->base = base.outcomes;
     base.outcomes = NULL;
     whatif_result_free(&base);
-out:
-    if (!ok) {
-        whatif_free(w);
-        return NULL;
-    }
     return w;
 }
 

@@ -3,10 +3,11 @@
  * Runs in: the viewer. `dyntrace replay --what-if` prints it; `why` and the TUI show it beside what was recorded.
  *
  *     struct whatif_knobs knobs = {0};
- *     struct whatif_result result;
- *     struct whatif *w = whatif_open(db, replay);          replay_open(db, REPLAY_CHECKS | REPLAY_TIMES)
- *     if (w && whatif_knob(&knobs, "recompile_limit=16") && whatif_run(w, &knobs, &result))
- *         ... result.total.predicted.compiles
+ *     struct whatif_result result = {0};
+ *     struct whatif *w = whatif_open(db, replay);          replay_open(db, true)
+ *     if (whatif_knob(&knobs, "recompile_limit=16"))
+ *         whatif_run(w, &knobs, &result);
+ *     ... result.total.predicted.compiles
  *     whatif_result_free(&result), whatif_knobs_free(&knobs), whatif_free(w);
  *
  * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A predicted cache holds
@@ -14,6 +15,8 @@
  * undecided, and what was taken for granted is said in words. trace/whatif/like.c says when an entry fits a call. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
+
+#include <stdio.h>
 
 #include "trace/whatif/knobs.h"
 
@@ -41,26 +44,27 @@ struct whatif_function { /* a code object; those of other processes are others *
     uint32_t code;      /* index; behind the numbers */
 };
 
-enum { WHATIF_NOTES = 20 };
-
 struct whatif_result {
     LIST(struct whatif_function) functions; /* owned: those that were looked up, most changed first */
     struct whatif_function total;
     uint8_t *outcomes; /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
-    const char *notes[WHATIF_NOTES]; /* what was taken for granted */
-    size_t note_count;
+    LIST(const char *) notes; /* what was taken for granted */
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 
-/* NULL: it was said why not. DB and REPLAY are borrowed. */
+/* REPLAY, borrowed as DB, was opened with its checks. */
 struct whatif *whatif_open(struct db *db, struct replay *replay);
 void whatif_free(struct whatif *whatif);
 
-/* False: it was said why not. The caller ends RESULT with whatif_result_free. */
-bool whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs, struct whatif_result *result);
+/* The caller ends RESULT with whatif_result_free. */
+void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs, struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
-/* ---- trace/whatif/best.c --------------------------------------------------------- */
+/* ---- trace/whatif/ask.c ---------------------------------------------------------- */
+
+/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
+bool whatif_knob(struct whatif_knobs *knobs, const char *text);
+void whatif_knobs_free(struct whatif_knobs *knobs);
 
 struct whatif_asked {
     struct db *db; /* borrowed, as all of it */

@@ -36,7 +36,8 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
 
-    if (whatif_knob(&knobs, remedy->what_if) && whatif_run(whatif, &knobs, &result)) {
+    if (whatif_knob(&knobs, remedy->what_if)) {
+        whatif_run(whatif, &knobs, &result);
         for (size_t i = 0; i < result.functions.count; i++) {
             const struct whatif_function *f = &result.functions.at[i];
             if (!codes[f->code])

@@ -1,0 +1,79 @@
+-- whatif.sql -- what `replay --what-if` reads besides schemas/replay.sql: src/trace/whatif/.
+
+-- name: torches
+SELECT DISTINCT torch_version FROM process;
+
+-- name: signatures
+SELECT each(signature_id) FROM signature NOT INDEXED;
+
+-- name: backends
+-- Each entry's backend as a number of its name.
+SELECT each(cache_entry_id, backend)
+FROM (SELECT cache_entry_id, dense_rank() OVER (ORDER BY COALESCE(backend, '')) AS backend FROM cache_entry);
+
+-- name: codes
+-- Of each code object: are guards of it functions; are its entries of several regions or backends; is it a resume
+-- function; did a compile of it meet the limit on all entries ever?
+SELECT each(f.code_id,
+    f.code_id IN (SELECT e.code_id FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
+                  WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''),
+    f.code_id IN (SELECT code_id FROM cache_entry GROUP BY code_id
+                  HAVING COUNT(DISTINCT COALESCE(region_id, -1)) > 1 OR COUNT(DISTINCT COALESCE(backend, '')) > 1),
+    f.is_resume,
+    f.code_id IN (SELECT code_id FROM compile
+                  WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%'))
+FROM functions f;
+
+-- name: rests
+-- A code object whose compiled code breaks off, and the resume function that it then calls.
+SELECT each(code_id, resume_code_id)
+FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id
+      WHERE b.resume_code_id IS NOT NULL);
+
+-- name: causes
+-- Which older entry did not fit, so that which was made, and why. A stride follows from the sizes of other dimensions.
+SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.aspect IN ('size', 'stride'),
+       iif(r.aspect = 'size', r.dimension, NULL)
+FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
+WHERE m.cache_entry_id IS NOT NULL
+ORDER BY m.cache_entry_id, r.cache_entry_id, r.rowid;
+
+-- name: guards
+-- Of entry ?1, at most ?2.
+SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2;
+
+-- name: several-values
+-- Do the entries of code object ?1 compare the value at ?2 with two values or more?
+SELECT COUNT(DISTINCT g.expression) > 1
+FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+WHERE e.code_id = ?1 AND g.source = ?2 AND g.kind IN ('EQUALS_MATCH', 'CONSTANT_MATCH');
+
+-- name: guard
+-- What guard ?1, a number as text, looks at.
+SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
+WHERE g.guard_id = CAST(?1 AS INTEGER);
+
+-- name: source-known
+-- Does any guard look at ?1, "x" for "L['x']"?
+SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1;
+
+-- name: guard-known
+-- Is there a guard of the kind ?1, or with that id?
+SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1 LIMIT 1;
+
+-- name: main-source
+SELECT '; most recompiles come of ' || source FROM recompile_cause
+WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1;
+
+-- name: frame-end
+-- When the call of lookup ?1 ended.
+SELECT f.end_ns FROM lookup l JOIN frame f ON f.frame_id = l.frame_id WHERE l.lookup_id = ?1;
+
+-- name: candidates
+-- Sizes and numbers that decided recompiles, most first; the columns are those that cause_read() reads.
+SELECT substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, 1, 400),
+       substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, r.cache_entry_id
+FROM recompile_cause r
+WHERE r.aspect IN ('size', 'value') AND r.source LIKE 'L[%'
+GROUP BY r.source, r.aspect, r.dimension
+ORDER BY COUNT(*) DESC, r.source LIMIT 100;
