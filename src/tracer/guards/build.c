@@ -211,7 +211,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     leaf->stays = leaf->kind->flags & STAYS;
     leaf->source = Py_NewRef(source);
     leaf->bare_source = Py_NewRef(bare);
-    if (leaf->kind->prepare(leaf, (PyObject *)tree, arguments) ||
+    if (guard_prepare(leaf, (PyObject *)tree, arguments) ||
         !(leaf->expression = express(leaf, source, leaf->expected)))
         return -1;
     leaf->shape = are_shapes;

@@ -95,7 +95,7 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
     for (uint32_t i = 0; i < node->leaves.count; i++) {
         const struct guard_leaf *leaf = node->leaves.at[i];
         r->run++;
-        result = leaf->kind->check(leaf, &value);
+        result = guard_check(leaf, &value);
         if (unlikely(result <= 0)) {
             r->failed = leaf->ordinal;
             if (result == 0)
@@ -118,7 +118,7 @@ static int ask_relation(const struct guard_leaf *leaf, PyObject *const *kept, Py
 {
     for (uint32_t i = 0; i < leaf->slot_count; i++)
         values[i] = kept[leaf->slots[i]];
-    return leaf->kind->check(leaf, values);
+    return guard_check(leaf, values);
 }
 
 static int check_relations(struct guard_reading *r, PyObject **values)
@@ -214,12 +214,12 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, Py
     const bool tells = guard_leaf_may_show(leaf, values, x->keep);
     struct guard_words words = {NULL, leaf->aspect, leaf->dimension};
     PyObject *actual = NULL;
-    int result = leaf->kind->check(leaf, values);
+    int result = guard_check(leaf, values);
 
     if (result == 1)
         return 0;
     if (result == 0 && (tells || leaf->kind->reveals == REVEALS_TENSOR))
-        actual = leaf->kind->actual(leaf, values, &words);
+        actual = guard_actual(leaf, values, &words);
     else if (result == 0)
         actual = values_hidden(leaf->kind->flags & RELATION ? NULL : Py_TYPE(values[0]));
     if (actual && !tells && leaf->kind->reveals == REVEALS_TENSOR) { /* what differs, but not how */

@@ -283,22 +283,22 @@ static int compare(const struct guard_leaf *leaf, PyObject *value, struct differ
     return t->way == TENSOR_BUFFER ? compare_buffer(t, value, out) : compare_attributes(t, value, out);
 }
 
-int tensor_check(const struct guard_leaf *leaf, PyObject *const *values)
+int tensor_check(const struct guard_leaf *leaf, PyObject *value)
 {
     PyObject *check = leaf->tensor->torch_check, *result;
 
-    if (likely(!check) || !guard_is(&leaf->is[0], (PyObject *)Py_TYPE(values[0])))
-        return compare(leaf, values[0], NULL);
-    result = PyObject_CallOneArg(check, values[0]);
+    if (likely(!check) || !guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))
+        return compare(leaf, value, NULL);
+    result = PyObject_CallOneArg(check, value);
     Py_XDECREF(result); /* a bool */
     return result ? result == Py_True : -1;
 }
 
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words)
+PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *value, struct guard_words *words)
 {
     struct difference found = {words, NULL};
 
-    return compare(leaf, values[0], &found) == 1 ? PyUnicode_FromString("the same by now") : found.actual;
+    return compare(leaf, value, &found) == 1 ? PyUnicode_FromString("the same by now") : found.actual;
 }
 
 void tensor_free(struct guard_tensor *t)

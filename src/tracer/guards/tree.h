@@ -102,6 +102,7 @@ struct guard_leaf {
 /* A kind of guard: one row of the table in tracer/guards/kinds.c. */
 struct guard_kind {
     const char *name;
+    int id;
     const char *words;              /* the expression: a format of the source, what is expected, the source */
     const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
     enum {
@@ -112,16 +113,16 @@ struct guard_kind {
      * value; a type or the length of a container; a number that may be a tensor's size; what differs of a tensor; nothing
      * of any value. */
     enum { REVEALS_VALUE, REVEALS_KIND, REVEALS_TYPE, REVEALS_SIZE, REVEALS_TENSOR, REVEALS_NOTHING } reveals;
-    /* Take what Python gave, a tuple; set leaf->expected if the words have it. 0, or -1 with an exception. */
-    int (*prepare)(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
-    /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
-    int (*check)(const struct guard_leaf *leaf, PyObject *const *values);
-    /* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an
-     * exception that is no Exception. */
-    PyObject *(*actual)(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
 };
 
 const struct guard_kind *guard_kind_find(const char *name);
+/* Take what Python gave, a tuple; set leaf->expected if the words have it. 0, or -1 with an exception. */
+int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
+/* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
+int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
+/* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an exception that
+ * is no Exception. */
+PyObject *guard_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
 
 /* tracer/guards/build.c: may the trace have what LEAF expects and, if it did not hold for VALUES, what was there instead? */
 bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep);
@@ -133,8 +134,8 @@ int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject 
 
 /* tracer/guards/tensor.c */
 int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
-int tensor_check(const struct guard_leaf *leaf, PyObject *const *values);
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
+int tensor_check(const struct guard_leaf *leaf, PyObject *value);
+PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *value, struct guard_words *words);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 
