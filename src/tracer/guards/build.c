@@ -134,9 +134,11 @@ static void settle_roots(struct guard_tree *tree)
 {
     for (uint32_t i = 0; i < tree->top.child_count; i++) {
         struct guard_node *root = tree->top.children[i];
-        root->unread = root->step.kind == STEP_LOCALS && !root->leaves.count && root->slot < 0;
+        bool needed = root->step.kind != STEP_LOCALS || root->leaves.count || root->slot >= 0;
         for (uint32_t j = 0; j < root->child_count; j++)
-            root->unread &= root->children[j]->step.kind == STEP_LOCAL;
+            needed |= root->children[j]->step.kind != STEP_LOCAL;
+        if (!needed)
+            root->step.kind = STEP_UNREAD;
     }
 }
 
@@ -377,7 +379,7 @@ static int tree_clear(PyObject *self)
     tree->cleared = true;
     tree->leaves = NULL;
     tree->count = tree->slots = tree->bound_count = 0;
-    tree->top = (struct guard_node){.slot = -1, .unread = true};
+    tree->top = (struct guard_node){.slot = -1};
     tree->relations = (struct guard_leaves){NULL, 0};
     tree->globals = NULL;
     tree->watch = NULL;
@@ -451,7 +453,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!tree)
         goto done;
     PyObject_GC_UnTrack(tree); /* invisible until it is whole */
-    tree->top = (struct guard_node){.slot = -1, .unread = true};
+    tree->top = (struct guard_node){.slot = -1};
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);
     if (!tree->leaves) {

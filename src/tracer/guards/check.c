@@ -16,7 +16,7 @@ enum { KEPT_ON_STACK = 16 };
 /* One check. Invariant: kept[0 .. tree->slots) are owned or NULL. */
 struct guard_reading {
     struct guard_tree *tree;
-    const struct guard_values *values;
+    struct guard_values values;
     PyObject **kept;
     uint32_t run, failed;
 };
@@ -69,7 +69,7 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
 
 /* 1, 0 or -1 as in guard_outcome. VALUE, of NODE, is held by the caller. */
-static inline int check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
+static inline __attribute__((always_inline)) int check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
         int result = check_node(r, node->children[i], value);
@@ -85,7 +85,7 @@ static inline int check_children(struct guard_reading *r, struct guard_node *nod
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent)
 {
     PyObject *value = NULL;
-    int result = node->unread ? 1 : guard_step_read(&node->step, parent, r->values, r->tree->globals, &value);
+    int result = guard_step_read(&node->step, parent, &r->values, &value);
 
     if (unlikely(result <= 0)) {
         r->run++;
@@ -142,8 +142,8 @@ static int check_relations(struct guard_reading *r, PyObject **values)
 struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    PyObject *on_stack[2 * KEPT_ON_STACK] = {NULL}, **kept = on_stack;
-    struct guard_reading r = {.tree = tree, .values = values, .failed = UINT32_MAX};
+    PyObject *on_stack[2 * KEPT_ON_STACK], **kept = on_stack;
+    struct guard_reading r = {tree, {values->frame, values->locals, tree->globals}, NULL, 0, UINT32_MAX};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
     int result;
 
@@ -152,7 +152,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
         return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
     }
     if (unlikely(room > KEPT_ON_STACK)) {
-        kept = PyMem_Calloc(2 * (size_t)room, sizeof *kept);
+        kept = PyMem_New(PyObject *, 2 * (size_t)room);
         if (!kept) {
             PyErr_NoMemory();
             return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
@@ -160,6 +160,8 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
     } else {
         room = KEPT_ON_STACK;
     }
+    for (uint32_t i = 0; i < tree->slots; i++)
+        kept[i] = NULL;
     r.kept = kept;
     tree->checking++;
     result = check_children(&r, &tree->top, NULL);
@@ -176,8 +178,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 /* ---- what does not hold ---- */
 
 struct explanation {
-    struct guard_tree *tree;
-    const struct guard_values *values;
+    struct guard_values values;
     enum session_values keep;
     PyObject *list;             /* of (ordinal, expected, actual, aspect or None, dimension or -1) */
     PyObject **kept;            /* owned or NULL */
@@ -264,7 +265,7 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
     const bool whole = x->keep == SESSION_VALUES_ALL;
     PyObject *value = NULL, *why = NULL;
-    int status = node->unread ? 1 : guard_step_read(&step, parent, x->values, x->tree->globals, &value);
+    int status = guard_step_read(&step, parent, &x->values, &value);
 
     if (status <= 0) {
         if (status == 0)
@@ -301,7 +302,7 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
 PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    struct explanation x = {tree, values, keep, PyList_New(0), NULL}; /* the caller holds the tree */
+    struct explanation x = {{values->frame, values->locals, tree->globals}, keep, PyList_New(0), NULL}; /* the caller holds the tree */
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     int status = -1;
 

@@ -16,6 +16,7 @@ extern PyTypeObject guard_tree_type; /* dyntrace.guards.GuardTree; has check(f_l
 struct guard_values {
     compat_frame *frame; /* or NULL */
     PyObject *locals;    /* dict, or NULL: then frame is there */
+    PyObject *globals;   /* the tree's, for when there is no frame: set by the check itself */
 };
 
 struct guard_outcome {

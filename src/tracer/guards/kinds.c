@@ -208,6 +208,9 @@ int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
 
 /* ---- does it hold? ---- */
 
+/* Not in line, so that guard_check() needs no stack frame: most guards are short. */
+#define APART __attribute__((noinline))
+
 /* Equal and of the same type, down through tuples and lists: 1, True and 1.0 are three. A nan is as good as another. */
 static int same(PyObject *wanted, PyObject *value)
 {
@@ -240,7 +243,7 @@ static int same(PyObject *wanted, PyObject *value)
     return result;
 }
 
-static int is_function(const struct guard_leaf *leaf, PyObject *value)
+static APART int is_function(const struct guard_leaf *leaf, PyObject *value)
 {
     if (!leaf->is[1].at)
         return guard_is(&leaf->is[0], value);
@@ -251,7 +254,13 @@ static int is_function(const struct guard_leaf *leaf, PyObject *value)
            guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
 }
 
-static int has_attribute(const struct guard_leaf *leaf, PyObject *object)
+/* VALUE is a weak reference, or what calling one gave. */
+static APART int is_alive(PyObject *value)
+{
+    return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
+}
+
+static APART int has_attribute(const struct guard_leaf *leaf, PyObject *object)
 {
     PyObject *value;
     int found = compat_optional_attribute(object, leaf->constant, &value);
@@ -260,14 +269,14 @@ static int has_attribute(const struct guard_leaf *leaf, PyObject *object)
     return found < 0 ? -1 : found == (leaf->kind->id == HASATTR);
 }
 
-static int has_no_key(const struct guard_leaf *leaf, PyObject *dict)
+static APART int has_no_key(const struct guard_leaf *leaf, PyObject *dict)
 {
     int found = PyDict_Contains(dict, leaf->constant);
 
     return found < 0 ? -1 : !found;
 }
 
-static int has_length(const struct guard_leaf *leaf, PyObject *value)
+static APART int has_length(const struct guard_leaf *leaf, PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
     Py_ssize_t length;
@@ -280,7 +289,7 @@ static int has_length(const struct guard_leaf *leaf, PyObject *value)
 }
 
 /* The same set of keys; order does not matter. */
-static int has_keys(const struct guard_leaf *leaf, PyObject *dict)
+static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(leaf->constant);
     int found = 1;
@@ -310,7 +319,7 @@ static int integer(PyObject *value, long long *number)
     return !overflow;
 }
 
-static int fits_shape(const struct guard_leaf *leaf, PyObject *value)
+static APART int fits_shape(const struct guard_leaf *leaf, PyObject *value)
 {
     long long number;
     int result = integer(value, &number);
@@ -320,7 +329,7 @@ static int fits_shape(const struct guard_leaf *leaf, PyObject *value)
     return leaf->kind->id == SHAPE_BOUND ? leaf->number <= number && number <= leaf->limit : number % leaf->number == 0;
 }
 
-static int are_equal(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int are_equal(const struct guard_leaf *leaf, PyObject *const *values)
 {
     long long first, other;
     int result = integer(values[0], &first);
@@ -340,7 +349,7 @@ static int by_address(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static int are_different(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int are_different(const struct guard_leaf *leaf, PyObject *const *values)
 {
     uint32_t count = leaf->slot_count;
     PyObject **sorted;
@@ -366,7 +375,7 @@ static int are_different(const struct guard_leaf *leaf, PyObject *const *values)
     return result;
 }
 
-static int call_lambda(const struct guard_leaf *leaf, PyObject *const *values)
+static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *values)
 {
     PyObject *result = PyObject_Vectorcall(leaf->constant, values, leaf->slot_count, NULL);
     int passed = result == Py_True;
@@ -379,7 +388,6 @@ static int call_lambda(const struct guard_leaf *leaf, PyObject *const *values)
     return result ? passed : -1;
 }
 
-/* What is short stands here, without calls that need a stack frame: most guards are one of these. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
 {
     PyObject *value = values[0];
@@ -421,8 +429,8 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
         return is_function(leaf, value);
     case CLOSURE_MATCH: /* functions made by the same def share the code object */
         return PyFunction_Check(value) && guard_is(&leaf->is[0], PyFunction_GET_CODE(value));
-    case WEAKREF_ALIVE: /* a weak reference, or what calling one gave */
-        return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
+    case WEAKREF_ALIVE:
+        return is_alive(value);
     case TENSOR_MATCH:
         return tensor_check(leaf, value);
     case SHAPE_BOUND:
@@ -432,9 +440,10 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
         return are_equal(leaf, values);
     case NO_ALIASING:
         return are_different(leaf, values);
-    default:
+    case LAMBDA:
         return call_lambda(leaf, values);
     }
+    __builtin_unreachable();
 }
 
 /* ---- what is there instead ---- */

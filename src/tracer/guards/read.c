@@ -245,13 +245,15 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
 
 /* ---- a step ---- */
 
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject *globals,
-                    PyObject **value)
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject **value)
 {
     compat_frame *frame = values->frame;
+    PyObject *globals;
 
     *value = NULL;
     switch (step->kind) {
+    case STEP_UNREAD:
+        return 1;
     case STEP_LOCAL:
         return likely(frame != NULL) ? read_local(frame, step->key, &step->index, value)
                                      : from_dict(values->locals, step->key, value);
@@ -269,8 +271,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
         *value = values->locals ? Py_NewRef(values->locals) : guard_frame_locals(frame);
         return *value ? 1 : -1;
     case STEP_GLOBALS:
-        if (frame)
-            globals = frame->f_globals;
+        globals = frame ? frame->f_globals : values->globals;
         if (!globals) {
             PyErr_SetString(PyExc_RuntimeError, "a guard reads G, and no frame is being checked: "
                                                 "give GuardTree(..., globals=...)");

@@ -25,6 +25,7 @@
 /* ---- reading what a guard's source names (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
+    STEP_UNREAD,    /* its value is not needed: NULL */
     STEP_LOCALS,    /* L: all of them, a dict */
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
@@ -53,10 +54,8 @@ struct guard_step {
 };
 
 /* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an index out of range,
- * something that has no items), and the guards behind it do not hold; -1: an exception, of whatever else was raised.
- * GLOBALS: for when VALUES has no frame, or NULL. */
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject *globals,
-                    PyObject **value);
+ * something that has no items), and the guards behind it do not hold; -1: an exception, of whatever else was raised. */
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject **value);
 
 /* ---- leaves ---- */
 
@@ -149,7 +148,6 @@ struct guard_leaves {
 struct guard_node {
     struct guard_step step;
     int slot;                   /* its value is kept there for relations; -1: not */
-    bool unread;                /* its value is not needed */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
