@@ -9,10 +9,10 @@
 #ifndef DYNTRACE_SESSION_CHECK_H
 #define DYNTRACE_SESSION_CHECK_H
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,21 +21,11 @@
  * another number in another user namespace, and the directory itself says who owns it. */
 static inline bool session_check_name(const char *path)
 {
-    static const char prefix[] = "dyntrace-";
-    const char *at = basename(path);
-    int random = 0;
+    const char *name = basename(path);
+    int end = 0;
 
-    if (*path != '/' || strncmp(at, prefix, sizeof prefix - 1))
-        return false;
-    at += sizeof prefix - 1;
-    if (!isdigit((unsigned char)*at))
-        return false;
-    at += strspn(at, "0123456789");
-    if (*at++ != '-')
-        return false;
-    for (; isalnum((unsigned char)at[random]); random++)
-        ;
-    return random == 6 && !at[random];
+    sscanf(name, "dyntrace-%*[0-9]-%*6[a-zA-Z0-9]%n", &end);
+    return *path == '/' && end > 7 && name[end - 7] == '-' && !name[end];
 }
 
 /* Can only its owner replace an entry of the directory that STATUS is of? */

@@ -136,15 +136,11 @@ static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 
 /* ---- the mark ---- */
 
-/* The file that torch.compile's front end begins with. */
-#define TORCH_DYNAMO "/torch/_dynamo/__init__.py"
-
-/* The last part of NAME, as long as END is. */
-static const char *name_end(const char *name, size_t bytes, const char *end)
+static bool ends_in(const char *name, size_t bytes, const char *end)
 {
     size_t length = strlen(end);
 
-    return bytes >= length ? name + bytes - length : "";
+    return bytes >= length && !strcmp(name + bytes - length, end);
 }
 
 uintptr_t tracer_mark_code(PyCodeObject *code)
@@ -174,8 +170,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);
-    if (!strcmp(name_end(name, bytes[0], "<module>"), "<module>") &&
-        !strcmp(name_end(file, bytes[1], TORCH_DYNAMO), TORCH_DYNAMO) && tracer_place() == PLACE_HOME)
+    /* The file that torch.compile's front end begins with. */
+    if (ends_in(name, bytes[0], "<module>") && ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") &&
+        tracer_place() == PLACE_HOME)
         torch_attach(false);
     Py_XDECREF(keep[0]);
     Py_XDECREF(keep[1]);

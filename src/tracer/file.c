@@ -365,26 +365,22 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     atomic_store_explicit(&file->ready, 1, memory_order_release);
 }
 
-/* How large a file may be made: more than the limit is a signal. */
-static uint64_t file_bytes_most(void)
-{
-    struct rlimit limit;
-    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < FILE_BYTES;
-
-    return limited ? limit.rlim_cur & ~UINT64_C(4095) : FILE_BYTES;
-}
-
 /* Make the file in DIRECTORY ("": there is none). 0, or an errno. */
 static int file_make(const char *directory, const struct birth *birth)
 {
     char name[sizeof P.file_name];
-    uint64_t bytes = file_bytes_most();
+    struct rlimit limit;
+    uint64_t bytes = FILE_BYTES;
     int at = session_open_directory(directory), fd = -1;
-    int error = at < 0 ? errno : bytes < HEADER_BYTES + FIRST_FACTS ? EFBIG : 0;
+    int error = at < 0 ? errno : 0;
     size_t before = mapping_count;
     struct process_file *file = MAP_FAILED;
     struct stat status;
 
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) /* more than the limit is a signal */
+        bytes = limit.rlim_cur & ~UINT64_C(4095);
+    if (!error && bytes < HEADER_BYTES + FIRST_FACTS)
+        error = EFBIG;
     for (int n = 0; fd < 0 && !error; n++) {
         snprintf(name, sizeof name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)birth->ticks, n);
         fd = session_open_file(at, name, O_RDWR | O_CREAT | O_EXCL);

@@ -85,16 +85,13 @@ enum tracer_place tracer_place(void)
     PyObject *dict = PyInterpreterState_GetDict(interpreter), *known; /* borrowed */
     enum tracer_place place = PLACE_NONE;
 
-    if (!dict) {
-        PyErr_Clear();
-        return place;
-    }
-    known = PyDict_GetItemString(dict, "dyntrace");
+    known = dict ? PyDict_GetItemString(dict, "dyntrace") : NULL;
     if (known)
         return (enum tracer_place)PyLong_AsLong(known);
-    place = place_new(interpreter);
+    if (dict)
+        place = place_new(interpreter);
     known = PyLong_FromLong(place);
-    if (!known || PyDict_SetItemString(dict, "dyntrace", known))
+    if (!dict || !known || PyDict_SetItemString(dict, "dyntrace", known))
         PyErr_Clear();
     Py_XDECREF(known);
     return place;
@@ -122,38 +119,25 @@ void tracer_join_interpreter(void)
 
 /* ---- the module ---- */
 
-PyDoc_STRVAR(start_doc, "_start(session, standard_library, inject=None) -> str | None\n\n"
-             "Join the recording session in directory SESSION and install the frame hook.\n"
-             "STANDARD_LIBRARY is the directory whose files `--frames user` leaves out.\n"
-             "With INJECT, the directory of sitecustomize.py, the programs that this one starts join too.\n"
-             "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this\n"
-             "user's), 'over', 'denied' (probably another user's), 'room' (the session knows), 'memory',\n"
-             "'elsewhere' (a session is joined in the main interpreter, the others then are recorded with it).");
-
-static PyObject *start(PyObject *module, PyObject *args)
+/* Join the session, or say why that cannot be: see _start. */
+static const char *join(const char *session, const char *library, const char *inject)
 {
-    PyObject *session = NULL, *library = NULL, *inject = NULL;
-    const char *why = NULL;
+    const char *why;
 
-    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
-                          PyUnicode_FSConverter, &inject))
-        return NULL;
     if (P.session) {
         tracer_join_interpreter();
-        goto done;
+        return NULL;
     }
-    if (tracer_place() != PLACE_HOME) {
-        why = "elsewhere";
-        goto done;
-    }
-    if ((size_t)PyBytes_GET_SIZE(library) < sizeof P.standard_library)
-        strcpy(P.standard_library, PyBytes_AS_STRING(library));
-    why = tracer_open_session(PyBytes_AS_STRING(session));
+    if (tracer_place() != PLACE_HOME)
+        return "elsewhere";
+    if (strlen(library) < sizeof P.standard_library)
+        strcpy(P.standard_library, library);
+    why = tracer_open_session(session);
     PyErr_Clear();
     if (why)
-        goto done;
+        return why;
     if (inject)
-        tracer_follow_children(PyBytes_AS_STRING(inject));
+        tracer_follow_children(inject);
     if (P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types();
@@ -164,14 +148,23 @@ static PyObject *start(PyObject *module, PyObject *args)
         if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
             torch_attach(true);
     }
-done:
-    Py_XDECREF(session);
-    Py_XDECREF(library);
+    return NULL;
+}
+
+static PyObject *start(PyObject *module, PyObject *args)
+{
+    PyObject *session = NULL, *library = NULL, *inject = NULL;
+    const char *why;
+
+    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
+                          PyUnicode_FSConverter, &inject))
+        return NULL;
+    why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library), inject ? PyBytes_AS_STRING(inject) : NULL);
+    Py_DECREF(session);
+    Py_DECREF(library);
     Py_XDECREF(inject);
     return why ? PyUnicode_FromString(why) : Py_NewRef(Py_None);
 }
-
-PyDoc_STRVAR(stop_doc, "_stop()\n\nLeave the session. Another may be joined later.");
 
 static PyObject *stop(PyObject *module, PyObject *ignored)
 {
@@ -179,14 +172,10 @@ static PyObject *stop(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(active_doc, "_active() -> bool\n\nIs this process being recorded?");
-
 static PyObject *active(PyObject *module, PyObject *ignored)
 {
     return PyBool_FromLong(P.session != NULL);
 }
-
-PyDoc_STRVAR(pause_doc, "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own.");
 
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
@@ -197,8 +186,6 @@ static PyObject *pause_recording(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(resume_doc, "resume()\n\nRecord frames in this process again, if a session is open.");
-
 static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
     if (tracer_place() == PLACE_SUB)
@@ -207,9 +194,6 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         tracer_record(true);
     Py_RETURN_NONE;
 }
-
-PyDoc_STRVAR(owner_doc, "_owner() -> str\n\n"
-             "Who has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code.");
 
 static PyObject *owner(PyObject *module, PyObject *ignored)
 {
@@ -222,9 +206,6 @@ static PyObject *owner(PyObject *module, PyObject *ignored)
         return PyUnicode_DecodeFSDefault(info.dli_fname);
     return PyUnicode_FromString("unknown");
 }
-
-PyDoc_STRVAR(cost_doc, "_cost(function) -> (plain, hooked)\n\n"
-             "Nanoseconds that function() takes without a hook and with one that only passes on.");
 
 static PyObject *pass_through(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
@@ -258,13 +239,21 @@ static PyObject *cost(PyObject *module, PyObject *function)
 }
 
 static PyMethodDef methods[] = {
-    {"_start", start, METH_VARARGS, start_doc},
-    {"_stop", stop, METH_NOARGS, stop_doc},
-    {"_active", active, METH_NOARGS, active_doc},
-    {"pause", pause_recording, METH_NOARGS, pause_doc},
-    {"resume", resume_recording, METH_NOARGS, resume_doc},
-    {"_owner", owner, METH_NOARGS, owner_doc},
-    {"_cost", cost, METH_O, cost_doc},
+    {"_start", start, METH_VARARGS,
+     "_start(session, standard_library, inject=None) -> str | None\n\n"
+     "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY is the directory whose\n"
+     "files `--frames user` leaves out. With INJECT, that of sitecustomize.py, programs that this one starts join too.\n"
+     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over', 'denied'\n"
+     "(probably another user's), 'room' (the session knows), 'memory', 'elsewhere' (the main interpreter may join)."},
+    {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
+    {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
+    {"pause", pause_recording, METH_NOARGS,
+     "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own."},
+    {"resume", resume_recording, METH_NOARGS, "resume()\n\nRecord frames in this process again, if a session is open."},
+    {"_owner", owner, METH_NOARGS,
+     "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code."},
+    {"_cost", cost, METH_O,
+     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and with one that only passes on."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -62,7 +62,7 @@ struct tracer {
     uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
     bool gone;              /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
-    uint32_t finished_at;         /* `entered` then; see tracer/compat/send.c */
+    uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
     /* the shim */
     PyObject *callback;           /* owned: False or a callable; NULL = None */
     struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
@@ -177,13 +177,13 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
 
-/* tracer/compat/, each only where a CPython needs it */
-/* init.c: calls of the type of SELF, or of all types, reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
+/* tracer/compat/mend.c, each only where a CPython needs it */
+/* Calls of the type of SELF, or of all types, reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(void);
-/* shared_code.c: CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
+/* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
-/* send.c (COMPAT_SEND_RAISES_UNDER_HOOK): a generator's last frame ended while a trace function is set. */
+/* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer/stack.c */

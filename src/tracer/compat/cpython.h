@@ -38,64 +38,58 @@
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* The frame's code object, borrowed. f_executable since 3.13, a tagged reference since 3.14. */
+/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its function f_funcobj since
+ * 3.12. */
+#if PY_VERSION_HEX >= 0x030e0000
+#define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
+#define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)
+#else
+#define COMPAT_BORROWED(reference) ((void *)(reference))
+#define COMPAT_OWNED(object) ((void *)Py_NewRef((PyObject *)(object)))
+#endif
+#if PY_VERSION_HEX < 0x030d0000
+#define f_executable f_code
+#endif
+#if PY_VERSION_HEX < 0x030c0000
+#define f_funcobj f_func
+#endif
+
+/* The frame's code object, borrowed. */
 static inline PyCodeObject *compat_code(compat_frame *frame)
 {
-#if PY_VERSION_HEX >= 0x030e0000
-    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(frame->f_executable);
-#elif PY_VERSION_HEX >= 0x030d0000
-    return (PyCodeObject *)frame->f_executable;
-#else
-    return frame->f_code;
-#endif
-}
-
-/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables
- * are not there before the frame has started. */
-static inline PyObject *compat_local(compat_frame *frame, int i)
-{
-#if PY_VERSION_HEX >= 0x030e0000
-    return PyStackRef_IsNull(frame->localsplus[i]) ? NULL : PyStackRef_AsPyObjectBorrow(frame->localsplus[i]);
-#else
-    return frame->localsplus[i];
-#endif
-}
-
-/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the function's. */
-static inline int compat_is_hidden(PyCodeObject *code, int i)
-{
-#if PY_VERSION_HEX >= 0x030c0000
-    return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_HIDDEN;
-#else
-    (void)code, (void)i;
-    return 0;
-#endif
+    return COMPAT_BORROWED(frame->f_executable);
 }
 
 /* The function that the frame is a call of, borrowed. */
 static inline PyFunctionObject *compat_function(compat_frame *frame)
 {
-#if PY_VERSION_HEX >= 0x030e0000
-    return (PyFunctionObject *)PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
-#elif PY_VERSION_HEX >= 0x030c0000
-    return (PyFunctionObject *)frame->f_funcobj;
-#else
-    return frame->f_func;
-#endif
+    return COMPAT_BORROWED(frame->f_funcobj);
 }
+
+/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables are not there before the frame has
+ * started. */
+static inline PyObject *compat_local(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    if (PyStackRef_IsNull(frame->localsplus[i]))
+        return NULL;
+#endif
+    return COMPAT_BORROWED(frame->localsplus[i]);
+}
+
+/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the function's. */
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_is_hidden(code, i) (_PyLocals_GetKind((code)->co_localspluskinds, i) & CO_FAST_HIDDEN)
+#else
+#define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
+#endif
 
 /* Make a frame that has not started one of CODE, which has the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
     PyObject *old = (PyObject *)compat_code(frame);
 
-#if PY_VERSION_HEX >= 0x030e0000
-    frame->f_executable = PyStackRef_FromPyObjectNew(code);
-#elif PY_VERSION_HEX >= 0x030d0000
-    frame->f_executable = Py_NewRef((PyObject *)code);
-#else
-    frame->f_code = (PyCodeObject *)Py_NewRef((PyObject *)code);
-#endif
+    frame->f_executable = COMPAT_OWNED(code);
 #if PY_VERSION_HEX >= 0x030d0000
     frame->instr_ptr = _PyCode_CODE(code);
 #else
@@ -113,13 +107,7 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
 {
     PyObject *old = (PyObject *)compat_function(frame);
 
-#if PY_VERSION_HEX >= 0x030e0000
-    frame->f_funcobj = PyStackRef_FromPyObjectNew(function);
-#elif PY_VERSION_HEX >= 0x030c0000
-    frame->f_funcobj = Py_NewRef((PyObject *)function);
-#else
-    frame->f_func = (PyFunctionObject *)Py_NewRef((PyObject *)function);
-#endif
+    frame->f_funcobj = COMPAT_OWNED(function);
     Py_DECREF(old);
 }
 
@@ -206,7 +194,7 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 }
 
 /* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL of their own, and
- * freed by the main one: tracer/compat/shared_code.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
+ * freed by the main one: tracer/compat/mend.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
 #define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
 #if COMPAT_SHARES_CODE
 #define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
@@ -338,18 +326,11 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 struct compat_bounds {
     char none;
 };
-static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
-{
-    (void)ts, (void)base, (void)end;
-    return (struct compat_bounds){0};
-}
-static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
-{
-    (void)ts, (void)old;
-}
+#define compat_set_bounds(ts, base, end) ((void)(ts), (void)(base), (void)(end), (struct compat_bounds){0})
+#define compat_restore_bounds(ts, old) ((void)(ts), (void)(old))
 #endif
 
-/* 3.12: SEND runs a generator inline, but not under a hook: tracer/compat/send.c. */
+/* 3.12: SEND runs a generator inline, but not under a hook: tracer/compat/mend.c. */
 #define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
 
 /* The innermost frame that runs Python; in a struct of its own up to 3.12. */
@@ -360,7 +341,7 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 #endif
 
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
- * hook; 3.14 asks: see tracer/compat/init.c. */
+ * hook; 3.14 asks: see tracer/compat/mend.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
 
 /* Goes up whenever a type is made that calls may be specialised for. */

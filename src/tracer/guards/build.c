@@ -571,7 +571,7 @@ uint32_t guard_tree_moves(PyObject *tree)
 /* Check the tree for a dict. False with an exception. */
 static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
 {
-    struct guard_values values = {NULL, locals};
+    struct guard_values values = {.locals = locals};
 
     *outcome = (struct guard_outcome){.result = GUARD_ERROR};
     if (PyDict_Check(locals))
@@ -632,7 +632,7 @@ static PyObject *tree_cost(PyObject *self, PyObject *args)
         return NULL;
     began = clock_monotonic_ns();
     for (unsigned long i = 0; i < times; i++) {
-        struct guard_values values = {NULL, locals};
+        struct guard_values values = {.locals = locals};
         if (guard_tree_check(self, &values).result == GUARD_ERROR)
             return NULL;
     }

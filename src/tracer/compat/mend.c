@@ -1,0 +1,160 @@
+/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the program or for us.
+ *
+ * Runs in: the traced process. */
+#include "tracer/tracer.h"
+
+#include <stdlib.h>
+
+/* ---- calls of __init__ that CPython 3.13 hides from the hook ----
+ *
+ * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type whose tp_alloc is not the
+ * generic one, so a type gets an equivalent of its own: all that are there when recording begins, and one made later when
+ * its __init__ first runs. */
+#if COMPAT_INIT_BYPASSES_HOOK
+
+static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
+{
+    return PyType_GenericAlloc(type, items);
+}
+
+static void fix_type(PyTypeObject *type)
+{
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_alloc == PyType_GenericAlloc) {
+        type->tp_alloc = allocate;
+        PyType_Modified(type);
+    }
+}
+
+void tracer_fix_init(PyObject *self)
+{
+    if (self)
+        fix_type(Py_TYPE(self));
+}
+
+/* For types whose calls were specialised before the hook was there. */
+static void fix_subclasses(PyObject *type, int depth)
+{
+    PyObject *list = depth < 100 ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL) : NULL;
+
+    if (!list) {
+        PyErr_Clear();
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        fix_type((PyTypeObject *)PyList_GET_ITEM(list, i));
+        fix_subclasses(PyList_GET_ITEM(list, i), depth + 1);
+    }
+    Py_DECREF(list);
+}
+
+void tracer_fix_all_types(void)
+{
+    fix_subclasses((PyObject *)&PyBaseObject_Type, 0);
+}
+
+#endif
+
+/* ---- a program that traces itself sees the events it would have seen ----
+ *
+ * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a hook: then it is called,
+ * and its return arrives as a StopIteration, which the awaiting frame reports to sys.settrace as an exception. So when a
+ * generator's last frame ends while a trace function is set, ours is put before it: it drops that one event and passes on
+ * all others.
+ *
+ *     hook:    generator finished under frame F           -> remember F
+ *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND
+ *     ours:    the remembered F, at a SEND, nothing ran in between -> dropped */
+#if COMPAT_SEND_RAISES_UNDER_HOOK
+
+static Py_tracefunc real; /* what the program set; the same for all threads in practice */
+
+/* Is FRAME stopped at the instruction that awaits? The code itself may show a
+ * specialised or instrumented one there; PyCode_GetCode undoes both. */
+static bool at_send(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    int offset = PyFrame_GetLasti(frame);
+    PyObject *bytecode = PyCode_GetCode(code);
+    bool is = bytecode && offset >= 0 && offset < PyBytes_GET_SIZE(bytecode) &&
+              (unsigned char)PyBytes_AS_STRING(bytecode)[offset] == SEND;
+
+    if (!bytecode)
+        PyErr_Clear();
+    Py_XDECREF(bytecode);
+    Py_DECREF(code);
+    return is;
+}
+
+static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
+{
+    struct tracer *t = tracer_thread;
+
+    if (what == PyTrace_EXCEPTION && t && t->finished_under && t->finished_under == frame->f_frame &&
+        t->finished_at == t->entered && PyTuple_Check(argument) &&
+        PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration && at_send(frame)) {
+        t->finished_under = NULL;
+        return 0;
+    }
+    return real(object, frame, what, argument);
+}
+
+void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
+{
+    if (ts->c_tracefunc != filter) {
+        real = ts->c_tracefunc;
+        ts->c_tracefunc = filter;
+    }
+    t->finished_under = compat_current_frame(ts);
+    t->finished_at = t->entered;
+}
+
+#endif
+
+/* ---- code objects that all interpreters share ----
+ *
+ * There is memory of the main interpreter's in such a code object, which no other may make or free, so the others find its
+ * mark here, by its address. It grows to some hundreds. Under tracer_lock(). */
+#if COMPAT_SHARES_CODE
+
+static struct shared_mark {
+    PyCodeObject *code;
+    uintptr_t mark;
+} *shared_marks;
+static size_t shared_count, shared_room;
+
+static struct shared_mark *shared_find(struct shared_mark *marks, size_t room, PyCodeObject *code)
+{
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (room - 1);
+
+    while (marks[at].code && marks[at].code != code)
+        at = (at + 1) & (room - 1);
+    return &marks[at];
+}
+
+uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark)
+{
+    struct shared_mark *more, *found = NULL;
+
+    tracer_lock();
+    if (mark && shared_count * 2 >= shared_room && (more = calloc(shared_room ? shared_room * 2 : 256, sizeof *more))) {
+        size_t room = shared_room ? shared_room * 2 : 256;
+        for (size_t i = 0; i < shared_room; i++)
+            if (shared_marks[i].code)
+                *shared_find(more, room, shared_marks[i].code) = shared_marks[i];
+        free(shared_marks);
+        shared_marks = more;
+        shared_room = room;
+    }
+    if (shared_room)
+        found = shared_find(shared_marks, shared_room, code);
+    if (found && found->code) {
+        mark = found->mark;
+    } else if (found && mark && shared_count + 1 < shared_room) {
+        *found = (struct shared_mark){code, mark};
+        shared_count++;
+    }
+    tracer_unlock();
+    return mark;
+}
+
+#endif
