@@ -237,7 +237,7 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
     PyObject *mended = NULL, **changed = NULL, *result;
 
-    if (!atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
+    if (P.session && !atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (f->environment >= 0 && f->environment < count)
             at = f->environment;
         for (Py_ssize_t i = count; f->environment >= count && i < given; i++)

@@ -2,19 +2,12 @@
  *
  * Runs in: the traced process.
  *
- * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program
- * that recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and
- * when the lower half of the thread's stack is reached the evaluator goes on with a fresh segment:
- *
- *     thread's stack   |xxxxxxxxxxxx  half  ............|
- *     segment 1        |xxxxxxxxxxxxxxxxxxxxxx  margin ..|   64 MB, reserved only
- *     segment 2        |xxxx ...
- *
- * The margin is for C code that recurses on its own below the last Python frame (repr of nested lists, the compiler,
- * pickle). One segment is kept for reuse, so that a loop round the boundary costs nothing.
- *
- * Segments together may take half of the machine's memory. A recursion that wants more gets CPython's own
- * RecursionError. */
+ * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program that
+ * recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and when the
+ * lower half of the thread's stack is reached the evaluator goes on with a fresh segment of 64 MB, of which memory is only
+ * reserved. A segment's margin is for C code that recurses on its own below the last Python frame (repr of nested lists,
+ * the compiler, pickle). One is kept for reuse, so that a loop round the boundary costs nothing. Together they may take
+ * half of the machine's memory; a recursion that wants more gets CPython's own RecursionError. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
@@ -28,13 +21,13 @@ enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 2
  * stack pointer at `top`. The frame pointer keeps the way back, for us and for unwinders. */
 PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
                                _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
-#if defined __x86_64__
 __asm__(".text\n"
         ".globl tracer_call_on_stack\n"
         ".hidden tracer_call_on_stack\n"
-        ".type tracer_call_on_stack, @function\n"
+        ".type tracer_call_on_stack, %function\n"
         "tracer_call_on_stack:\n"
         "    .cfi_startproc\n"
+#if defined __x86_64__
         "    endbr64\n"
         "    push %rbp\n"
         "    .cfi_def_cfa_offset 16\n"
@@ -46,16 +39,7 @@ __asm__(".text\n"
         "    mov %rbp, %rsp\n"
         "    pop %rbp\n"
         "    .cfi_def_cfa %rsp, 8\n"
-        "    ret\n"
-        "    .cfi_endproc\n"
-        ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
 #elif defined __aarch64__
-__asm__(".text\n"
-        ".globl tracer_call_on_stack\n"
-        ".hidden tracer_call_on_stack\n"
-        ".type tracer_call_on_stack, %function\n"
-        "tracer_call_on_stack:\n"
-        "    .cfi_startproc\n"
         "    hint #34\n" /* bti c */
         "    stp x29, x30, [sp, #-16]!\n"
         "    .cfi_def_cfa_offset 16\n"
@@ -71,10 +55,12 @@ __asm__(".text\n"
         "    .cfi_restore x29\n"
         "    .cfi_restore x30\n"
         "    .cfi_def_cfa_offset 0\n"
+#else
+#error "dyntrace does not know this processor: say here how a function is called on another stack"
+#endif
         "    ret\n"
         "    .cfi_endproc\n"
         ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
-#endif
 
 static atomic_size_t segments; /* in use by all threads */
 

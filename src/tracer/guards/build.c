@@ -157,12 +157,6 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
     return 0;
 }
 
-/* The kind's words with the source and the expected value in them. */
-static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
-{
-    return PyUnicode_FromFormat(leaf->kind->words, source, expected, source);
-}
-
 /* The values of a relation are kept: say where. */
 static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
@@ -213,8 +207,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     leaf->stays = leaf->kind->flags & STAYS;
     leaf->source = Py_NewRef(source);
     leaf->bare_source = Py_NewRef(bare);
-    if (guard_prepare(leaf, (PyObject *)tree, arguments) ||
-        !(leaf->expression = express(leaf, source, leaf->expected)))
+    if (guard_prepare(leaf, (PyObject *)tree, arguments))
         return -1;
     leaf->shape = are_shapes;
     leaf->aspect = leaf->kind->aspect;
@@ -247,7 +240,6 @@ static void leaf_free(struct guard_leaf *leaf)
     PyMem_Free(leaf->slots);
     Py_XDECREF(leaf->source);
     Py_XDECREF(leaf->bare_source);
-    Py_XDECREF(leaf->expression);
     Py_XDECREF(leaf->expected);
 }
 
@@ -475,6 +467,12 @@ done:
 
 /* ---- what can be asked of it ---- */
 
+/* The kind's words with the source and the expected value in them. */
+static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
+{
+    return PyUnicode_FromFormat(leaf->kind->words, source, expected, source);
+}
+
 bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
 {
     bool numbers = leaf->shape;
@@ -501,7 +499,8 @@ PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values
     PyObject *object = leaf->constant;
 
     if (guard_leaf_may_show(leaf, NULL, keep))
-        return leaf->expected ? Py_NewRef(leaf->expected) : express(leaf, leaf->bare_source, NULL);
+        return leaf->expected ? Py_NewRef(leaf->expected)
+                              : express(leaf, keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source, NULL);
     if (!object && leaf->is[0].at && *leaf->is[0].at != Py_None)
         object = *leaf->is[0].at;
     return values_hidden(object ? Py_TYPE(object) : NULL);
@@ -510,19 +509,16 @@ PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values
 PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
-    const bool whole = keep == SESSION_VALUES_ALL;
     PyObject *list = PyList_New(0);
 
     for (uint32_t i = 0; list && i < tree->count; i++) {
         const struct guard_leaf *leaf = &tree->leaves[i];
-        PyObject *source = whole ? leaf->source : leaf->bare_source;
-        PyObject *expected = whole ? NULL : guard_leaf_expected(leaf, keep);
-        PyObject *text = whole ? Py_NewRef(leaf->expression) : expected ? express(leaf, source, expected) : NULL;
-        PyObject *item = text ? Py_BuildValue("(sOO)", leaf->kind->name, source, text) : NULL;
+        PyObject *source = keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source;
+        PyObject *expected = guard_leaf_expected(leaf, keep);
+        PyObject *item = expected ? Py_BuildValue("(sON)", leaf->kind->name, source, express(leaf, source, expected)) : NULL;
         if (!item || PyList_Append(list, item))
             Py_CLEAR(list);
         Py_XDECREF(expected);
-        Py_XDECREF(text);
         Py_XDECREF(item);
     }
     return list;

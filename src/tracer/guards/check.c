@@ -113,30 +113,26 @@ done:
     return result;
 }
 
-/* Ask a relation, with the values that were kept. VALUES has room for them. */
-static int ask_relation(const struct guard_leaf *leaf, PyObject *const *kept, PyObject **values)
-{
-    for (uint32_t i = 0; i < leaf->slot_count; i++)
-        values[i] = kept[leaf->slots[i]];
-    return guard_check(leaf, values);
-}
-
+/* The relations, with the values that were kept. VALUES has room for those of each. */
 static int check_relations(struct guard_reading *r, PyObject **values)
 {
     struct guard_leaves *relations = &r->tree->relations;
-    int result = 1;
 
     for (uint32_t i = 0; i < relations->count; i++) {
+        const struct guard_leaf *leaf = relations->at[i];
+        int result;
+        for (uint32_t j = 0; j < leaf->slot_count; j++)
+            values[j] = r->kept[leaf->slots[j]];
         r->run++;
-        result = ask_relation(relations->at[i], r->kept, values);
+        result = guard_check(leaf, values);
         if (result <= 0) {
-            r->failed = relations->at[i]->ordinal;
+            r->failed = leaf->ordinal;
             if (result == 0)
                 leaf_failed(r->tree, relations, i);
-            break;
+            return result;
         }
     }
-    return result;
+    return 1;
 }
 
 struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values)
@@ -198,8 +194,7 @@ static int add_failure(struct explanation *x, const struct guard_leaf *leaf, con
     if (!actual)
         actual = values_format("raised %U", values_exception(x->keep == SESSION_VALUES_ALL));
     if (!expected)
-        expected = x->keep != SESSION_VALUES_ALL ? guard_leaf_expected(leaf, x->keep)
-                                                 : Py_NewRef(leaf->expected ? leaf->expected : leaf->expression);
+        expected = guard_leaf_expected(leaf, x->keep);
     if (actual && expected)
         item = Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
                              words ? words->dimension : leaf->dimension);

@@ -91,7 +91,7 @@ struct guard_leaf {
     uint32_t slot_count;
     uint32_t ordinal, fails;
     bool stays;                     /* may run the program's code: never moves */
-    PyObject *source, *expression, *expected; /* owned texts */
+    PyObject *source, *expected;    /* owned texts */
     PyObject *bare_source;          /* owned text: the source without keys */
     bool shape;                     /* its sources are sizes or strides */
     const char *aspect;             /* what of its source it looks at, as recompile_cause.aspect; NULL: see the kind */
