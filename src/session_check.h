@@ -22,10 +22,10 @@
 static inline bool session_check_name(const char *path)
 {
     const char *name = basename(path);
-    int end = 0;
+    int random = 0, end = 0;
 
-    sscanf(name, "dyntrace-%*[0-9]-%*6[a-zA-Z0-9]%n", &end);
-    return *path == '/' && end > 7 && name[end - 7] == '-' && !name[end];
+    sscanf(name, "dyntrace-%*[0-9]-%n%*6[a-zA-Z0-9]%n", &random, &end);
+    return *path == '/' && end - random == 6 && !name[end];
 }
 
 /* Can only its owner replace an entry of the directory that STATUS is of? */
