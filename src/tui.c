@@ -58,34 +58,20 @@ struct loop {
     bool gone, replaced;    /* there is none of that name any more, or another */
     bool live, hold;
     int64_t ticked_ms;
-    int64_t version;        /* of the rows that SEEN had when it was looked at last */
-    const struct db *seen;  /* borrowed */
+    int64_t version;        /* of its rows when it was looked at last, 0: not yet */
 };
 
 /* ---- what the loop does for views ------------------------------------------ */
 
-static void say(struct loop *loop, bool alarm, const char *format, va_list arguments)
+void tui_print(struct tui *tui, bool alarm, const char *format, ...)
 {
+    struct loop *loop = (struct loop *)tui;
+    va_list arguments;
+
+    va_start(arguments, format);
     vsnprintf(loop->message, sizeof loop->message, format, arguments);
+    va_end(arguments);
     loop->alarm = alarm;
-}
-
-void tui_say(struct tui *tui, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    say((struct loop *)tui, false, format, arguments);
-    va_end(arguments);
-}
-
-void tui_alarm(struct tui *tui, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    say((struct loop *)tui, true, format, arguments);
-    va_end(arguments);
 }
 
 static void on_error(void *context, const char *line)
@@ -348,24 +334,12 @@ static void export(struct loop *loop)
 static void go_subject(struct loop *loop, enum view_kind kind)
 {
     struct view *view = top(loop);
-    struct target subject = {0}, target;
+    struct target subject = {0};
 
     if (view->ops->subject)
         view->ops->subject(view, &subject);
-    target = target_make(kind, subject.id, NULL, NULL);
-    target.at_ns = subject.at_ns;
-    target.about = subject.kind;
-    tui_go(&loop->face, &target);
-    target_free(&target);
+    tui_go(&loop->face, &(struct target){.kind = kind, .id = subject.id, .at_ns = subject.at_ns, .about = subject.kind});
     target_free(&subject);
-}
-
-static void back(struct loop *loop)
-{
-    if (loop->depth > 1)
-        view_end(loop->stack[--loop->depth]);
-    else
-        tui_say(&loop->face, "this is the first view; q or :quit ends");
 }
 
 static void reopen(struct loop *loop);
@@ -385,10 +359,12 @@ static void request(struct loop *loop, enum request request, const struct key *k
         return;
     switch (request) {
     case REQUEST_BACK:
-        if (loop->depth == 1 && key->code == 'q')
+        if (loop->depth > 1)
+            view_end(loop->stack[--loop->depth]);
+        else if (key->code == 'q')
             loop->quit = true;
         else
-            back(loop);
+            tui_say(&loop->face, "this is the first view; q or :quit ends");
         break;
     case REQUEST_QUIT:
         loop->quit = true;
@@ -429,7 +405,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         view->ops->request(view, REQUEST_PAGE_DOWN, key);
         break;
     case REQUEST_CANCEL:
-        tui_say(&loop->face, "nothing is being asked; q goes back, Q ends");
+        tui_say(&loop->face, work_cancel(loop->face.work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REFRESH:
         if (loop->replaced)
@@ -590,20 +566,6 @@ static bool file_open(struct loop *loop)
     return false;
 }
 
-/* Words, once, when the file was deleted or replaced; else NULL. */
-static const char *file_look(struct loop *loop)
-{
-    struct stat st;
-
-    if (loop->gone || loop->replaced)
-        return NULL;
-    loop->gone = stat(loop->path, &st) != 0;
-    loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
-    return loop->gone       ? "the trace was deleted; what it had can still be read here"
-           : loop->replaced ? "the trace was replaced by another file; R looks into that"
-                            : NULL;
-}
-
 /* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
 static void reopen(struct loop *loop)
 {
@@ -618,34 +580,33 @@ static void reopen(struct loop *loop)
     loop->db = loop->fresh = fresh;
     loop->file = st;
     loop->gone = loop->replaced = false;
+    loop->version = 0;
     work_reconnect(loop->face.work);
 }
 
-/* It has other rows than when this was asked last. */
-static bool file_changed(struct loop *loop)
-{
-    int64_t version = db_integer(loop->db, 0, "PRAGMA data_version");
-    bool changed = version != loop->version || loop->db != loop->seen;
-
-    loop->version = version;
-    loop->seen = loop->db;
-    return changed;
-}
-
+/* See whether the file is still there, and has other rows. */
 static void tick(struct loop *loop)
 {
-    const char *words = file_look(loop);
+    struct stat st;
+    int64_t version = loop->version;
     char *state;
     bool recording;
 
     loop->ticked_ms = work_now();
-    if (words && (loop->gone || !loop->live))
-        tui_alarm(&loop->face, "%s", words);
+    if (!loop->gone && !loop->replaced) {
+        loop->gone = stat(loop->path, &st) != 0;
+        loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
+        if (loop->gone)
+            tui_alarm(&loop->face, "the trace was deleted; what it had can still be read here");
+        else if (loop->replaced && !loop->live)
+            tui_alarm(&loop->face, "the trace was replaced by another file; R looks into that");
+    }
     if (!loop->live || (loop->hold && !loop->replaced))
         return;
     if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
         reopen(loop);
-    if (!file_changed(loop))
+    loop->version = db_integer(loop->db, 0, "PRAGMA data_version");
+    if (loop->version == version)
         return;
     state = db_meta(loop->db, "state");
     recording = !state || !strcmp(state, "recording");

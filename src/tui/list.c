@@ -128,19 +128,27 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     }
 }
 
+/* What stands there in place of rows. */
+static const char *empty_words(const struct list *list)
+{
+    const char *none = list->block ? block_word(list->block, "none") : NULL;
+
+    if (list->failed)
+        return list->failed;
+    if (!list->ready || list->asking)
+        return "…";
+    return list->q.filter ? "nothing fits the filter; f and Enter end it" : none ? none : "no rows";
+}
+
 void list_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
     struct layout layout = layout_make(list, screen);
-    const char *none = list->block ? block_word(list->block, "none") : NULL;
 
     head_draw(list, screen, &layout);
-    if (list->failed && !list->shown)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, STYLE_ALARM, list->failed);
-    else if (!list->shown)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, STYLE_DIM, !list->ready || list->asking ? "…"
-                   : list->q.filter ? "nothing fits the filter; f and Enter end it" : none ? none : "no rows");
-    for (size_t i = 0; view->top + i < list->shown && (int)i + 1 < view->rows; i++)
+    if (!view->count)
+        screen_put(screen, view->y + 2, 2, view->columns - 4, list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list));
+    for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }
 
@@ -165,20 +173,14 @@ static void column_move(struct list *list, int by)
     }
 }
 
-static void sort_set(struct list *list, int column, bool descending)
-{
-    if (column < 0 || column >= column_count(list))
-        return;
-    list->q.sort = column;
-    list->q.descending = descending;
-    rows_again(list, false);
-}
-
 /* Sorted by that column: numbers by the largest first, and the other way round when it was. */
 static void sort_by(struct list *list, int column)
 {
-    if (column >= 0 && column < column_count(list))
-        sort_set(list, column, list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column)));
+    if (column < 0 || column >= column_count(list))
+        return;
+    list->q.descending = list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column));
+    list->q.sort = column;
+    rows_again(list, false);
 }
 
 /* Where TEXT leads from the chosen row. */
@@ -230,27 +232,22 @@ void list_subject(struct view *view, struct target *subject)
 }
 
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
-static void click(struct list *list, const struct key *key, bool twice)
+static void click(struct list *list, enum request request, const struct key *key)
 {
     struct layout layout = layout_make(list, list->view.tui->screen);
+    bool heading = key->y == list->view.y, again = false;
     int column = -1;
-    size_t row = list->view.top + (size_t)(key->y - list->view.y - 1);
-    bool again;
 
     for (int i = 0; i < layout.count; i++)
         if (key->x >= layout.at[i].x && key->x < layout.at[i].x + layout.at[i].width + GAP)
             column = layout.at[i].column;
-    if (key->y == list->view.y)
+    if (heading)
         sort_by(list, column);
-    if (key->y < list->view.y || (key->y > list->view.y && row >= list->shown))
+    else if (!view_click(&list->view, request, key, &again))
         return;
-    again = row == list->view.at && (column < 0 || column == list->column);
-    if (column >= 0)
-        list->column = column;
-    if (key->y == list->view.y)
-        return;
-    list_choose(list, row);
-    if (twice || again)
+    again = again && (column < 0 || column == list->column || request == REQUEST_DOUBLE);
+    list->column = column < 0 ? list->column : column;
+    if (again)
         row_open(list);
 }
 
@@ -258,7 +255,7 @@ bool list_request(struct view *view, enum request request, const struct key *key
 {
     struct list *list = (struct list *)view;
 
-    if (view_move(view, request, list->shown, view->rows - 1))
+    if (view_move(view, request))
         return true;
     switch (request) {
     case REQUEST_LEFT:
@@ -269,62 +266,46 @@ bool list_request(struct view *view, enum request request, const struct key *key
         sort_by(list, list->column);
         return true;
     case REQUEST_SORT_TURN:
-        sort_set(list, list->q.sort >= 0 ? list->q.sort : list->column, !list->q.descending);
+        sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column);
         return true;
     case REQUEST_OPEN:
         row_open(list);
         return true;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
-        click(list, key, request == REQUEST_DOUBLE);
-        return true;
-    case REQUEST_CANCEL:
-        if (!view->busy)
-            return false;
-        for (int i = 0; i < 3; i++) {
-            struct list_job *job = (struct list_job *[]){list->asking, list->seeking, list->exporting}[i];
-            if (job)
-                work_cancel(work_of(list), &job->job);
-        }
-        tui_say(view->tui, "cancelled");
+        click(list, request, key);
         return true;
     default:
         return false;
     }
 }
 
+static bool row_fits(struct view *view, size_t at, const char *text)
+{
+    struct list *list = (struct list *)view;
+
+    return row_has(&list->q.columns, row_at(list, at), text, false);
+}
+
 bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
 
-    if (list->shown && windowed(list)) {
-        rows_seek(list, text, direction); /* a thread looks for it */
-        return true;
-    }
-    for (size_t i = 1; i <= list->shown; i++) {
-        size_t at = view_around(view, i, direction, list->shown);
-        if (row_has(&list->q.columns, row_at(list, at), text, false)) {
-            list_choose(list, at);
-            return true;
-        }
-    }
-    return false;
+    if (!list->view.count || !windowed(list))
+        return view_find(view, direction, row_fits, text);
+    rows_seek(list, text, direction); /* a thread looks for it */
+    return true;
 }
 
 /* It has an operator or a word of SQL: then it is a condition, not words to look for. */
 static bool looks_like_sql(const char *text)
 {
-    static const char *const words[] = {"LIKE", "GLOB", "IN", "IS", "BETWEEN", "NOT"};
+    static const char *const words[] = {" LIKE ", " GLOB ", " IN ", " IN(", " IS ", " BETWEEN ", " NOT "};
+    bool any = strpbrk(text, "=<>") != NULL;
 
-    if (strpbrk(text, "=<>"))
-        return true;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *at = strcasestr(text, words[i]);
-        size_t length = strlen(words[i]);
-        if (at && at > text && at[-1] == ' ' && (at[length] == ' ' || at[length] == '('))
-            return true;
-    }
-    return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        any = any || strcasestr(text, words[i]);
+    return any;
 }
 
 static void filter_forget(struct list *list)
@@ -353,7 +334,8 @@ void list_refresh(struct view *view)
         return;
     work_drop(work_of(list), list->window); /* its rows may have changed, too */
     rows_again(list, true);
-    list->want &= view->at > 0; /* at the top it stays there, whatever comes first now */
+    if (!view->at) /* at the top it stays there, whatever comes first now */
+        list->wanted_id = -1;
 }
 
 char *list_sql(struct view *view)
@@ -410,6 +392,7 @@ bool list_open(struct view *view)
         if (!strcmp(column_at(list, i)->name, sort))
             list->q.sort = i;
     snprintf(view->title, sizeof view->title, "%s", view->target.title ? view->target.title : "");
+    view->head = 1;
     rows_ask(list);
     return true;
 }
@@ -429,6 +412,7 @@ bool list_open_sql(struct list *list, const char *sql)
     list->q.typed = true;
     list->column = list->scroll = 0;
     list->view.at = list->view.top = 0;
+    list->view.head = 1;
     list->ready = false;
     rows_ask(list);
     return true;

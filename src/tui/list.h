@@ -29,10 +29,7 @@
 
 #include "lib/list.h"
 #include "tui/sheet.h"
-#include "tui/value.h"
 #include "tui/view.h"
-
-/* ---- what is asked (list_ask.c) --------------------------------------------- */
 
 enum { FIRST_IDS = 400 }; /* what is asked for first */
 
@@ -96,8 +93,6 @@ char *question_sql(const struct question *question, enum ask what, bool first);
 /* A shown column of ROW has TEXT in it, PLAIN: as it is, not as it is shown. */
 bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
 
-/* ---- the rows (rows.c) -------------------------------------------------------- */
-
 struct list {
     struct view view;
     struct sheet sheet;           /* owned */
@@ -112,14 +107,12 @@ struct list {
     /* and those that are being asked */
     struct list_job *asking, *fetching, *seeking, *exporting;
 
-    uint32_t *order;              /* owned: whole: rows as they are shown */
-    size_t shown;                 /* rows after the filter */
+    uint32_t *order;              /* owned: whole: rows as they are shown, after the filter; view.count of them */
     bool ready;                   /* the first answer is there */
     char *failed;                 /* owned: why there is none */
     int column, scroll;           /* the chosen column; the first one after the frozen */
     char *sql_text;               /* owned: a user's SQL */
-    int64_t wanted_id;            /* stay on this row when rows come anew */
-    bool want;
+    int64_t wanted_id;            /* stay on this row when rows come anew; -1: on none */
 };
 
 static inline bool is_text(const struct list_column *column)
@@ -153,8 +146,6 @@ const struct value *row_at(const struct list *list, size_t at);
 const struct value *value_at(const struct list *list, size_t at, const char *column);
 const char *cell_print(const struct list *list, char *made, const struct value *row, int column);
 
-void list_choose(struct list *list, size_t at);
-
 /* Ask for the rows, at first for a screenful, or what is quick. */
 void rows_ask(struct list *list);
 /* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
@@ -162,8 +153,6 @@ void rows_again(struct list *list, bool ask);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);
 void rows_forget(struct list *list);
-
-/* ---- the view (list.c) -------------------------------------------------------- */
 
 bool list_open(struct view *view);
 /* Any SQL; columns are what it has. */

@@ -15,8 +15,6 @@ enum {
     IDS_MOST = 8000000,      /* of a windowed list */
 };
 
-/* ---- SQL ------------------------------------------------------------------- */
-
 static void name_put(FILE *out, const char *name)
 {
     text_quote(out, name, strlen(name), '"');
@@ -66,7 +64,8 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (q->typed && !filter && q->sort < 0)
         return strdup(q->sql);
     out = open_memstream(&made, &bytes);
-    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS ? q->key : "*", what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
+    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS ? q->key : "*",
+            what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
     if (what == ASK_WINDOW || what == ASK_SEEK) {
         fprintf(out, " WHERE %s = ?1", q->key);
     } else {
@@ -88,8 +87,6 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     fclose(out);
     return made;
 }
-
-/* ---- reading rows ---------------------------------------------------------- */
 
 /* A row; without a query one of nothing. */
 static void row_read(struct list_job *ask, struct query *query)
@@ -191,7 +188,8 @@ static void ask_export(struct list_job *ask, struct query *query)
 static void list_run(struct job *job, struct db *db)
 {
     static void (*const runs[])(struct list_job *ask, struct query *query) = {
-        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek, [ASK_EXPORT] = ask_export,
+        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek,
+        [ASK_EXPORT] = ask_export,
     };
     struct list_job *ask = (struct list_job *)job;
     struct query *query = db_query(db, ask->sql);

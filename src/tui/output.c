@@ -66,8 +66,6 @@ void output_print(const struct output *output, int fd)
         at += (size_t)put;
 }
 
-/* ---- the view -------------------------------------------------------------- */
-
 struct output_view {
     struct view view;
     long back; /* lines scrolled up from the end: 0 follows */

@@ -25,8 +25,6 @@ void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text
     text_set(prompt, text);
 }
 
-/* ---- what was typed before --------------------------------------------------- */
-
 static void past_drop(struct prompt *prompt, size_t i)
 {
     free(prompt->past.at[i]);
@@ -71,8 +69,9 @@ void tui_prompt_past_read(struct prompt *prompt, char *path)
 
 void tui_prompt_past_keep(struct prompt *prompt)
 {
-    FILE *file = past_open(prompt->path, O_WRONLY | O_CREAT | O_TRUNC, "w"); /* that it cannot be kept is no reason to complain */
+    FILE *file = past_open(prompt->path, O_WRONLY | O_CREAT | O_TRUNC, "w");
 
+    /* That it cannot be kept is no reason to complain. */
     for (size_t i = 0; i < prompt->past.count; i++) {
         if (file && !strchr(prompt->past.at[i], '\n'))
             fprintf(file, "%s\n", prompt->past.at[i]);
@@ -102,8 +101,6 @@ static void past_move(struct prompt *prompt, int by)
     prompt->back = back;
     text_set(prompt, line);
 }
-
-/* ---- editing --------------------------------------------------------------- */
 
 static bool continues(char byte)
 {
@@ -163,7 +160,8 @@ static void complete(struct prompt *prompt)
     if (!prompt->again) {
         for (prompt->word = prompt->at; prompt->word > 0 && !strchr(" ()=<>,;'\"+*/|", prompt->text[prompt->word - 1]);)
             prompt->word--;
-        snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word), prompt->text + prompt->word);
+        snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word),
+                 prompt->text + prompt->word);
     }
     found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again);
     if (!found && prompt->again) { /* around */

@@ -16,7 +16,7 @@ const struct value *row_at(const struct list *list, size_t at)
 {
     const struct list_job *job = windowed(list) ? list->window : list->read;
 
-    if (at >= list->shown || !job)
+    if (at >= list->view.count || !job)
         return NULL;
     at = windowed(list) ? at - job->from : list->order[at]; /* before the window: beyond its end */
     return at < job->row_count ? &job->values.at[at * (size_t)job->width] : NULL;
@@ -38,7 +38,7 @@ static int64_t id_at(const struct list *list, size_t at)
     const struct value *value = windowed(list) ? NULL : value_at(list, at, list->id);
 
     if (windowed(list))
-        return at < list->shown ? list->read->ids.at[at] : -1;
+        return at < list->view.count ? list->read->ids.at[at] : -1;
     return value && value->type == QUERY_INTEGER ? value->integer : -1;
 }
 
@@ -47,16 +47,10 @@ const char *cell_print(const struct list *list, char *made, const struct value *
     return value_print(made, &row[column], column_at(list, column)->format, column_at(list, column)->width);
 }
 
-void list_choose(struct list *list, size_t at)
-{
-    view_choose(&list->view, at, list->shown, list->view.rows - 1);
-}
-
 /* The row that is chosen now is to be chosen when rows come anew, or in another order. */
 static void place_keep(struct list *list)
 {
-    list->want = list->ready && list->shown > 0;
-    list->wanted_id = id_at(list, list->view.at);
+    list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
 }
 
 /* Go to the row that was wanted, or stay near where it was. */
@@ -65,14 +59,14 @@ static void place_restore(struct list *list)
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
 
-    for (size_t i = 0; list->want && i < list->shown; i++)
+    for (size_t i = 0; list->wanted_id >= 0 && i < list->view.count; i++)
         if (id_at(list, i) == list->wanted_id) {
             view->at = i;
             view->top = i >= above ? i - above : 0;
             break;
         }
-    list->want = false;
-    list_choose(list, view->at);
+    list->wanted_id = -1;
+    view_choose(view, view->at);
 }
 
 /* ---- whole lists: filtered and sorted ---------------------------------------- */
@@ -109,12 +103,12 @@ static void order_make(struct list *list)
 {
     const struct list_job *read = list->read;
 
-    list->shown = 0;
+    list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++)
         if (list->q.filter_sql || row_fits(list, &read->values.at[i * (size_t)read->width]))
-            list->order[list->shown++] = (uint32_t)i;
-    if (list->q.sort >= 0 && list->shown)
-        qsort_r(list->order, list->shown, sizeof *list->order, order_compare, list);
+            list->order[list->view.count++] = (uint32_t)i;
+    if (list->q.sort >= 0 && list->view.count)
+        qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
     place_restore(list);
 }
 
@@ -161,7 +155,7 @@ void rows_seek(struct list *list, const char *text, int direction)
     job->direction = direction;
     job->from = list->view.at;
     memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
-    ids_give(list, job, 0, list->shown);
+    ids_give(list, job, 0, list->view.count);
     work_start(work_of(list), &job->job);
 }
 
@@ -171,7 +165,7 @@ void rows_forget(struct list *list)
     work_drop(work_of(list), list->window);
     free(list->order);
     list->order = NULL;
-    list->shown = 0;
+    list->view.count = 0;
 }
 
 /* A column of SQL that no sheet describes: what its name says, and its values. */
@@ -199,7 +193,8 @@ static char *answer_fault(struct list *list, const struct list_job *job)
 {
     for (int i = column_count(list); i < job->width && !job->job.error; i++) {
         const char *name = arena_print(&list->names, "%s", job->names.at[i]);
-        *list_add(&list->q.columns) = list->block ? (struct list_column){.name = name, .format = AS_HIDDEN} : column_guess(name, job, i);
+        struct list_column hidden = {.name = name, .format = AS_HIDDEN};
+        *list_add(&list->q.columns) = list->block ? hidden : column_guess(name, job, i);
     }
     if (job->job.error)
         return strdup(job->job.error);
@@ -221,26 +216,25 @@ static void answer_take(struct list *list)
     list->failed = answer_fault(list, job);
     if (!list->failed || !list->ready || !cancelled) /* else what was shown is still true */
         rows_forget(list);
-    more = job->first && !list->failed && !cancelled && (windowed(list) ? job->ids.count >= FIRST_IDS : list->q.quick != NULL);
+    more = job->first && !list->failed && !cancelled && (!windowed(list) || job->ids.count >= FIRST_IDS);
     list->ready = true;
     if (list->failed) {
         work_drop(work_of(list), job);
     } else {
         list->read = job;
-        list->shown = job->ids.count;
+        list->view.count = job->ids.count;
         list->order = calloc(job->row_count + 1, sizeof *list->order);
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
         list->column = list->column < column_count(list) ? list->column : 0;
     }
     if (more && windowed(list)) { /* the place that is wanted may be further down: it is looked for among all of them */
-        list_choose(list, list->view.at);
+        view_choose(&list->view, list->view.at);
     } else {
         if (windowed(list))
             place_restore(list);
         else
             order_make(list);
-        list->want = more && list->view.at > 0;
-        list->wanted_id = id_at(list, list->view.at);
+        list->wanted_id = more && list->view.at > 0 ? id_at(list, list->view.at) : -1;
     }
     if (more)
         ask(list, false);
@@ -258,11 +252,11 @@ static void window_take(struct list *list)
         list->window = job;
         return;
     }
-    work_drop(work_of(list), job);
-    if (list->failed)
+    if (list->failed || atomic_load(&job->job.cancelled))
         free(fault);
     else
         list->failed = fault;
+    work_drop(work_of(list), job);
 }
 
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
@@ -271,8 +265,8 @@ static void window_settle(struct list *list)
     size_t top = list->view.top, last = top + (size_t)list->view.rows;
     size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0, to = last + WINDOW_MARGIN;
 
-    if (to > list->shown)
-        to = list->shown;
+    if (to > list->view.count)
+        to = list->view.count;
     if (list->fetching && work_done(work_of(list), &list->fetching->job))
         window_take(list);
     if (list->failed || from >= to || !list->view.rows)
@@ -301,12 +295,13 @@ static void note_make(struct list *list)
         snprintf(filter, sizeof filter, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
     if (q->sort >= 0 && q->sort < column_count(list))
         snprintf(sort, sizeof sort, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
-    if (list->shown < 100000)
-        snprintf(rows, sizeof rows, "%zu", list->shown);
+    if (list->view.count < 100000)
+        snprintf(rows, sizeof rows, "%zu", list->view.count);
     else
-        table_count(rows, (int64_t)list->shown);
+        table_count(rows, (int64_t)list->view.count);
     if (list->ready)
-        snprintf(place, sizeof place, "%zu/%s%s", list->shown ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
+        snprintf(place, sizeof place, "%zu/%s%s", view->count ? view->at + 1 : 0, rows,
+                 list->read && list->read->cut ? "+" : "");
     snprintf(view->note, sizeof view->note, "%s%s%s", filter, sort, place);
 }
 
@@ -319,7 +314,7 @@ void list_settle(struct view *view)
         answer_take(list);
     if (list->seeking && work_done(work, &list->seeking->job)) {
         if (list->seeking->found)
-            list_choose(list, list->seeking->at);
+            view_choose(view, list->seeking->at);
         else if (!atomic_load(&list->seeking->job.cancelled))
             tui_alarm(view->tui, "%s: not found", list->seeking->text);
         work_drop(work, list->seeking);
@@ -332,7 +327,7 @@ void list_settle(struct view *view)
         work_drop(work, list->exporting);
     }
     if (list->ready)
-        list_choose(list, view->at);
+        view_choose(view, view->at);
     if (windowed(list) && list->ready)
         window_settle(list);
     note_make(list);

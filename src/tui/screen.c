@@ -30,6 +30,7 @@
 
 #include "lib/bounds.h"
 #include "lib/json.h"
+#include "lib/say.h"
 #include "tui/work.h"
 
 /* The last press of the mouse, and since when what it did is SHOWN: before that nobody can have waited. */
@@ -238,26 +239,15 @@ static struct {
     struct termios modes;
     char text[512];
     size_t bytes;
-    int fd;
     volatile sig_atomic_t armed;
 } rescue;
 
-/* What the terminal does for that, by its terminfo name; NULL: it does not. */
+/* What makes the terminal do that, by its terminfo name; "": nothing does. */
 static const char *capability(const char *name)
 {
     const char *text = tigetstr(name);
 
-    return text == (const char *)-1 ? NULL : text;
-}
-
-static void rescue_add(const char *text)
-{
-    size_t length = text ? strlen(text) : 0;
-
-    if (rescue.bytes + length < sizeof rescue.text) {
-        memcpy(rescue.text + rescue.bytes, text ? text : "", length);
-        rescue.bytes += length;
-    }
+    return text && text != (const char *)-1 ? text : "";
 }
 
 /* Safe in a signal's handler: write(2) and tcsetattr(3) are. */
@@ -266,15 +256,14 @@ static void rescue_now(void)
     if (!rescue.armed)
         return;
     rescue.armed = 0;
-    if (write(rescue.fd, rescue.text, rescue.bytes) >= 0) /* else the terminal is gone */
-        tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
+    if (write(STDOUT_FILENO, rescue.text, rescue.bytes) >= 0) /* else the terminal is gone */
+        tcsetattr(STDOUT_FILENO, TCSANOW, &rescue.modes);
 }
 
 static void on_deadly_signal(int number)
 {
     rescue_now();
-    signal(number, SIG_DFL);
-    raise(number);
+    raise(number); /* SA_RESETHAND */
 }
 
 static volatile sig_atomic_t size_changed;
@@ -286,10 +275,9 @@ static void on_resize(int unused)
     size_changed = 1;
 }
 
-static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
-
 static void signals_take(void)
 {
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
     struct sigaction action = {.sa_handler = on_deadly_signal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
     struct sigaction resize = {.sa_handler = on_resize};
 
@@ -324,8 +312,7 @@ static void styles_make(void)
         [STYLE_ACCENT] = {A_BOLD, A_NORMAL, COLOR_BLUE, 33},
         [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
     };
-    const char *no = getenv("NO_COLOR");
-    bool coloured = !(no && *no) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
+    bool coloured = say_colour(stdout) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
 
     for (int i = 0; i < STYLES; i++) {
         short colour = !coloured ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
@@ -360,18 +347,17 @@ static const char *terminal_start(void)
     if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
         return error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); try TERM=xterm"
                           : "there is no terminal database here; is ncurses-base installed?";
-    if (!capability("cup"))
+    if (!*capability("cup"))
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
-    rescue.fd = STDOUT_FILENO;
-    if (tcgetattr(rescue.fd, &rescue.modes) != 0)
+    if (tcgetattr(STDOUT_FILENO, &rescue.modes) != 0)
         return strerror(errno);
     del_curterm(cur_term); /* that was only to look */
     signals_take();        /* before ncurses takes them: it leaves alone what is taken */
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
-    for (int i = 0; i < 4; i++)
-        rescue_add(capability((const char *[]){"sgr0", "rmkx", "cnorm", "rmcup"}[i]));
-    rescue_add(capability("kmous") ? "\033[?1006;1002;1000l" : NULL);
+    snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", capability("sgr0"), capability("rmkx"), capability("cnorm"),
+             capability("rmcup"), *capability("kmous") ? "\033[?1006;1002;1000l" : "");
+    rescue.bytes = strlen(rescue.text);
     rescue.armed = 1;
     raw();
     noecho();

@@ -14,8 +14,6 @@ enum { FIELD_BYTES = 200 };
 #define SAME_FUNCTION \
     "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
-/* ---- the file -------------------------------------------------------------- */
-
 /* TEXT with CODES for every "$codes". */
 static char *codes_put(const char *text, const char *codes)
 {
@@ -75,8 +73,6 @@ const char *block_word(const struct sheet_block *block, const char *word)
             return block->lines.at[i].rest;
     return NULL;
 }
-
-/* ---- fields ---------------------------------------------------------------- */
 
 /* The value of the column NAME, which has so many BYTES, or NULL. */
 static const struct value *row_value(const struct row *row, const char *name, size_t bytes)
@@ -250,8 +246,6 @@ char *row_print(const struct row *row, const char *text, bool marked)
     free(made);
     return NULL;
 }
-
-/* ---- leads ----------------------------------------------------------------- */
 
 /* A condition: texts in it are quoted. */
 static char *condition_print(const struct row *row, const char *text, const char *end)

@@ -9,7 +9,7 @@
 #include "lib/table.h"
 #include "trace/db.h"
 #include "trace/prose.h"
-#include "tui/value.h"
+#include "tui/sheet.h"
 
 enum { LINES_MOST = 200000 };
 
@@ -109,7 +109,8 @@ void doc_wrap(struct doc *doc, const char *before, int indent, const char *text,
 
     for (bool first = true; *at; first = false) {
         size_t room = text_room(at, width, &used), cut = room;
-        while (at[room] && cut && at[cut] != ' ') /* as many whole words as fit; a word that is longer than the line is cut */
+        /* As many whole words as fit; a word that is longer than the line is cut. */
+        while (at[room] && cut && at[cut] != ' ')
             cut--;
         cut = cut ? cut : room;
         doc_line(doc, "%*s%s%.*s", indent, "", first ? before : "", (int)cut, at);
@@ -185,26 +186,17 @@ void text_refresh(struct view *view)
         ask(text, false);
 }
 
-static size_t count_of(const struct text *text)
-{
-    return text->doc ? text->doc->lines.count : 0;
-}
-
-static void choose(struct text *text, size_t at)
-{
-    view_choose(&text->view, at, count_of(text), text->view.rows);
-}
-
 /* The chosen line, or NULL. */
 static const struct doc_line *line_at(const struct text *text)
 {
-    return text->view.at < count_of(text) ? &text->doc->lines.at[text->view.at] : NULL;
+    return text->view.at < text->view.count ? &text->doc->lines.at[text->view.at] : NULL;
 }
 
 static void answer_take(struct text *text)
 {
     struct view *view = &text->view;
     struct doc *doc = text->asked;
+    size_t start = text->doc ? text->doc->start : 0;
 
     text->asked = NULL;
     if (doc->job.error && text->doc) { /* what is shown is still true */
@@ -214,11 +206,12 @@ static void answer_take(struct text *text)
     }
     work_drop(view->tui->work, text->doc);
     text->doc = doc;
+    view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);
-    if (!text->moved && doc->start) { /* as far down as need be, the beginning stays in sight */
+    if (view->at == start && doc->start) { /* as far down as need be, the beginning stays in sight */
         view->top = 0;
-        choose(text, doc->start);
+        view_choose(view, doc->start);
     }
     if (doc->more && !doc->job.error)
         ask(text, false);
@@ -232,9 +225,9 @@ void text_settle(struct view *view)
         answer_take(text);
     else if (!text->asked && !view->ops->slow && text->doc && text->doc->columns != view->columns)
         ask(text, false); /* lines are as wide as the screen */
-    choose(text, view->at);
+    view_choose(view, view->at);
     view->busy = text->asked != NULL;
-    snprintf(view->note, sizeof view->note, count_of(text) > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, count_of(text));
+    snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, view->count);
 }
 
 void text_draw(struct view *view, struct screen *screen)
@@ -244,9 +237,9 @@ void text_draw(struct view *view, struct screen *screen)
 
     if (!text->doc)
         view_words(view, screen, STYLE_DIM, "…");
-    else if (text->doc->job.error && !count_of(text))
+    else if (text->doc->job.error && !view->count)
         view_words(view, screen, STYLE_ALARM, text->doc->job.error);
-    for (size_t at = view->top; at < view->top + (size_t)view->rows && at < count_of(text); at++) {
+    for (size_t at = view->top; at < view->top + (size_t)view->rows && at < view->count; at++) {
         const char *line = text->doc->lines.at[at].text;
         int y = view->y + (int)(at - view->top), selected = view_row(view, screen, y, at == view->at);
         int style = searched[0] && strcasestr(line, searched) ? STYLE_MATCH : STYLE_NORMAL;
@@ -254,19 +247,15 @@ void text_draw(struct view *view, struct screen *screen)
     }
 }
 
-/* The next heading in that direction. */
-static void part_move(struct text *text, int direction)
+static bool line_has(struct view *view, size_t at, const char *wanted)
 {
-    size_t count = count_of(text);
+    return strcasestr(((struct text *)view)->doc->lines.at[at].text, wanted) != NULL;
+}
 
-    for (size_t i = 1; i <= count; i++) {
-        size_t at = view_around(&text->view, i, direction, count);
-        if (text->doc->lines.at[at].part) {
-            text->view.top = at;
-            choose(text, at);
-            return;
-        }
-    }
+static bool line_is_part(struct view *view, size_t at, const char *unused)
+{
+    (void)unused;
+    return ((struct text *)view)->doc->lines.at[at].part;
 }
 
 static void line_open(struct text *text)
@@ -280,11 +269,12 @@ static void line_open(struct text *text)
                 line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
 }
 
-static bool request_do(struct text *text, enum request request, const struct key *key)
+bool text_request(struct view *view, enum request request, const struct key *key)
 {
-    struct view *view = &text->view;
+    struct text *text = (struct text *)view;
+    bool again;
 
-    if (view_move(view, request, count_of(text), view->rows)) {
+    if (view_move(view, request)) {
         text->skip = request == REQUEST_HOME ? 0 : text->skip;
         return true;
     }
@@ -297,55 +287,27 @@ static bool request_do(struct text *text, enum request request, const struct key
         return true;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
-        part_move(text, request == REQUEST_NEXT_PART ? 1 : -1);
+        if (view_find(view, request == REQUEST_NEXT_PART ? 1 : -1, line_is_part, NULL)) {
+            view->top = view->at;
+            view_choose(view, view->at);
+        }
         return true;
     case REQUEST_OPEN:
         line_open(text);
         return true;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
-        if (key->y >= view->y && key->y < view->y + view->rows) {
-            size_t at = view->top + (size_t)(key->y - view->y);
-            bool again = at == view->at;
-            choose(text, at);
-            if (again || request == REQUEST_DOUBLE)
-                line_open(text);
-        }
-        return true;
-    case REQUEST_CANCEL:
-        if (!text->asked)
-            return false;
-        work_cancel(view->tui->work, &text->asked->job);
-        tui_say(view->tui, "cancelled");
+        if (view_click(view, request, key, &again) && again)
+            line_open(text);
         return true;
     default:
         return false;
     }
 }
 
-bool text_request(struct view *view, enum request request, const struct key *key)
-{
-    struct text *text = (struct text *)view;
-    bool done = request_do(text, request, key);
-
-    /* Keys that are not this view's, such as one that opens another before this has been read, choose no line. */
-    text->moved |= done;
-    return done;
-}
-
 bool text_search(struct view *view, const char *wanted, int direction)
 {
-    struct text *text = (struct text *)view;
-    size_t count = count_of(text);
-
-    for (size_t i = 1; i <= count; i++) {
-        size_t at = view_around(view, i, direction, count);
-        if (strcasestr(text->doc->lines.at[at].text, wanted)) {
-            choose(text, at);
-            return true;
-        }
-    }
-    return false;
+    return view_find(view, direction, line_has, wanted);
 }
 
 bool text_export(struct view *view, const char *path)
@@ -361,7 +323,7 @@ bool text_export(struct view *view, const char *path)
     }
     if (!out_open(&out, path, false))
         return false;
-    for (size_t i = 0; i < count_of(text); i++) {
+    for (size_t i = 0; i < view->count; i++) {
         for (const char *p = text->doc->lines.at[i].text; *p; p++)
             if (*p == MARK[0] && p[1])
                 p++;
@@ -372,7 +334,7 @@ bool text_export(struct view *view, const char *path)
     ok = out_commit(&out);
     out_close(&out);
     if (ok)
-        tui_say(view->tui, "%s: %zu lines written", path, count_of(text));
+        tui_say(view->tui, "%s: %zu lines written", path, view->count);
     return ok;
 }
 

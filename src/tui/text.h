@@ -65,7 +65,6 @@ struct doc {
 struct text {
     struct view view;
     struct doc *doc, *asked; /* owned: what is shown, and what is being made; or NULL */
-    bool moved;              /* the user has chosen a line */
     int skip;                /* columns scrolled to the right */
 };
 
@@ -93,25 +92,21 @@ void doc_wrap(struct doc *doc, const char *before, int indent, const char *text,
 /* Lines of a longer text, each with INDENT spaces; at most MOST. */
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 
-/* ---- lines of source (source.c) --------------------------------------------- */
-
-/* What stands at the left of a line of source. */
+/* What stands at the left of a line of source (page.c). */
 struct gutter {
     int64_t line;
-    const char *mark;   /* marked text, some columns */
+    const char *mark;   /* marked text, at most six columns */
     const char *note;   /* marked text after the line, or NULL */
     int64_t id;         /* where it leads */
     int kind;           /* enum view_kind */
 };
 
 /* Lines FROM to TO of it, or why there are none; also when it changed since it was recorded. AT is pointed at. */
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at, const struct gutter *gutter,
-                size_t gutters);
+void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at,
+                const struct gutter *gutter, size_t gutters);
 
 /* The last line of what is defined at FIRST: where the indentation ends. */
 int64_t source_end(const struct source *source, int64_t first);
-
-/* ---- views -------------------------------------------------------------------- */
 
 /* Build it anew: what it is about has changed. */
 void text_restart(struct text *text);

@@ -1,7 +1,7 @@
-/* tui/value.c -- values of rows: as text, and in order. See tui/value.h.
+/* tui/value.c -- values of rows: as text, and in order. See tui/sheet.h.
  *
  * Runs in: the viewer. */
-#include "tui/value.h"
+#include "tui/sheet.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -168,20 +168,22 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
     return made;
 }
 
+/* NULL, numbers, texts. */
+static int rank(const struct value *value)
+{
+    return value->type == QUERY_NULL ? 0 : value->type == QUERY_TEXT ? 2 : 1;
+}
+
 int value_compare(const struct value *a, const struct value *b)
 {
-    double x, y;
+    double x = a->type == QUERY_REAL ? a->real : (double)a->integer, y = b->type == QUERY_REAL ? b->real : (double)b->integer;
 
-    if (a->type == QUERY_NULL || b->type == QUERY_NULL)
-        return (a->type != QUERY_NULL) - (b->type != QUERY_NULL);
-    if (a->type == QUERY_TEXT && b->type == QUERY_TEXT)
+    if (rank(a) != rank(b) || a->type == QUERY_NULL)
+        return rank(a) - rank(b);
+    if (a->type == QUERY_TEXT)
         return strcmp(a->text, b->text);
-    if (a->type == QUERY_TEXT || b->type == QUERY_TEXT)
-        return (a->type == QUERY_TEXT) - (b->type == QUERY_TEXT);
     if (a->type == QUERY_INTEGER && b->type == QUERY_INTEGER)
         return (a->integer > b->integer) - (a->integer < b->integer);
-    x = a->type == QUERY_REAL ? a->real : (double)a->integer;
-    y = b->type == QUERY_REAL ? b->real : (double)b->integer;
     return (x > y) - (x < y);
 }
 

@@ -3,8 +3,6 @@
  * Runs in: the viewer. */
 #include "tui/view.h"
 
-/* ---- targets --------------------------------------------------------------- */
-
 struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
 {
     return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
@@ -26,11 +24,9 @@ void target_free(struct target *target)
     *target = (struct target){0};
 }
 
-/* ---- the chosen line ------------------------------------------------------- */
-
-void view_choose(struct view *view, size_t at, size_t count, int height)
+void view_choose(struct view *view, size_t at)
 {
-    size_t shown = height < 1 ? 1 : (size_t)height;
+    size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1, count = view->count;
 
     view->at = at < count ? at : count ? count - 1 : 0;
     if (view->at < view->top)
@@ -41,9 +37,9 @@ void view_choose(struct view *view, size_t at, size_t count, int height)
         view->top = count > shown ? count - shown : 0;
 }
 
-bool view_move(struct view *view, enum request request, size_t count, int height)
+bool view_move(struct view *view, enum request request)
 {
-    long page = height > 1 ? height - 1 : 1, by = 0, scroll = 0;
+    long height = view->rows - view->head, page = height > 1 ? height - 1 : 1, by = 0, scroll = 0;
 
     switch (request) {
     case REQUEST_UP: by = -1; break;
@@ -55,17 +51,36 @@ bool view_move(struct view *view, enum request request, size_t count, int height
     case REQUEST_HALF_UP: by = scroll = -(page + 1) / 2; break;
     case REQUEST_HALF_DOWN: by = scroll = (page + 1) / 2; break;
     case REQUEST_HOME: by = -(long)view->at; break;
-    case REQUEST_END: by = (long)count; break;
+    case REQUEST_END: by = (long)view->count; break;
     default: return false;
     }
     view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
-    view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0, count, height);
+    view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0);
     return true;
 }
 
-size_t view_around(const struct view *view, size_t i, int direction, size_t count)
+bool view_find(struct view *view, int direction, view_fits *fits, const char *text)
 {
-    return direction > 0 ? (view->at + i) % count : (view->at + count - i % count) % count;
+    for (size_t i = 1, count = view->count; i <= count; i++) {
+        size_t at = direction > 0 ? (view->at + i) % count : (view->at + count - i % count) % count;
+        if (fits(view, at, text)) {
+            view_choose(view, at);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool view_click(struct view *view, enum request request, const struct key *key, bool *again)
+{
+    int line = key->y - view->y - view->head;
+    size_t at = view->top + (size_t)line;
+
+    if (line < 0 || line >= view->rows - view->head || at >= view->count)
+        return false;
+    *again = at == view->at || request == REQUEST_DOUBLE;
+    view_choose(view, at);
+    return true;
 }
 
 void view_words(struct view *view, struct screen *screen, int style, const char *words)

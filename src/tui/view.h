@@ -41,8 +41,6 @@ struct tui {
     const struct output *output; /* what the program under `run --live` has printed, NULL where none runs */
 };
 
-/* ---- where a line leads ---------------------------------------------------- */
-
 struct target {
     enum view_kind kind; /* VIEW_NONE: it leads nowhere */
     int64_t id;          /* of which row, by the view's own table */
@@ -55,8 +53,6 @@ struct target {
 struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title);
 struct target target_copy(const struct target *target);
 void target_free(struct target *target);
-
-/* ---- views ----------------------------------------------------------------- */
 
 struct view;
 
@@ -92,7 +88,8 @@ struct view {
     struct tui *tui;       /* borrowed */
     struct target target;  /* owned: by which it was opened */
     int y, rows, columns;  /* of the screen, set before settle() */
-    size_t at, top;        /* the chosen line, and the first that is shown */
+    size_t count, at, top; /* lines, the chosen one, and the first that is shown */
+    int head;              /* rows above the first line */
     char title[160];       /* beside the name: made by the view */
     char note[200];        /* at the right: how many rows, what is asked */
     bool busy;             /* something is still being asked */
@@ -103,25 +100,27 @@ const struct view_ops *view_of(int kind);
 /* By its name, BYTES long; VIEW_NONE: none has it. */
 enum view_kind view_named(const char *name, size_t bytes);
 
-/* Choose line AT of COUNT, of which HEIGHT fit on the screen. */
-void view_choose(struct view *view, size_t at, size_t count, int height);
+/* Choose line AT, or the last. */
+void view_choose(struct view *view, size_t at);
 /* The keys that move up and down: choose by them. False: it is none of them. */
-bool view_move(struct view *view, enum request request, size_t count, int height);
-/* The Ith line to look at, from 1, of a search from the chosen one around the end. */
-size_t view_around(const struct view *view, size_t i, int direction, size_t count);
+bool view_move(struct view *view, enum request request);
+/* Choose the next line in that direction that FITS, around the end. False: none does. */
+typedef bool view_fits(struct view *view, size_t at, const char *text);
+bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
+/* Choose the line of a click; false: there is none. AGAIN: it was chosen before, or is by a double click. */
+bool view_click(struct view *view, enum request request, const struct key *key, bool *again);
 /* Words in place of what is not there. */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
 /* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 
-/* ---- what the loop does for views ------------------------------------------ */
-
 /* Open what TARGET names on top. TARGET stays the caller's. */
 void tui_go(struct tui *tui, const struct target *target);
 
 /* A line for the user, at the bottom until the next key. */
-void tui_say(struct tui *tui, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void tui_alarm(struct tui *tui, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define tui_say(tui, ...) tui_print(tui, false, __VA_ARGS__)
+#define tui_alarm(tui, ...) tui_print(tui, true, __VA_ARGS__)
+void tui_print(struct tui *tui, bool alarm, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
 void tui_ask(struct tui *tui, const char *prompt, const char *text, bool sql);

@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer.
  *
- *     waiting -> running -> done        under `lock`; `changed` is signalled at each step
+ *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
  *
  * A job is freed by whoever comes last: work_drop() when it is done, its thread when it was dropped before. */
 #include "tui/work.h"
@@ -18,11 +18,12 @@
 #include "trace/db.h"
 #include "lib/say.h"
 
-enum { THREADS = 3, WAITING = 0, RUNNING, DONE };
+enum { THREADS = 3 };
 
 struct worker {
     struct work *work; /* borrowed */
     pthread_t thread;
+    struct job *job;   /* borrowed: that runs, or NULL */
     struct db *db;     /* owned */
     int generation;    /* of it */
 };
@@ -170,12 +171,13 @@ static void *work_thread(void *argument)
             pthread_cond_wait(&work->changed, &work->lock);
             continue;
         }
-        job->state = RUNNING;
+        worker->job = job;
         work->slow_running += job->slow;
         job_run(worker, job);
         work->slow_running -= job->slow;
+        worker->job = NULL;
         work->pending--;
-        job->state = DONE;
+        job->ended = true;
         if (job->dropped)
             job_free(job);
         pthread_cond_broadcast(&work->changed);
@@ -257,13 +259,27 @@ bool work_done(struct work *work, struct job *job)
     return work_wait(work, job, 0);
 }
 
-void work_cancel(struct work *work, struct job *job)
+/* Call locked. */
+static void cancel(struct job *job)
 {
-    pthread_mutex_lock(&work->lock);
     atomic_store(&job->cancelled, true);
     if (job->db)
         db_interrupt(job->db);
+}
+
+bool work_cancel(struct work *work)
+{
+    bool any;
+
+    pthread_mutex_lock(&work->lock);
+    any = work->pending > 0;
+    for (struct job *job = work->first; job; job = job->next)
+        cancel(job);
+    for (int i = 0; i < THREADS; i++)
+        if (work->workers[i].job)
+            cancel(work->workers[i].job);
     pthread_mutex_unlock(&work->lock);
+    return any;
 }
 
 void work_drop_(struct work *work, struct job *job)
@@ -272,9 +288,9 @@ void work_drop_(struct work *work, struct job *job)
 
     if (!job)
         return;
-    work_cancel(work, job);
     pthread_mutex_lock(&work->lock);
-    done = job->state == DONE;
+    cancel(job);
+    done = job->ended;
     job->dropped = true;
     pthread_mutex_unlock(&work->lock);
     if (done)
@@ -288,9 +304,9 @@ bool work_wait(struct work *work, struct job *job, int ms)
     bool done;
 
     pthread_mutex_lock(&work->lock);
-    while (job->state != DONE && ms && pthread_cond_clockwait(&work->changed, &work->lock, CLOCK_MONOTONIC, &until) == 0)
+    while (!job->ended && ms && pthread_cond_clockwait(&work->changed, &work->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
-    done = job->state == DONE;
+    done = job->ended;
     pthread_mutex_unlock(&work->lock);
     return done;
 }

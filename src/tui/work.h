@@ -21,7 +21,7 @@ struct work;
 
 struct job {
     void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
-    void (*free)(struct job *job);               /* what it owns but itself, by whoever is last */
+    void (*free)(struct job *job);               /* what it owns but itself, by whoever is last; or NULL */
     bool slow;                                   /* may take seconds: a thread is kept free of these */
     atomic_bool cancelled;
     char *error;                                 /* owned: what was said while it ran, or NULL */
@@ -30,8 +30,7 @@ struct job {
     /* of tui/work.c */
     struct job *next;
     struct db *db;
-    int state;
-    bool dropped;
+    bool ended, dropped;
 };
 
 /* Connections to the trace at PATH. NULL: it was said why not. */
@@ -51,8 +50,8 @@ void work_drop_(struct work *work, struct job *job);
 /* How far it has come, in per cent. */
 int job_percent(struct job *job);
 
-/* Ask it to end early; it is done soon, with an error. */
-void work_cancel(struct work *work, struct job *job);
+/* Ask all that have not ended to end early; they are done soon, with an error. False: there are none. */
+bool work_cancel(struct work *work);
 
 /* Wait until JOB is done, at most MS milliseconds. */
 bool work_wait(struct work *work, struct job *job, int ms);

@@ -109,6 +109,7 @@ static void rows_make(struct flame *flame)
             at = nodes[at].parent;
         at = at != flame->focus ? nodes[at].sibling : 0;
     }
+    flame->view.count = flame->rows.count;
 }
 
 static size_t row_of(const struct flame *flame)
@@ -232,7 +233,7 @@ static void tree_draw(struct flame *flame, struct screen *screen)
     struct view *view = &flame->view;
     char line[80];
 
-    view_choose(view, row_of(flame), flame->rows.count, view->rows - 1);
+    view_choose(view, row_of(flame));
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
     snprintf(line, sizeof line, " %6s %10s %10s %8s  %s", "share", "total", "self", "calls", "function");
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, line);
@@ -314,12 +315,8 @@ static bool flame_request(struct view *view, enum request request, const struct 
 {
     struct flame *flame = (struct flame *)view;
     struct node *chosen;
-    size_t row;
+    bool again;
 
-    if (request == REQUEST_CANCEL && flame->job) {
-        work_cancel(view->tui->work, &flame->job->job);
-        return true;
-    }
     if (!flame->read || !flame->chosen)
         return false;
     if (flame->graph && (request == REQUEST_UP || request == REQUEST_DOWN || request == REQUEST_LEFT || request == REQUEST_RIGHT)) {
@@ -327,7 +324,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         return true;
     }
     view->at = row_of(flame);
-    if (view_move(view, request, flame->rows.count, view->rows - 1)) {
+    if (view_move(view, request)) {
         flame->chosen = flame->rows.at[view->at];
         return true;
     }
@@ -364,10 +361,9 @@ static bool flame_request(struct view *view, enum request request, const struct 
         break;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
-        row = view->top + (size_t)(key->y - view->y - 1);
-        if (flame->graph || key->y <= view->y || row >= flame->rows.count)
+        if (flame->graph || !view_click(view, request, key, &again))
             return true;
-        flame->chosen = flame->rows.at[row];
+        flame->chosen = flame->rows.at[view->at];
         if (request == REQUEST_DOUBLE)
             node_at(flame, flame->chosen)->open = !node_at(flame, flame->chosen)->open;
         break;
@@ -430,6 +426,7 @@ static void flame_refresh(struct view *view)
 
 static bool flame_open(struct view *view)
 {
+    view->head = 1;
     flame_ask((struct flame *)view);
     return true;
 }

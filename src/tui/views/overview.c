@@ -9,7 +9,7 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "tui/text.h"
-#include "tui/value.h"
+#include "tui/sheet.h"
 
 enum { BAR = 16 };
 

@@ -354,11 +354,6 @@ static bool replay_request(struct view *view, enum request request, const struct
         else
             tui_say(view->tui, "no event is here");
         return true;
-    case REQUEST_CANCEL:
-        if (!r->job)
-            return false;
-        work_cancel(view->tui->work, &r->job->job);
-        return true;
     case REQUEST_CLICK: case REQUEST_DOUBLE:
         return true;
     default:

@@ -435,10 +435,6 @@ static bool timeline_request(struct view *view, enum request request, const stru
     struct timeline *t = (struct timeline *)view;
     int page = view->columns / 2, lanes = lane_count(t);
 
-    if (request == REQUEST_CANCEL && t->asking) {
-        work_cancel(view->tui->work, &t->asking->job);
-        return true;
-    }
     if (!lanes)
         return false;
     switch (request) {
