@@ -15,8 +15,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -588,7 +586,7 @@ static void reopen(struct loop *loop)
 static void tick(struct loop *loop)
 {
     struct stat st;
-    int64_t version = loop->version;
+    int64_t version;
     char *state;
     bool recording;
 
@@ -605,9 +603,10 @@ static void tick(struct loop *loop)
         return;
     if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
         reopen(loop);
-    loop->version = db_integer(loop->db, 0, "PRAGMA data_version");
-    if (loop->version == version)
+    version = db_integer(loop->db, 0, "PRAGMA data_version");
+    if (version == loop->version)
         return;
+    loop->version = version;
     state = db_meta(loop->db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)

@@ -91,8 +91,7 @@ void table_alarm(struct table *table)
 
 /* ---- for people ------------------------------------------------------------ */
 
-/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. */
-static size_t text_fit(const char *text, int most, int *width)
+size_t text_room(const char *text, int most, int *width)
 {
     size_t bytes = strlen(text), at = 0;
 
@@ -101,6 +100,8 @@ static size_t text_fit(const char *text, int most, int *width)
         unsigned long rune = 0;
         size_t length = json_rune((const unsigned char *)text + at, bytes - at, &rune);
         int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
+        if (text[at] == '\x01' && text[at + 1])
+            length = 2, columns = 0;
         if (columns < 0)
             columns = 1;
         if (*width + columns > most)
@@ -115,7 +116,7 @@ static void cell_cut(struct cell *cell, int most)
 {
     if (cell->width <= most)
         return;
-    cell->text[text_fit(cell->text, most - 1, &cell->width)] = 0;
+    cell->text[text_room(cell->text, most - 1, &cell->width)] = 0;
     cell->width++;
     cell->cut = true;
 }
@@ -125,7 +126,7 @@ static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
     bool cut = bytes > CELL_BYTES;
     struct cell cell = {.kind = kind, .text = say_escape(text, cut ? CELL_BYTES : bytes), .cut = cut};
 
-    text_fit(cell.text, INT_MAX, &cell.width);
+    text_room(cell.text, INT_MAX, &cell.width);
     cell.width += cut;
     return cell;
 }

@@ -60,4 +60,8 @@ enum { TABLE_HUMAN = 32 };
 const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);
 
+/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. A byte 1 and the letter
+ * after it, a style in the texts of the TUI (tui/screen.h), take none. */
+size_t text_room(const char *text, int most, int *width);
+
 #endif

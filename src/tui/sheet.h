@@ -58,10 +58,7 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
 /* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
-/* How many bytes of TEXT, which may have styles marked in it, stand in COLUMNS on the screen, and how many they USE. */
-size_t text_room(const char *text, int columns, int *used);
-
-/* TEXT cut or filled to COLUMNS. */
+/* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
 void text_fit(FILE *out, const char *text, int columns);
 
 /* TEXT between QUOTEs, which are doubled in it. */

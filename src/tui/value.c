@@ -6,11 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "lib/json.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "trace/db.h"
@@ -185,28 +181,6 @@ int value_compare(const struct value *a, const struct value *b)
     if (a->type == QUERY_INTEGER && b->type == QUERY_INTEGER)
         return (a->integer > b->integer) - (a->integer < b->integer);
     return (x > y) - (x < y);
-}
-
-size_t text_room(const char *text, int columns, int *used)
-{
-    size_t at = 0;
-
-    *used = 0;
-    while (text[at]) {
-        unsigned long rune = 0;
-        size_t size = json_rune((const unsigned char *)text + at, strnlen(text + at, 4), &rune);
-        int width = !size || rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
-        if (text[at] == MARK[0] && text[at + 1]) { /* a style takes no room */
-            at += 2;
-            continue;
-        }
-        width = width < 0 ? 6 : width; /* the screen escapes it */
-        if (*used + width > columns)
-            break;
-        *used += width;
-        at += size ? size : 1;
-    }
-    return at;
 }
 
 void text_fit(FILE *out, const char *text, int columns)
