@@ -75,8 +75,7 @@ size_t json_decimal(char *made, int64_t value);
 /* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
 
-/* NUL-separated strings as an array of strings, in a malloc'ed string that the
- * caller frees. NULL: out of memory. */
+/* NUL-separated strings as an array of strings, in a malloc'ed string that the caller frees. NULL: out of memory. */
 char *json_array(const char *strings, size_t bytes);
 
 #endif

@@ -54,8 +54,7 @@ void table_alarm(struct table *table);
 /* Print what is left and free it. False when something could not be written, or there is no table. */
 bool table_close(struct table *table);
 
-/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN
- * bytes and is returned. */
+/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN bytes and is returned. */
 enum { TABLE_HUMAN = 32 };
 const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);

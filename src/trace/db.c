@@ -85,9 +85,8 @@ static void harden(sqlite3 *handle)
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
-/* True when the file is in WAL mode and has no log beside it: no recorder is
- * using it. Then SQLite must not make one, which in a directory that we cannot
- * write to would fail and elsewhere would litter. */
+/* True when the file is in WAL mode and has no log beside it: no recorder is using it. Then SQLite must not make one,
+ * which in a directory that we cannot write to would fail and elsewhere would litter. */
 static bool wal_idle(const char *absolute)
 {
     unsigned char header[20] = {0};

@@ -26,9 +26,8 @@
 struct db;
 struct query;
 
-/* Open the trace at PATH, or for NULL the newest *.db trace in the current
- * directory. NULL when it cannot be read, is no trace, or is one of another
- * schema version. The caller ends it with db_close. */
+/* Open the trace at PATH, or for NULL the newest *.db trace in the current directory. NULL when it cannot be read, is
+ * no trace, or is one of another schema version. The caller ends it with db_close. */
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
@@ -60,8 +59,7 @@ bool db_damaged(const struct db *db);
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
-/* True when SQL ends in a ';' that ends a statement, not one inside a string or
- * a comment. */
+/* True when SQL ends in a ';' that ends a statement, not one inside a string or a comment. */
 bool db_complete(const char *sql);
 
 /* Parameters count from 1. TEXT is copied. */

@@ -27,9 +27,8 @@ static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUS
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[sizeof stops / sizeof *stops];
 
-/* The command is in our process group, so a signal to the group reaches it
- * without us, and must not reach it twice; one to us alone must be passed on.
- * The kernel does not say which it was. So there is a witness: a process in the
+/* The command is in our process group, so a signal to the group reaches it without us, and must not reach it twice;
+ * one to us alone must be passed on. The kernel does not say which it was. So there is a witness: a process in the
  * same group that does nothing but say which signals it got. */
 static struct {
     pid_t pid;
