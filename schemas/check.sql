@@ -30,20 +30,21 @@ JOIN compiles m ON m.compile_id = b.compile_id
 ORDER BY m.process_id, b.graph_break_id;
 
 -- name: row
--- A row of the result, as it is printed: check ?1 allows ?2 and found ?3 in process ?4 (negative: that in which code object ?5 was first
--- seen), where ?5 had ?6 calls and compile ?7 (or none), because of ?8; ?9 names a function that was to be compiled. For people (not
--- ?10) a path is its last two parts: what is left of it by rtrim is as long as what goes.
+-- A row of the result, as it is printed: check ?1 allows ?2 and found ?3 in process ?4 (negative: that in which code
+-- object ?5 was first seen), where ?5 had ?6 calls and compile ?7 (or none), because of ?8; ?9 names a function that was
+-- to be compiled. For people (not ?10) a path is its last two parts: rtrim takes off the letters of a part, then a slash.
 SELECT ?1 AS "check",
        CASE WHEN ?9 IS NULL THEN CAST(?2 AS NUMERIC) ELSE 'compiled' END AS allowed,
        CASE WHEN ?9 IS NULL THEN CAST(?3 AS NUMERIC) END AS found,
        p.pid, COALESCE(c.qualname, ?9) AS function,
        CASE WHEN ?10 THEN c.filename
-            ELSE substr(l.name, 1 + length(rtrim(rtrim(rtrim(l.name, replace(l.name, '/', '')), '/'), replace(l.name, '/', '')))) END
+            ELSE substr(l.name, 1 + length(rtrim(rtrim(rtrim(l.name, l.letters), '/'), l.letters))) END
        || ':' || c.first_line AS "where",
        ?6 AS calls, m.label AS compile, m.compile_id, m.start_ns AS at_ns, ?8 AS why
 FROM (SELECT ?5 AS code_id) o
 LEFT JOIN code c ON c.code_id = o.code_id
-LEFT JOIN (SELECT code_id, substr(filename, -1000) AS name FROM code) l ON l.code_id = c.code_id
+LEFT JOIN (SELECT code_id, substr(filename, -1000) AS name, replace(substr(filename, -1000), '/', '') AS letters
+           FROM code) l ON l.code_id = c.code_id
 LEFT JOIN process p ON p.process_id = iif(?4 < 0, c.process_id, ?4)
 LEFT JOIN compile m ON m.compile_id = ?7;
 

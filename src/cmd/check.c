@@ -30,7 +30,7 @@
 
 /* ---- limits ---------------------------------------------------------------- */
 
-enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 }; /* REQUIRE and more: --require-compiled */
+enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 }; /* from REQUIRE on: --require-compiled */
 
 static struct limit {
     const char *words;
@@ -147,10 +147,10 @@ static bool found_more(struct check *check, double found)
     return found > check->limit->allowed;
 }
 
-/* A row of the result: what a function did in a process (-1: that in which it was first seen), or that it is not there (CODE_ID -1);
- * FOUND is of the process or function, COMPILE_ID -1: none. */
-static void offend(struct check *check, double found, int64_t process_id, int64_t code_id, int64_t calls, int64_t compile_id,
-                   const char *why)
+/* A row of the result: what a function did in a process (-1: that in which it was first seen), or that it is not there
+ * (CODE_ID -1); FOUND is of the process or function, COMPILE_ID -1: none. */
+static void offend(struct check *check, double found, int64_t process_id, int64_t code_id, int64_t calls,
+                   int64_t compile_id, const char *why)
 {
     double numbers[] = {check->limit->allowed, found};
 
@@ -199,8 +199,8 @@ static void check_events(struct check *check)
             if (pass == 0)
                 found_more(check, (double)++*found);
             else if (found_more(check, (double)*found))
-                offend(check, (double)*found, process_id, code_id, count ? count_calls(count) : 0, query_integer(query, COMPILE),
-                       query_type(query, WHY) == QUERY_NULL ? NULL : query_text(query, WHY, NULL));
+                offend(check, (double)*found, process_id, code_id, count ? count_calls(count) : 0,
+                       query_integer(query, COMPILE), query_type(query, WHY) == QUERY_NULL ? NULL : query_text(query, WHY, NULL));
         }
     query_close(query);
     map_free(&by_process);
@@ -254,7 +254,7 @@ static bool check_guards(struct check *check)
     return true;
 }
 
-/* The sums of a function's calls that count in its process's share: all 0 when it was turned away, unless it was named. */
+/* The sums of a function's calls that count in its process's share: 0 when it was turned away, unless it was named. */
 static struct call_sums shared(const struct check *check, const struct count *count)
 {
     bool counts = means(check, count->code_id) && (given.globs.count || !count->turned_away);
@@ -444,7 +444,8 @@ static int check_trace(struct check *check)
     for EACH_LIMIT(l) {
         ok = ok && !l->rows;
         if (!given.json && given.limit >= 0 && l->rows > given.limit)
-            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), l->name, given.limit, l->rows);
+            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), l->name,
+                      given.limit, l->rows);
     }
     doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
     if (given.json)

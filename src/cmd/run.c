@@ -1,4 +1,4 @@
-/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `dyntrace collect`: the same for one that runs already.
+/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `collect`: record one that runs already.
  *
  * Runs in: the command line. Three processes (docs/internals.md):
  *
@@ -141,9 +141,9 @@ static const struct option collect_options[] = {
 
 /* ---- what both do ---------------------------------------------------------- */
 
-/* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the empty
- * trace are made; FIRST, ROOT: recorder_create's. 0, or -1 after saying why not; the session is the caller's to remove and close in
- * both cases. From here on there may be no memory, which the collector outlives (lib/bounds.h). */
+/* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the
+ * empty trace are made; FIRST, ROOT: recorder_create's. 0, or -1 after saying why not; the session is the caller's to
+ * remove and close in both cases. From here on there may be no memory, which the collector outlives (lib/bounds.h). */
 static int trace_begin(struct session *session, const char *name, uint32_t *first, uint32_t *root)
 {
     char here[PATH_MAX], path[PATH_MAX + 8], *slash;
@@ -184,7 +184,8 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, stru
 {
     if (launch_wait(l, interrupted, said))
         return true;
-    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace", l->session->trace);
+    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace",
+              l->session->trace);
     l->session->directory[0] = 0; /* keep it for that */
     return false;
 }
@@ -206,7 +207,7 @@ static char *json_command(int argc, char **argv)
 /* What the user should know at the end. */
 static void say_result(const struct session *session, const struct collector_result *said)
 {
-    bool terminal = isatty(2);
+    bool terminal = isatty(2), for_all = program_inject_is_for_all();
 
     if (said->error[0])
         say_error("%s", said->error);
@@ -215,8 +216,8 @@ static void say_result(const struct session *session, const struct collector_res
                   said->unsupported);
     else if (!said->processes && given.session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
-                  "-I, -E or -S, which you would have to leave out%s%s%s", program_inject_is_for_all() ? "" : ", or as a user who cannot read ",
-                  program_inject_is_for_all() ? "" : program_inject(), program_inject_is_for_all() ? "" : ": install dyntrace where that user can");
+                  "-I, -E or -S, which you would have to leave out%s%s%s", for_all ? "" : ", or as a user who cannot read ",
+                  for_all ? "" : program_inject(), for_all ? "" : ": install dyntrace where that user can");
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
     if (said->missing && !said->error[0])

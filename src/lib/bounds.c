@@ -94,7 +94,8 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
     long long s, mb;
     char rest;
 
-    if (text && sscanf(text, "%lld:%lld%c", &s, &mb, &rest) == 2 && s >= 1 && s <= 1000000 && mb >= 16 && mb <= 1 << 24) {
+    if (text && sscanf(text, "%lld:%lld%c", &s, &mb, &rest) == 2 && s >= 1 && s <= 1000000 && mb >= 16 &&
+        mb <= 1 << 24) {
         *seconds = s;
         *megabytes = mb;
     }

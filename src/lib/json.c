@@ -32,7 +32,8 @@ static void escape(FILE *out, const char *text, size_t bytes, bool string)
     while (bytes) {
         unsigned long rune = 0;
         size_t length = 0;
-        while (length < bytes && text[length] >= 0x20 && text[length] < 0x7f && !(string && (text[length] == '"' || text[length] == '\\')))
+        while (length < bytes && text[length] >= 0x20 && text[length] < 0x7f &&
+               !(string && (text[length] == '"' || text[length] == '\\')))
             length++;
         fwrite_unlocked(text, 1, length, out);
         text += length;
@@ -67,7 +68,8 @@ static void quote(FILE *out, const char *text, size_t bytes)
 void json_key(struct json *json, const char *key)
 {
     struct json_level *level = &json->levels[json->depth];
-    bool list = level->close == ']', comma = json->depth && level->any, line = json->broken || (level->lines && (level->any || list));
+    bool list = level->close == ']', comma = json->depth && level->any;
+    bool line = json->broken || (level->lines && (level->any || list));
 
     if (comma)
         putc_unlocked(',', json->out);

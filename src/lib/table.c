@@ -67,9 +67,10 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
 {
     struct table *table = calloc(1, sizeof *table);
 
-    *table = (struct table){.out = out, .format = format, .count = columns, .json = {.out = out, .compact = format == TABLE_LINES},
-                            .columns = calloc((size_t)columns + 1, sizeof *table->columns),
-                            .colour = format == TABLE_ALIGNED && say_colour(out)};
+    *table = (struct table){.out = out, .format = format, .count = columns};
+    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
+    table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
+    table->colour = format == TABLE_ALIGNED && say_colour(out);
     for (int i = 0; i < columns; i++)
         table->columns[i].name = strdup(names[i]);
     if (format == TABLE_JSON) {
@@ -143,8 +144,8 @@ static void row_print(struct table *table, struct cell *cells, const char *style
         const struct column *column = &table->columns[i];
         int room = column->width > cell->width ? column->width - cell->width : 0;
         bool right = cell->kind == NUMBER || cell->kind == FIGURE, dim = cell->kind == NONE && table->colour;
-        fprintf(out, "%s%*s%s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text, cell->cut ? "…" : "",
-                dim ? "\033[22m" : "");
+        fprintf(out, "%s%*s%s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text,
+                cell->cut ? "…" : "", dim ? "\033[22m" : "");
         if (!right && i + 1 < table->count)
             fprintf(out, "%*s", room, "");
         free(cell->text);

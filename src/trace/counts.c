@@ -98,14 +98,16 @@ static void looked_at(struct counts *counts, int64_t code_id)
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
 {
     struct query *threads = db_query(db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL");
-    struct query *compiled = db_query(db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
+    struct query *compiled = db_query(db, "SELECT DISTINCT code_id FROM compile"
+                                          " WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
     struct query *home = db_query(db, "SELECT process_id FROM code WHERE code_id = ?1");
 
     counts->progress = progress;
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
     while (query_step(threads))
         *map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
-    db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED", call_count, counts);
+    db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED",
+            call_count, counts);
     db_each(db, "SELECT each(0, code_id, thread_id, 4, start_ns, 0) FROM skipped_calls", call_count, counts);
     for (size_t i = 0; i < counts->all.count; i++) {
         struct count *count = &counts->all.at[i];

@@ -49,10 +49,14 @@ struct query {
 
 /* ---- opening --------------------------------------------------------------- */
 
-/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH and VACUUM INTO make files. */
-static int authorize(void *unused, int action, const char *first, const char *second, const char *database, const char *trigger)
+/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH and VACUUM INTO make
+ * files. */
+static int authorize(void *unused, int action, const char *first, const char *second, const char *database,
+                     const char *trigger)
 {
-    static const char *const denied[] = {"temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size"};
+    static const char *const denied[] = {
+        "temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size",
+    };
 
     (void)unused, (void)second, (void)database, (void)trigger;
     for (size_t i = 0; action == SQLITE_PRAGMA && first && i < sizeof denied / sizeof *denied; i++)
@@ -101,7 +105,8 @@ static bool wal_idle(const char *absolute)
     return idle;
 }
 
-/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it, "?mode=rw". The caller frees it. */
+/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it, "?mode=rw". The caller
+ * frees it. */
 static char *uri_make(const char *absolute, bool write)
 {
     char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
@@ -154,8 +159,8 @@ static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
     return status;
 }
 
-/* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands in the
- * file's header, too, which can be read before the schema is trusted. */
+/* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands
+ * in the file's header, too, which can be read before the schema is trusted. */
 static char *not_a_trace(sqlite3 *handle)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
@@ -163,6 +168,7 @@ static char *not_a_trace(sqlite3 *handle)
     sqlite3_int64 found = 0, version = SCHEMA_VERSION;
     int status = number(handle, tables, &found);
     char *why = NULL;
+    bool newer;
 
     if (status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
@@ -176,8 +182,9 @@ static char *not_a_trace(sqlite3 *handle)
         return say_print("%s", error_words(handle, status));
     if (version == SCHEMA_VERSION)
         return why;
-    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s", version > SCHEMA_VERSION ? "a newer" : "an older",
-                     (long long)version, SCHEMA_VERSION, version > SCHEMA_VERSION ? "please upgrade dyntrace" : "record it again");
+    newer = version > SCHEMA_VERSION;
+    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s", newer ? "a newer" : "an older",
+                     (long long)version, SCHEMA_VERSION, newer ? "please upgrade dyntrace" : "record it again");
 }
 
 /* SQLite calls this every few milliseconds of a query. */
@@ -211,8 +218,8 @@ static char *open_file(struct db *db, const char *path)
     if (status == SQLITE_OK) {
         harden(db->handle);
         sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
-                              NULL, NULL, NULL);
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+                                          "PRAGMA cache_size = -65536", NULL, NULL, NULL);
     }
     why = status == SQLITE_OK ? not_a_trace(db->handle) : say_print("%s", error_words(db->handle, status));
     if (!why) {
@@ -555,12 +562,14 @@ static void each_end(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
+             void *context)
 {
     struct each each = {row, context, false};
     struct query *query;
 
-    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end, NULL);
+    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end,
+                               NULL);
     query = db_query(db, sql);
     if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each.stopped)
         query_error(db);

@@ -79,15 +79,16 @@ void query_reset(struct query *query);
 /* End it. False when a step failed. Harmless on NULL (false). */
 bool query_close(struct query *query);
 
-/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at one moment, while its recording goes
- * on. */
+/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at one moment, while its
+ * recording goes on. */
 bool db_run(struct db *db, const char *sql);
 
 /* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time
  * that stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The
  * rows come in the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no
  * error. */
-void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
+void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
+             void *context);
 
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */
 

@@ -56,29 +56,32 @@ char *db_schema_trust(sqlite3 *handle, int *status)
         {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
         {"SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('virtual', 'shadow')",
          "the virtual table"},
-        {"SELECT l.name FROM pragma_table_list l, pragma_table_xinfo(l.name, 'main') x WHERE l.schema = 'main' AND l.type <> 'view'"
-         " AND x.hidden > 0", "generated columns in the table"},
-        {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i, pragma_index_xinfo(i.name, 'main') x"
-         " WHERE l.schema = 'main' AND l.type <> 'view' AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
+        {"SELECT l.name FROM pragma_table_list l, pragma_table_xinfo(l.name, 'main') x WHERE l.schema = 'main'"
+         " AND l.type <> 'view' AND x.hidden > 0", "generated columns in the table"},
+        {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i,"
+         " pragma_index_xinfo(i.name, 'main') x WHERE l.schema = 'main' AND l.type <> 'view'"
+         " AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
          "an index on expressions, on some rows only or in an order of its own,"},
         /* With an argument it is SQLite's own: where the file has a table of that name, this is an error. */
         {"SELECT l.name FROM json_each(?1) o, pragma_table_list(o.value ->> 'name') l"
-         " WHERE o.value ->> 'type' = 'table' AND l.schema = 'main' AND l.type <> 'table'", "something else in the place of the table"},
+         " WHERE o.value ->> 'type' = 'table' AND l.schema = 'main' AND l.type <> 'table'",
+         "something else in the place of the table"},
     };
+    static const char missing[] =
+        "SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
+        " AND NOT EXISTS (SELECT 1 FROM pragma_table_list(o.value ->> 'name') WHERE schema = 'main')";
     char *made = db_schema_made(), *found = NULL, *why = NULL, *views;
 
     *status = SQLITE_OK;
     for (size_t i = 0; !found && *status == SQLITE_OK && i < sizeof foreign / sizeof *foreign; i++)
         if ((found = ask(handle, status, foreign[i].sql, made)))
-            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and others may do endless work",
-                            foreign[i].what, found);
-    if (!found && *status == SQLITE_OK &&
-        (found = ask(handle, status, "SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
-                                     " AND NOT EXISTS (SELECT 1 FROM pragma_table_list(o.value ->> 'name') WHERE schema = 'main')", made)))
+            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
+                            "others may do endless work", foreign[i].what, found);
+    if (!found && *status == SQLITE_OK && (found = ask(handle, status, missing, made)))
         why = say_print("is not read, for it has no table %s, as every trace has", found);
     if (!found && *status == SQLITE_OK) {
-        views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1)"
-                                    " WHERE value ->> 'type' = 'view'", made);
+        views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
+                                    " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made);
         if (views)
             *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
         free(views);

@@ -12,11 +12,11 @@
 
 struct sqlite3;
 
-/* NULL when HANDLE may be read: our views are in its `temp` then. Else why not, in words that the caller frees, or NULL with
- * SQLite's error in *STATUS. */
+/* NULL when HANDLE may be read: our views are in its `temp` then. Else why not, in words that the caller frees, or
+ * NULL with SQLite's error in *STATUS. */
 char *db_schema_trust(struct sqlite3 *handle, int *status);
 
-/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name, tbl_name and sql. The caller frees it. */
+/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. The caller frees it. */
 char *db_schema_made(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* cmd/run/job.c -- the command as a job in the terminal: its start, its signals, its stops and its end. See cmd/run/run.h.
+/* cmd/run/job.c -- the command as a job in the terminal: start, signals, stops, end. See cmd/run/run.h.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -124,7 +124,7 @@ static void command_become(const struct program *t, const struct job_recording *
     ssize_t put;
 
     if (recording) {
-        put = write(recording->orders, &order, sizeof order); /* where the collector is gone already it runs all the same */
+        put = write(recording->orders, &order, sizeof order); /* without a collector it runs all the same */
         inject_environment(program_inject(), recording->session->directory);
         live_command(recording->live);
     }

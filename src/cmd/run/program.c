@@ -165,8 +165,8 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
     if (!fits || access(path, R_OK) == 0)
         return fits;
     if (!quiet)
-        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", t->path, major, minor, path,
-                  t->path);
+        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", t->path, major,
+                  minor, path, t->path);
     return false;
 }
 

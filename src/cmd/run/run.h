@@ -21,8 +21,8 @@ struct asked {
     int fd; /* -1: nothing was asked */
 };
 
-/* PYTHON, found on PATH if it is no path, runs CODE with sys.argv[1] = ARGUMENT. No environment and no site, and nothing on its
- * streams but what it prints. */
+/* PYTHON, found on PATH if it is no path, runs CODE with sys.argv[1] = ARGUMENT. No environment and no site, and
+ * nothing on its streams but what it prints. */
 struct asked interpreter_ask(const char *python, const char *code, const char *argument);
 
 /* What it printed, cut to ROOM. False: it could not be run, or nothing was asked. */
@@ -35,7 +35,8 @@ struct program {
     bool python;         /* path is an interpreter, argv[1..] its arguments */
 };
 
-/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 after saying why not. */
+/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 after saying
+ * why not. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
 /* Ask T's interpreter which it is; nothing is asked of a program. */
@@ -93,8 +94,8 @@ int job_start(const struct program *t, const struct job_recording *recording);
 
 pid_t job_pid(void);
 
-/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none) that dies meanwhile is
- * replaced. */
+/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none) that dies meanwhile
+ * is replaced. */
 int job_wait(struct launch *l, int *ended);
 
 /* It has ended: signals are our own again. Returns what a Ctrl-C sets from now on. */
