@@ -246,7 +246,8 @@ static bool check_guards(struct check *check)
             free(why);
         }
     }
-    if (asked && !check->any_duration && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
+    if (asked && !check->any_duration && !db_failed(check->db) &&
+        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
                   "evaluator)", db_path(check->db));
         return false;
@@ -351,7 +352,8 @@ static bool checks_run(struct check *check)
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
-    counts_read(&check->counts, check->db, &check->progress);
+    if (!counts_read(&check->counts, check->db, &check->progress))
+        return false;
     /* As imported ones: no calls is not "none ran as Python". */
     if (of_calls && !check->counts.all.count && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) {
         say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db), of_calls);

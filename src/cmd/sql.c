@@ -145,32 +145,19 @@ static char **complete(const char *text, int start, int end)
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }
 
-/* TEXT line by line, made safe; a schema is to be read with its comments. */
-static void lines_print(const char *text, size_t bytes)
-{
-    while (bytes) {
-        const char *end = memchr(text, '\n', bytes);
-        size_t length = end ? (size_t)(end - text) : bytes;
-        say_escaped(stdout, text, length);
-        putchar('\n');
-        length += end != NULL;
-        text += length;
-        bytes -= length;
-    }
-}
-
+/* How tables and views are made, line by line and made safe: a schema is to be read with its comments. */
 static void schema_print(struct session *session, const char *name)
 {
     struct query *query = db_query(session->db, schema_statement("sql/schema"));
     bool any = false;
-    size_t bytes;
 
-    if (name)
-        query_bind_text(query, 1, name);
-    for (; query_step(query); any = true) {
-        const char *text = query_text(query, 0, &bytes);
-        lines_print(text, bytes);
-    }
+    query_bind_text(query, 1, name);
+    for (; query_step(query); any = true)
+        for (const char *line = query_text(query, 0, NULL), *end; *line; line = *end ? end + 1 : end) {
+            end = line + strcspn(line, "\n");
+            say_escaped(stdout, line, (size_t)(end - line));
+            putchar('\n');
+        }
     query_close(query);
     if (!any && !db_failed(session->db))
         say_error("%s: no such table or view", name ? name : "schema");

@@ -18,17 +18,13 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
 
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-static char side[3][4200];        /* what SQLite may put beside it */
 static struct sigaction before[ENDING]; /* what those signals did, which they do again when all is in its place */
 
 /* Safe in a signal handler. */
 static void take_away(void)
 {
-    if (unfinished) {
-        unlink(unfinished);
-        for (int i = 0; i < 3; i++)
-            unlink(side[i]);
-    }
+    if (unfinished)
+        unlink(unfinished); /* SQLite puts nothing beside it: db_make */
 }
 
 static void on_signal(int number)
@@ -44,9 +40,6 @@ static void watch(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal}, old;
 
-    if (path)
-        for (int i = 0; i < 3; i++)
-            snprintf(side[i], sizeof side[i], "%.4000s%s", path, (const char *[]){"-journal", "-wal", "-shm"}[i]);
     unfinished = path;
     bounds_at_end(take_away);
     for (int i = 0; i < ENDING; i++) {
