@@ -87,25 +87,21 @@ struct rule {
 static LIST(struct rule) rules; /* by rule_id, then those of schemas/fsck.sql */
 static struct arena texts;
 
-/* False: no memory. */
-static bool rules_begin(void)
+static void rules_begin(void)
 {
     static const char *const here[] = {
 #define X(id, what) what,
         RULES(X)
 #undef X
     };
-    struct rule *rule = list_add_many(&rules, RULES_HERE);
 
-    for (int i = 0; rule && i < RULES_HERE; i++)
-        rule[i].what = here[i];
-    for (const struct schema_query *s = schema_statements; rule && s->name; s++)
-        if (!strncmp(s->name, "fsck/", 5) && (rule = list_add(&rules))) {
-            /* "-- a thread's process exists" */
-            rule->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
-            rule->sql = s->text;
+    for (int i = 0; i < RULES_HERE; i++)
+        list_add(&rules)->what = here[i];
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (!strncmp(s->name, "fsck/", 5)) { /* "-- a thread's process exists" */
+            const char *what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
+            *list_add(&rules) = (struct rule){.what = what, .sql = s->text};
         }
-    return rule;
 }
 
 /* Count one more row that breaks rule ID. TEXT is copied. */
@@ -122,10 +118,6 @@ static void frame_broken(enum rule_id id, int64_t frame_id)
 {
     char text[32];
 
-    if (rules.at[id].broken >= SHOWN) { /* quick: there may be millions */
-        rules.at[id].broken++;
-        return;
-    }
     snprintf(text, sizeof text, "%" PRId64, frame_id);
     rule_broken(id, text);
 }
@@ -135,8 +127,8 @@ static void tick(void *context)
     progress_tick(context, 0, 0);
 }
 
-/* Ask a rule's query. False when that could not be done. */
-static bool rule_ask(struct db *db, size_t id, const char *sql)
+/* Ask a rule's query. */
+static void rule_ask(struct db *db, size_t id, const char *sql)
 {
     struct query *query = db_query(db, sql);
 
@@ -145,7 +137,7 @@ static bool rule_ask(struct db *db, size_t id, const char *sql)
         if (id != RULE_FILE || strcmp(text, "ok"))
             rule_broken(id, text);
     }
-    return query_close(query);
+    query_close(query);
 }
 
 /* ---- the schema, and who records ------------------------------------------- */
@@ -185,65 +177,78 @@ static void recorder_check(struct db *db, bool recovered)
 /* ---- the pass over frames -------------------------------------------------- */
 
 struct frame {
-    int64_t id;
-    bool known; /* false: this place of the cache is free */
+    int64_t id; /* 0: this place of the cache is free */
     int64_t thread_id, start_ns, end_ns;
     int64_t last_child_end_ns;
-    bool open;            /* no end */
-    bool child_open;      /* a child without an end was seen; only the last may be one */
+    bool open;       /* no end */
+    bool child_open; /* a child without an end was seen; only the last may be one */
 };
 
-/* Where a thread stands. */
+/* Where a thread stands: its frames without a parent are children of a frame that is always there. */
 struct thread_state {
-    int64_t last_start_ns, last_root_end_ns;
-    bool root_open;
+    int64_t last_start_ns;
+    struct frame root;
 };
 
-/* The rows of SQL, ids, into MAP: each has its number. */
-static bool ids_read(struct db *db, const char *sql, struct map *map)
-{
-    struct query *query = db_query(db, sql);
-    bool ok = true;
+struct pass {
+    struct progress progress;
+    struct map threads, codes; /* row id -> index */
+    LIST(struct thread_state) states;
+    struct frame *cache; /* owned, by id % CACHE */
+    struct query *fetch;
+    int64_t last_id, frames, open;
+};
 
-    while (ok && query_step(query)) {
-        int64_t *number = map_put(map, query_integer(query, 0));
-        if ((ok = number))
-            *number = (int64_t)map->count - 1;
-        else
-            say_error("%s: out of memory", db_path(db));
-    }
-    return query_close(query) && ok;
+static bool thread_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct pass *pass = context;
+
+    (void)nulls;
+    *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
+    *list_add(&pass->states) = (struct thread_state){INT64_MIN, {.last_child_end_ns = INT64_MIN}};
+    return true;
 }
 
-static struct frame frame_of(struct query *query)
+static bool code_row(void *context, const int64_t *v, unsigned nulls)
 {
-    struct frame frame = {
-        .id = query_integer(query, 0), .known = true,
-        .thread_id = query_integer(query, 1), .start_ns = query_integer(query, 2),
-        .end_ns = query_integer(query, 3), .last_child_end_ns = INT64_MIN,
-        .open = query_type(query, 3) == QUERY_NULL,
-    };
+    struct pass *pass = context;
 
-    return frame;
+    (void)nulls;
+    map_put(&pass->codes, v[0]);
+    return true;
 }
 
 /* The frame ID, remembered or fetched; NULL when there is none. */
-static struct frame *parent_find(struct frame *cache, struct query *fetch, int64_t id)
+static struct frame *frame_find(struct pass *pass, int64_t id)
 {
-    struct frame *place = &cache[(uint64_t)id % CACHE];
+    struct frame *place = &pass->cache[(uint64_t)id % CACHE];
 
-    if (place->known && place->id == id)
+    if (place->id == id && id)
         return place;
-    query_reset(fetch);
-    query_bind_integer(fetch, 1, id);
-    if (!query_step(fetch))
+    query_reset(pass->fetch);
+    query_bind_integer(pass->fetch, 1, id);
+    if (!query_step(pass->fetch))
         return NULL;
-    *place = frame_of(fetch);
+    *place = (struct frame){.id = id,
+                            .thread_id = query_integer(pass->fetch, 0),
+                            .start_ns = query_integer(pass->fetch, 1),
+                            .end_ns = query_integer(pass->fetch, 2),
+                            .last_child_end_ns = INT64_MIN,
+                            .open = query_type(pass->fetch, 2) == QUERY_NULL};
     return place;
 }
 
-/* FRAME against its parent and its siblings before it. */
-static void frame_check_family(const struct frame *frame, struct frame *parent)
+/* FRAME against what PARENT's children were before it. */
+static void siblings_check(const struct frame *frame, struct frame *parent)
+{
+    if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
+        frame_broken(RULE_SIBLINGS, frame->id);
+    parent->child_open = frame->open;
+    if (!frame->open)
+        parent->last_child_end_ns = frame->end_ns;
+}
+
+static void parent_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->id >= frame->id)
         frame_broken(RULE_PARENT_ID, frame->id);
@@ -253,82 +258,65 @@ static void frame_check_family(const struct frame *frame, struct frame *parent)
         frame_broken(RULE_ENCLOSED, frame->id);
     if (frame->open && !parent->open)
         frame_broken(RULE_PARENT_OPEN, frame->id);
-    if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
-        frame_broken(RULE_SIBLINGS, frame->id);
-    parent->child_open = frame->open;
-    if (!frame->open)
-        parent->last_child_end_ns = frame->end_ns;
+    siblings_check(frame, parent);
 }
 
-/* What is wrong with FRAME, SCAN's row, by itself and on its THREAD; NULL: there is no such thread. */
-static void frame_check(const struct frame *frame, struct query *scan, const struct map *codes,
-                        struct thread_state *thread)
+/* frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit */
+static bool frame_row(void *context, const int64_t *v, unsigned nulls)
 {
+    struct pass *pass = context;
+    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, nulls >> 3 & 1, false}, *parent;
+    int64_t *index = nulls & 1 << 1 ? NULL : map_get(&pass->threads, frame.thread_id);
+    struct thread_state *thread = index ? &pass->states.at[*index] : NULL;
+    bool child = !(nulls & 1 << 5);
+
+    if (!(++pass->frames % TICK_FRAMES))
+        progress_tick(&pass->progress, frame.id, pass->last_id);
+    pass->open += frame.open;
     if (!thread)
-        frame_broken(RULE_THREAD, frame->id);
-    if (query_type(scan, 4) != QUERY_INTEGER || !map_get(codes, query_integer(scan, 4)))
-        frame_broken(RULE_CODE, frame->id);
-    if (query_type(scan, 2) != QUERY_INTEGER || (!frame->open && frame->end_ns < frame->start_ns))
-        frame_broken(RULE_SPAN, frame->id);
-    if ((uint64_t)query_integer(scan, 6) >= FRAME_KINDS || (uint64_t)query_integer(scan, 7) >= OUTCOMES ||
-        (uint64_t)query_integer(scan, 8) >= FRAME_EXITS)
-        frame_broken(RULE_ENUM, frame->id);
-    if (!thread)
-        return;
-    if (frame->start_ns < thread->last_start_ns)
-        frame_broken(RULE_ORDER, frame->id);
-    thread->last_start_ns = frame->start_ns;
-    if (query_type(scan, 5) != QUERY_NULL)
-        return;
-    if (thread->root_open || frame->start_ns < thread->last_root_end_ns)
-        frame_broken(RULE_SIBLINGS, frame->id);
-    thread->root_open = frame->open;
-    if (!frame->open)
-        thread->last_root_end_ns = frame->end_ns;
+        frame_broken(RULE_THREAD, frame.id);
+    if (nulls & 1 << 4 || !map_get(&pass->codes, v[4]))
+        frame_broken(RULE_CODE, frame.id);
+    if (nulls & 1 << 2 || (!frame.open && frame.end_ns < frame.start_ns))
+        frame_broken(RULE_SPAN, frame.id);
+    if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES || (uint64_t)v[8] >= FRAME_EXITS)
+        frame_broken(RULE_ENUM, frame.id);
+    if (thread && frame.start_ns < thread->last_start_ns)
+        frame_broken(RULE_ORDER, frame.id);
+    if (thread)
+        thread->last_start_ns = frame.start_ns;
+    if (thread && !child)
+        siblings_check(&frame, &thread->root);
+    if (child && (parent = frame_find(pass, v[5])))
+        parent_check(&frame, parent);
+    else if (child)
+        frame_broken(RULE_PARENT, frame.id);
+    pass->cache[(uint64_t)frame.id % CACHE] = frame;
+    return true;
 }
 
-/* Check every frame. *FRAMES and *OPEN count them. False when that could not be done. */
-static bool frames_check(struct db *db, struct progress *progress, int64_t *frames, int64_t *open)
+/* Check every frame. *FRAMES and *OPEN count them. */
+static void frames_check(struct db *db, int64_t *frames, int64_t *open)
 {
-    struct map threads = {0}, codes = {0};
-    bool ok = ids_read(db, "SELECT thread_id FROM thread", &threads) &&
-              ids_read(db, "SELECT code_id FROM code", &codes);
-    struct thread_state *states = calloc(threads.count + 1, sizeof *states);
-    struct frame *cache = calloc(CACHE, sizeof *cache);
-    struct query *scan = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome,"
-                                      " exit FROM frame ORDER BY frame_id"),
-                 *fetch = db_query(db, "SELECT frame_id, thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1");
-    int64_t last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    struct pass pass = {.progress = progress_begin("checking frames"),
+                        .cache = calloc(CACHE, sizeof *pass.cache),
+                        .fetch = db_query(db, "SELECT thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1"),
+                        .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame")};
 
-    if (ok && (!cache || !states)) {
-        say_error("%s: out of memory", db_path(db));
-        ok = false;
-    }
-    for (size_t i = 0; ok && i < threads.count; i++)
-        states[i].last_start_ns = states[i].last_root_end_ns = INT64_MIN;
-    while (ok && query_step(scan)) {
-        struct frame frame = frame_of(scan), *parent;
-        int64_t *thread = query_type(scan, 1) == QUERY_INTEGER ? map_get(&threads, frame.thread_id) : NULL;
-
-        if (!(++*frames % TICK_FRAMES))
-            progress_tick(progress, frame.id, last_id);
-        *open += frame.open;
-        frame_check(&frame, scan, &codes, thread ? &states[*thread] : NULL);
-        if (query_type(scan, 5) != QUERY_NULL) {
-            if ((parent = parent_find(cache, fetch, query_integer(scan, 5))))
-                frame_check_family(&frame, parent);
-            else
-                frame_broken(RULE_PARENT, frame.id);
-        }
-        cache[(uint64_t)frame.id % CACHE] = frame;
-    }
-    ok = query_close(scan) && ok;
-    ok = query_close(fetch) && ok;
-    map_free(&threads);
-    map_free(&codes);
-    free(states);
-    free(cache);
-    return ok;
+    db_each(db, "SELECT each(thread_id) FROM thread", thread_row, &pass);
+    db_each(db, "SELECT each(code_id) FROM code", code_row, &pass);
+    db_each(db,
+            "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit)"
+            " FROM frame NOT INDEXED",
+            frame_row, &pass);
+    progress_end(&pass.progress);
+    *frames = pass.frames;
+    *open = pass.open;
+    query_close(pass.fetch);
+    map_free(&pass.threads);
+    map_free(&pass.codes);
+    list_free(&pass.states);
+    free(pass.cache);
 }
 
 /* ---- the result ------------------------------------------------------------ */
@@ -398,20 +386,18 @@ static void result_print_text(const char *path, bool ok, bool complete, const st
 static int trace_check(const char *path, bool json, bool recovered)
 {
     struct db *db = db_open(path);
-    struct progress progress = progress_begin("checking the file");
-    int64_t frames = 0, open = 0, known;
-    char *state = NULL, text[96];
-    bool complete, ok, recording;
+    struct progress progress;
+    int64_t frames, open, known;
+    char *state, text[96];
+    bool ok, recording;
 
-    if (!db || !rules_begin()) {
-        db_close(db);
+    if (!db)
         return 2;
-    }
-    /* One snapshot: the recording may go on. */
-    db_run(db, "BEGIN");
-
+    rules_begin();
+    db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
+    progress = progress_begin("checking the file");
     db_on_progress(db, tick, &progress);
-    complete = rule_ask(db, RULE_FILE, "PRAGMA integrity_check(100)");
+    rule_ask(db, RULE_FILE, "PRAGMA integrity_check(100)");
     progress.what = "checking tables";
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
@@ -419,22 +405,15 @@ static int trace_check(const char *path, bool json, bool recovered)
     if (recording)
         recorder_check(db, recovered);
     for (size_t i = RULES_HERE; i < rules.count; i++)
-        complete = rule_ask(db, i, rules.at[i].sql) && complete;
+        rule_ask(db, i, rules.at[i].sql);
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
-
-    progress = progress_begin("checking frames");
-    complete = frames_check(db, &progress, &frames, &open) && complete && !db_failed(db);
-    progress_end(&progress);
+    frames_check(db, &frames, &open);
     known = db_meta_integer(db, "frame_count", -1);
     if (state && !recording && known != frames) {
         snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
         rule_broken(RULE_COUNT, text);
     }
-
-    ok = complete;
-    for (size_t i = 0; i < rules.count; i++)
-        ok = ok && !rules.at[i].broken;
     const struct count counts[] = {
         {"processes", db_integer(db, 0, "SELECT COUNT(*) FROM process")},
         {"threads", db_integer(db, 0, "SELECT COUNT(*) FROM thread")},
@@ -444,10 +423,13 @@ static int trace_check(const char *path, bool json, bool recovered)
         {"losses", db_integer(db, 0, "SELECT COUNT(*) FROM loss WHERE events IS NULL OR events > 0")},
         {NULL, 0},
     };
+    ok = !db_failed(db);
+    for (size_t i = 0; i < rules.count; i++)
+        ok = ok && !rules.at[i].broken;
     if (json)
         result_json(path, ok, counts);
     else
-        result_print_text(path, ok, complete, counts);
+        result_print_text(path, ok, !db_failed(db), counts);
     if (!json && recording && !rules.at[RULE_RECORDER].broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
     list_free(&rules);
