@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/say.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
@@ -28,11 +29,6 @@ void cause_free(struct cause *cause)
     free(cause->expected), free(cause->actual), free(cause->text);
 }
 
-static bool aspect_is(const struct cause *cause, const char *aspect)
-{
-    return cause->aspect && !strcmp(cause->aspect, aspect);
-}
-
 char *cause_about(const struct cause *cause)
 {
     struct span flags = {0};
@@ -44,39 +40,39 @@ char *cause_about(const struct cause *cause)
     return strdup(cause->source && *cause->source ? cause->source : cause->kind ? cause->kind : "?");
 }
 
-/* The part in words, with what the texts have between it and a value: "size[0] = ", "dtype ". The caller frees it; NULL:
- * the texts are values only. */
-static char *part_head(const struct cause *cause)
-{
-    char *head = NULL;
-    int length = !cause->aspect             ? -1
-                 : cause->dimension < 0     ? asprintf(&head, "%s ", cause->aspect)
-                                            : asprintf(&head, "%s[%" PRId64 "] = ", cause->aspect, cause->dimension);
+enum { HEAD_BYTES = 120 };
 
-    if (length > 0 && cause->actual && !strncmp(cause->actual, head, (size_t)length) && cause->actual[length] &&
-        (!cause->expected || !strncmp(cause->expected, head, (size_t)length)))
-        return head;
-    if (length > 0)
-        free(head);
-    return NULL;
+/* The part in words, with what the texts have between it and a value, "size[0] = ", "dtype ", into HEAD; its length. 0:
+ * the texts are values only. */
+static size_t part_head(const struct cause *cause, char head[HEAD_BYTES])
+{
+    size_t length;
+
+    if (!cause->aspect || !cause->actual)
+        return 0;
+    if (cause->dimension < 0)
+        snprintf(head, HEAD_BYTES, "%s ", cause->aspect);
+    else
+        snprintf(head, HEAD_BYTES, "%s[%" PRId64 "] = ", cause->aspect, cause->dimension);
+    length = strlen(head);
+    return !strncmp(cause->actual, head, length) && cause->actual[length] &&
+                   (!cause->expected || !strncmp(cause->expected, head, length))
+               ? length
+               : 0;
 }
 
 static const char *value_in(const struct cause *cause, const char *text)
 {
-    char *head = part_head(cause);
-    size_t length = head ? strlen(head) : 0;
+    char head[HEAD_BYTES];
 
-    free(head);
-    return text && *text ? text + length : NULL;
+    return text && *text ? text + part_head(cause, head) : NULL;
 }
 
 char *cause_part(const struct cause *cause)
 {
-    char *head = part_head(cause);
+    char head[HEAD_BYTES];
 
-    if (head)
-        head[strcspn(head, " ")] = 0;
-    return head;
+    return part_head(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
 }
 
 const char *cause_wanted(const struct cause *cause)
@@ -100,13 +96,16 @@ int cause_base(const char *source)
     static const char *const asked[] = {".size()", ".shape", ".stride()", ".strides", ".dtype", ".device",
                                         ".requires_grad", ".ndim", ".dim()"};
     const char *dot = strrchr(source, '.');
+    size_t bytes = strlen(source);
 
-    if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[strlen(source) - 1] == ')')
-        return (int)strlen(source); /* reads well as it is */
-    for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++)
-        if (!strncmp(dot, asked[i], strlen(asked[i])) && strspn(dot + strlen(asked[i]), "[]0123456789-") == strlen(dot + strlen(asked[i])))
+    if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[bytes - 1] == ')')
+        return (int)bytes; /* reads well as it is */
+    for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++) {
+        const char *rest = dot + strlen(asked[i]);
+        if (!strncmp(dot, asked[i], strlen(asked[i])) && !rest[strspn(rest, "[]0123456789-")])
             return (int)(dot - source);
-    return (int)strlen(source);
+    }
+    return (int)bytes;
 }
 
 bool cause_number(const char *text)
@@ -121,15 +120,12 @@ bool cause_number(const char *text)
 
 char *cause_setting(const struct cause *cause)
 {
-    char *made = NULL;
-    int length = -1;
+    const char *source = cause->source ? cause->source : "";
 
-    if (aspect_is(cause, "size") && cause->dimension >= 0 && cause->source)
-        length = asprintf(&made, "dynamic=%.*s[%" PRId64 "]", cause_base(cause->source), cause->source, cause->dimension);
-    else if (aspect_is(cause, "value") && cause->source && !strncmp(cause->source, "L[", 2) && !strpbrk(cause->source, ", ") &&
-             cause_number(cause->expected) && cause_number(cause->actual))
-        length = asprintf(&made, "dynamic=%s", cause->source);
-    else if (cause->guard_id > 0)
-        length = asprintf(&made, "drop_guard=%" PRId64, cause->guard_id);
-    return length < 0 ? NULL : made;
+    if (prose_same(cause->aspect, "size") && cause->dimension >= 0 && cause->source)
+        return say_print("dynamic=%.*s[%" PRId64 "]", cause_base(source), source, cause->dimension);
+    if (prose_same(cause->aspect, "value") && !strncmp(source, "L[", 2) && !strpbrk(source, ", ") &&
+        cause_number(cause->expected) && cause_number(cause->actual))
+        return say_print("dynamic=%s", source);
+    return cause->guard_id > 0 ? say_print("drop_guard=%" PRId64, cause->guard_id) : NULL;
 }

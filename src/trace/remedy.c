@@ -16,63 +16,45 @@ enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
 
 /* ---- which rule ------------------------------------------------------------ */
 
-/* The parts of WORDS, of which LENGTH bytes count and "*" is between two, are in TEXT in this order. */
-static bool words_in(const char *text, const char *words, size_t length)
+/* The parts of WORDS, with "*" between them, are in TEXT in this order. fnmatch() would take its time over a long one. */
+static bool words_in(const char *text, char *words)
 {
-    char part[80];
-
-    while (length) {
-        size_t bytes = 0;
-        while (bytes < length && words[bytes] != '*')
-            bytes++;
-        if (bytes >= sizeof part)
+    for (char *part; (part = strsep(&words, "*")); text += strlen(part))
+        if (!(text = strcasestr(text, part)))
             return false;
-        memcpy(part, words, bytes);
-        part[bytes] = 0;
-        text = strcasestr(text, part);
-        if (!text)
-            return false;
-        text += bytes;
-        bytes += bytes < length;
-        words += bytes;
-        length -= bytes;
-    }
     return true;
 }
 
-/* One of the alternatives in WORDS is in TEXT. fnmatch() would take its time over a long one. */
-static bool has_words(const char *text, const char *words)
+/* The beginning of TEXT is like the shell pattern. */
+static bool like(const char *text, char *pattern)
 {
-    for (const char *at = words; text; at += strcspn(at, "|") + 1) {
-        size_t length = strcspn(at, "|");
-        if (words_in(text, at, length))
+    char head[400];
+
+    snprintf(head, sizeof head, "%s", text);
+    return !fnmatch(pattern, head, FNM_CASEFOLD);
+}
+
+/* FITS says so of TEXT, where NULL is the empty one, and an alternative of a rule, of which "|" is between two. */
+static bool any_of(const char *alternatives, const char *text, bool (*fits)(const char *text, char *alternative))
+{
+    char copy[400], *rest = copy;
+
+    snprintf(copy, sizeof copy, "%s", alternatives);
+    for (char *one; (one = strsep(&rest, "|"));)
+        if (fits(text ? text : "", one))
             return true;
-        if (!at[length])
-            return false;
-    }
     return false;
 }
 
-/* TEXT is like one of the shell patterns, which are short; NULL is the empty text. No patterns: it may be anything. */
+static bool has_words(const char *text, const char *words)
+{
+    return text && any_of(words, text, words_in);
+}
+
+/* No patterns: it may be anything. */
 static bool is_like(const char *patterns, const char *text)
 {
-    char pattern[80], head[400] = "";
-
-    if (!patterns)
-        return true;
-    if (text)
-        strncat(head, text, sizeof head - 1);
-    for (const char *at = patterns;; at += strcspn(at, "|") + 1) {
-        size_t length = strcspn(at, "|");
-        if (length < sizeof pattern) {
-            memcpy(pattern, at, length);
-            pattern[length] = 0;
-            if (!fnmatch(pattern, head, FNM_CASEFOLD))
-                return true;
-        }
-        if (!at[length])
-            return false;
-    }
+    return !patterns || any_of(patterns, text, like);
 }
 
 static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
@@ -258,7 +240,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
     size_t room = 0;
     FILE *out = open_memstream(&made, &room);
 
-    while (out && *text) {
+    while (*text) {
         size_t length = strcspn(text, "{");
         fwrite(text, 1, length, out);
         text += length;
@@ -268,10 +250,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         put_fact(out, name, facts);
         text = strchr(text, '}') + 1;
     }
-    if (out && fclose(out)) {
-        free(made);
-        return NULL;
-    }
+    fclose(out);
     return made;
 }
 

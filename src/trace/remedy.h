@@ -48,8 +48,7 @@ struct remedy_rule {
 };
 extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
 
-/* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing, or no memory. RULE may be
- * NULL. */
+/* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing. RULE may be NULL. */
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts, const struct remedy_rule **rule);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <ctype.h>
 
-#include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
 

@@ -1,7 +1,6 @@
 /* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h.
  *
  * Runs in: the viewer. */
-#include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
@@ -247,52 +246,48 @@ static void learn_limits(struct likeness *l)
     list_free(&state);
 }
 
-struct sum {
-    int64_t ns, count;
-};
-
-static void sum_add(struct sum *sum, int64_t ns, int64_t count)
-{
-    sum->ns += ns;
-    sum->count += count;
-}
-
-static int64_t mean(struct sum sum, int64_t otherwise)
-{
-    return sum.count ? sum.ns / sum.count : otherwise;
-}
-
 static void learn_times(struct likeness *l)
 {
     const struct replay *r = l->r;
-    struct code_sums {
-        struct sum compiles, checks[2];
-    } *sums = calloc(r->codes.count + 1, sizeof *sums);
 
     for (size_t i = 0; i < r->entries.count; i++) {
-        l->costs[i].compile_ns = -1;
-        for (int passed = 0; passed < 2; passed++)
-            sum_add(&sums[r->entries.at[i].code].checks[passed], r->times[i].ns[passed], r->times[i].count[passed]);
+        struct replay_times *all = &l->codes[r->entries.at[i].code].checks;
+        l->compile_ns[i] = -1;
+        for (int passed = 0; passed < 2; passed++) {
+            all->ns[passed] += r->times[i].ns[passed];
+            all->count[passed] += r->times[i].count[passed];
+        }
     }
     for (size_t i = 0; i < r->compiles.count; i++) {
         const struct replay_compile *c = &r->compiles.at[i];
-        int64_t ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
         if (c->entry == REPLAY_NONE)
             continue;
-        l->costs[c->entry].compile_ns = ns;
-        sum_add(&sums[c->code].compiles, ns, 1);
+        l->compile_ns[c->entry] = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
+        l->codes[c->code].compile_ns += l->compile_ns[c->entry];
+        l->codes[c->code].compiles++;
     }
-    for (size_t i = 0; i < r->codes.count; i++) {
-        struct cost *cost = &l->codes[i].cost;
-        cost->compile_ns = mean(sums[i].compiles, 0);
-        cost->check_ns[0] = mean(sums[i].checks[0], mean(sums[i].checks[1], 0));
-        cost->check_ns[1] = mean(sums[i].checks[1], cost->check_ns[0]);
-    }
-    for (size_t i = 0; i < r->entries.count; i++)
-        for (int passed = 0; passed < 2; passed++)
-            l->costs[i].check_ns[passed] = mean((struct sum){r->times[i].ns[passed], r->times[i].count[passed]},
-                                                l->codes[r->entries.at[i].code].cost.check_ns[passed]);
-    free(sums);
+}
+
+static int64_t mean(const struct replay_times *times, bool passed, int64_t otherwise)
+{
+    return times->count[passed] ? times->ns[passed] / times->count[passed] : otherwise;
+}
+
+int64_t likeness_check_ns(const struct likeness *l, uint32_t class_, uint32_t code, bool passed)
+{
+    const struct replay_times *all = &l->codes[code].checks;
+    int64_t usual = mean(all, passed, mean(all, !passed, 0));
+
+    return class_ < l->r->entries.count ? mean(&l->r->times[class_], passed, usual) : usual;
+}
+
+int64_t likeness_compile_ns(const struct likeness *l, uint32_t class_, uint32_t code)
+{
+    const struct like_code *c = &l->codes[code];
+
+    if (class_ < l->r->entries.count && l->compile_ns[class_] >= 0)
+        return l->compile_ns[class_];
+    return c->compiles ? c->compile_ns / c->compiles : 0;
 }
 
 static int by_code(const void *a, const void *b)
@@ -336,7 +331,7 @@ struct likeness *likeness_open(struct db *db, const struct replay *r)
     l->class_of = malloc((r->lookups.count + 1) * sizeof *l->class_of);
     l->founder = malloc((r->entries.count + 1) * sizeof *l->founder);
     l->codes = calloc(r->codes.count + 1, sizeof *l->codes);
-    l->costs = calloc(r->entries.count + 1, sizeof *l->costs);
+    l->compile_ns = malloc((r->entries.count + 1) * sizeof *l->compile_ns);
     l->guards = calloc(r->entries.count + 1, sizeof *l->guards);
     for (size_t i = 0; i < r->entries.count; i++) {
         *list_add(&l->classes) = (struct like_class){.code = r->entries.at[i].code, .backend = REPLAY_NONE};
@@ -372,7 +367,7 @@ void likeness_free(struct likeness *l)
     free(l->class_of);
     free(l->founder);
     free(l->codes);
-    free(l->costs);
+    free(l->compile_ns);
     list_free(&l->signatures);
     list_free(&l->classes);
     list_free(&l->differences);

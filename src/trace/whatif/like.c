@@ -15,7 +15,6 @@
  * apart is weakened: the recorded causes of the recompile say what that was, else the signatures. */
 #include "trace/whatif/like.h"
 
-#include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
 

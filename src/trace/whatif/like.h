@@ -8,11 +8,10 @@
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
+#include "replay.h"
 #include "trace/whatif/knobs.h"
 
 struct db;
-struct replay;
-struct replay_lookup;
 
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
@@ -133,11 +132,6 @@ struct like_class {
     bool hidden; /* something that is not in the signature told its calls apart */
 };
 
-struct cost {
-    int64_t compile_ns;  /* -1: not known */
-    int64_t check_ns[2]; /* of a check that fails, of one that passes */
-};
-
 struct like_code {
     bool lambdas;     /* guards of it are functions */
     bool varied;      /* something that is not in signatures made recompiles */
@@ -146,7 +140,8 @@ struct like_code {
     bool resume;      /* it is a resume function */
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
     bool accumulated; /* it is one of all entries ever */
-    struct cost cost; /* of an entry of which nothing is recorded */
+    struct replay_times checks; /* of all its entries */
+    int64_t compile_ns, compiles;
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
 
@@ -177,7 +172,7 @@ struct likeness { /* what is known, and how it is asked */
     LIST(struct value) values;
     struct arena texts;
     struct like_code *codes; /* owned */
-    struct cost *costs;      /* owned, by entry */
+    int64_t *compile_ns;     /* owned, by entry; -1: not known */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
     LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
@@ -198,6 +193,11 @@ void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs);
 
 /* Would an entry made for class MADE take the call of LOOKUP? */
 enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup);
+
+/* What a check of class CLASS_ takes that passes, or fails, and a compile for it: as recorded, else as others of code
+ * CODE. */
+int64_t likeness_check_ns(const struct likeness *l, uint32_t class_, uint32_t code, bool passed);
+int64_t likeness_compile_ns(const struct likeness *l, uint32_t class_, uint32_t code);
 
 /* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one. */
 int64_t likeness_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);

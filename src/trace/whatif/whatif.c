@@ -17,7 +17,6 @@
  * at its limit, and its resume functions are not called. What becomes compiled takes its callees in. Such calls are
  * found by time: they lie in their caller's frame. */
 #include "lib/say.h"
-#include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/whatif/like.h"
@@ -170,16 +169,11 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-static const struct cost *cost_of(const struct whatif *w, const struct call *c, uint32_t class_)
-{
-    return class_ < w->r->entries.count ? &w->like->costs[class_] : &w->like->codes[c->code].cost;
-}
-
 static void check_cost(const struct whatif *w, const struct call *c, uint32_t class_, bool passed,
                        struct whatif_tally *t)
 {
     t->checks++;
-    t->check_ns += cost_of(w, c, class_)->check_ns[passed];
+    t->check_ns += likeness_check_ns(w->like, class_, c->code, passed);
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
@@ -362,11 +356,10 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
-        int64_t ns = known ? w->like->costs[c.class_].compile_ns : -1;
         sim_insert(s, (struct cached){c.class_, unsure, c.group}, false);
         s->ever++;
         f->trusting += !known;
-        f->predicted.compile_ns += ns >= 0 ? ns : w->like->codes[c.code].cost.compile_ns;
+        f->predicted.compile_ns += likeness_compile_ns(w->like, c.class_, c.code);
     }
     return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
 }
@@ -388,25 +381,17 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
             check_cost(w, c, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->like->costs[c->l->entry].compile_ns >= 0)
-        t->compile_ns += w->like->costs[c->l->entry].compile_ns;
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->like->compile_ns[c->l->entry] >= 0)
+        t->compile_ns += w->like->compile_ns[c->l->entry];
 }
 
 /* Calls that no knob touches, because no cache is asked. */
 static bool untouched(const struct replay_lookup *l)
 {
-    switch (l->outcome) {
-    case OUTCOME_HIT:
-        return l->entry == REPLAY_NONE;
-    case OUTCOME_COMPILED:
-    case OUTCOME_LIMIT:
-    case OUTCOME_RUN_ONLY:
-    case OUTCOME_DECLINED:
-    case OUTCOME_CALLBACK_ERROR:
-        return false;
-    default:
-        return true;
-    }
+    enum outcome outcome = outcome_of(l->outcome);
+
+    return outcome == OUTCOME_HIT ? l->entry == REPLAY_NONE
+                                  : !outcome_facts[outcome].missed || outcome == OUTCOME_GUARD_ERROR;
 }
 
 /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the trace does not tell. */
