@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer.
  *
- *     struct replay *r = replay_open(db, REPLAY_CHECKS);
+ *     struct replay *r = replay_open(db, true);
  *     for (size_t at = 0; at < r->events.count; at++)      either way, from anywhere
  *         if (r->events.at[at].kind == REPLAY_LOOKUP)
  *             replay_state_at(r, r->events.at[at].index, &state);

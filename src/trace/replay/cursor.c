@@ -21,13 +21,13 @@ static bool say(const char *what, const char *why)
 
 /* ---- finding the next event ------------------------------------------------ */
 
+static const enum replay_kind kinds[] = {
+    [NEXT_LOOKUP] = REPLAY_LOOKUP, [NEXT_HIT] = REPLAY_LOOKUP,       [NEXT_MISS] = REPLAY_LOOKUP,
+    [NEXT_BREAK] = REPLAY_BREAK,   [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
+    [NEXT_DEATH] = REPLAY_DEATH};
+
 static bool event_is(const struct replay *r, const struct replay_event *e, enum cursor_what what)
 {
-    static const enum replay_kind kinds[] = {
-        [NEXT_LOOKUP] = REPLAY_LOOKUP, [NEXT_HIT] = REPLAY_LOOKUP,       [NEXT_MISS] = REPLAY_LOOKUP,
-        [NEXT_BREAK] = REPLAY_BREAK,   [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
-        [NEXT_DEATH] = REPLAY_DEATH};
-
     if (what >= NEXT_EVENT)
         return true;
     if (e->kind != kinds[what])
@@ -208,27 +208,21 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
 {
     const struct replay *r = c->r;
     const struct replay_break *b;
-    enum replay_kind kind = REPLAY_COMPILE;
     uint32_t index;
 
-    switch (what) {
-    case NEXT_FRAME:
+    if (what == NEXT_FRAME)
         return to_frame(c, "replay/frame", id, 0);
-    case NEXT_EVENT:
+    if (what == NEXT_EVENT)
         return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1 : r->events.count);
-    case NEXT_LOOKUP:
-    case NEXT_HIT:
-    case NEXT_MISS:
-        kind = REPLAY_LOOKUP;
+    switch (kinds[what]) {
+    case REPLAY_LOOKUP:
         index = replay_lookup_at(r, id);
         break;
-    case NEXT_BREAK:
-        kind = REPLAY_BREAK;
+    case REPLAY_BREAK:
         b = list_find(&r->breaks, id, id);
         index = b ? (uint32_t)(b - r->breaks.at) : REPLAY_NONE;
         break;
-    case NEXT_DEATH:
-        kind = REPLAY_DEATH;
+    case REPLAY_DEATH:
         index = replay_index(&r->entry_ids, id);
         if (index != REPLAY_NONE && r->entries.at[index].died_ns == REPLAY_NEVER)
             index = REPLAY_NONE;
@@ -236,7 +230,7 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     default:
         index = replay_index(&r->compile_ids, id);
     }
-    return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kind, index));
+    return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kinds[what], index));
 }
 
 /* ---- words ----------------------------------------------------------------- */

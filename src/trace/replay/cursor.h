@@ -3,7 +3,7 @@
  * Runs in: the viewer. `dyntrace replay` moves it by commands, the TUI by keys.
  *
  *     struct cursor c;
- *     cursor_begin(&c, db, replay_open(db, 0), stdout);
+ *     cursor_begin(&c, db, replay_open(db, false), stdout);
  *     cursor_filter(&c, "function Net.forward");
  *     while (cursor_step(&c, NEXT_MISS, 1) == CURSOR_THERE)
  *         cursor_cache(&c, &state);             the function's entries as they stood
