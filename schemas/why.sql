@@ -19,18 +19,16 @@ FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cac
 
 -- name: compiles
 -- its compiles
-SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason,
-    sticky, rank,
-       frame_id, thread_id, is_recompile AS recompile
+SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason, sticky, rank,
+       is_recompile AS recompile
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
 -- name: causes
 -- why each recompile was needed; the guard that decided comes first
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
-           COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
-       COALESCE(r.how, 'observed') = 'observed' AS observed, COALESCE(r.ordinal, 0) = 0 AS decided
+       COALESCE(r.how, 'observed') = 'observed' AS how, COALESCE(r.ordinal, 0) = 0 AS decided
 FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
 WHERE m.code_id IN (SELECT value FROM json_each(?1))
@@ -74,6 +72,10 @@ ORDER BY k.result = 'error' DESC, k.times DESC;
 SELECT cache_entry_id, result, failed_guard_id, duration_ns FROM guard_check
 WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)));
 
+-- name: guard
+-- guard ?1
+SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1;
+
 -- name: inputs
 -- inputs of calls that no entry fitted and that ran as Python
 SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs, calls
@@ -100,35 +102,34 @@ LEFT JOIN compile m ON m.code_id = c.code_id
 WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank LIMIT 1000;
 
 -- name: breaks
--- its graph breaks
-SELECT b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
-       r.qualname AS resume_function, r.filename, r.first_line
-FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
-LEFT JOIN code r ON r.code_id = b.resume_code_id
-WHERE m.code_id IN (SELECT value FROM json_each(?1)) ORDER BY b.graph_break_id LIMIT 10000;
-
--- name: rests
--- what runs after its graph breaks: calls, compiles and lookups of the resume functions
-WITH rest AS MATERIALIZED (
-    SELECT r.function_id
+-- its graph breaks, and what runs after them: calls, compiles and lookups of the resume functions
+WITH broken AS MATERIALIZED (
+    SELECT b.graph_break_id, b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
+           r.qualname AS resume_function, r.function_id
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
-        JOIN functions r ON r.code_id = b.resume_code_id
-    WHERE m.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1 ORDER BY MIN(b.graph_break_id) LIMIT 16),
+    LEFT JOIN functions r ON r.code_id = b.resume_code_id
+    WHERE m.code_id IN (SELECT value FROM json_each(?1))
+    ORDER BY b.graph_break_id
+    LIMIT 10000),
 same AS MATERIALIZED (
-    SELECT f.code_id, f.function_id, f.qualname, f.filename, f.first_line FROM functions f JOIN rest USING (function_id)
-    WHERE f.kind IS NOT 'compiled')
-SELECT s.qualname AS resume_function, s.filename, s.first_line, COALESCE(SUM(n.calls), 0) AS rest_calls,
-       COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
-       COALESCE(SUM(m.recompiles), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
-       COALESCE(SUM(l.eager), 0) AS rest_eager_calls, CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns
-FROM same s LEFT JOIN code_total n ON n.code_id = s.code_id
-LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(is_recompile) AS recompiles,
-                  SUM(compile_ns) AS compile_ns
-           FROM compiles WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
-LEFT JOIN (SELECT code_id, SUM(o.ran_as_python) AS eager, TOTAL(iif(o.name = 'hit', duration_ns, 0)) AS hit_ns
-           FROM lookup JOIN outcomes o USING (outcome) WHERE code_id IN (SELECT code_id FROM same)
-           GROUP BY code_id) l ON l.code_id = s.code_id
-GROUP BY s.function_id;
+    SELECT f.code_id, f.function_id
+    FROM functions f
+    WHERE f.kind IS NOT 'compiled' AND f.function_id IN (
+        SELECT function_id FROM broken WHERE function_id IS NOT NULL GROUP BY 1 ORDER BY MIN(graph_break_id) LIMIT 16)),
+rest AS MATERIALIZED (
+    SELECT s.function_id, COALESCE(SUM(n.calls), 0) AS rest_calls, COALESCE(SUM(l.eager), 0) AS rest_eager_calls,
+           COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
+           COALESCE(SUM(m.recompiles), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
+           CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns
+    FROM same s LEFT JOIN code_total n ON n.code_id = s.code_id
+    LEFT JOIN (SELECT code_id, COUNT(*) AS compiles, COUNT(cache_entry_id) AS entries, SUM(is_recompile) AS recompiles,
+                      SUM(compile_ns) AS compile_ns
+               FROM compiles WHERE code_id IN (SELECT code_id FROM same) GROUP BY code_id) m ON m.code_id = s.code_id
+    LEFT JOIN (SELECT code_id, SUM(o.ran_as_python) AS eager, TOTAL(iif(o.name = 'hit', duration_ns, 0)) AS hit_ns
+               FROM lookup JOIN outcomes o USING (outcome) WHERE code_id IN (SELECT code_id FROM same)
+               GROUP BY code_id) l ON l.code_id = s.code_id
+    GROUP BY s.function_id)
+SELECT * FROM broken LEFT JOIN rest USING (function_id) ORDER BY graph_break_id;
 
 -- name: phases
 -- where the time of its compiles went; phases lie within one another
@@ -164,8 +165,7 @@ WITH RECURSIVE up(compile_id, code_id, frame_id, depth) AS (
         CROSS JOIN frame f ON f.frame_id = up.frame_id
     WHERE depth < 200 AND f.parent_id < f.frame_id)
 SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
-           COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
 FROM up of CROSS JOIN compile m ON m.frame_id = of.frame_id
 JOIN recompile_cause r ON r.compile_id = m.compile_id
@@ -177,8 +177,7 @@ ORDER BY of.compile_id, of.depth DESC, m.compile_id, COALESCE(r.how, 'observed')
 -- name: by-origin
 -- the same change before the graph break
 SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
-       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect,
-           COALESCE(r.dimension, -1) AS dimension,
+       substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
 FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1))
     AND compile_id IN (SELECT compile_id FROM recompile_cause)

@@ -545,7 +545,7 @@ static void guards_print(struct why *why, FILE *out)
 /* ---- graph breaks, phases ------------------------------------------------------ */
 
 /* The resume function and what it costs: it is called, looked up and compiled on its own. */
-static void rest_print(FILE *out, const struct rest *rest)
+static void rest_print(FILE *out, const struct graph_break *rest)
 {
     char *function = NULL;
     int64_t line;
@@ -576,7 +576,7 @@ static void breaks_print(struct why *why, FILE *out)
     for (size_t i = 0; i < why->breaks.count && i < BREAKS_SHOWN; i++) {
         const struct graph_break *b = &why->breaks.at[i];
         const struct torch_reason reason = torch_reason_split(b->reason);
-        const char *resume = b->rest.resume_function;
+        const char *resume = b->resume_function;
         prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
         if (!why->torch.number) {
             prose_print(out, "%.140s%s%.70s\n", b->reason, resume ? "; goes on in " : "", resume ? resume : "");
@@ -589,7 +589,7 @@ static void breaks_print(struct why *why, FILE *out)
         if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
             prose_lines(out, b->user_stack, 11, 6);
         if (resume)
-            rest_print(out, &b->rest);
+            rest_print(out, b);
     }
     if (why->breaks.count > BREAKS_SHOWN)
         fprintf(out, "  (%d of %zu)\n", BREAKS_SHOWN, why->breaks.count);
@@ -645,16 +645,16 @@ static void instead_print(FILE *out, const char *what, int64_t would, int64_t is
 /* What would come of the remedy, or how to ask. */
 static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
 {
-    bool drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
+    bool predicted = r->compiles != UNKNOWN, drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
 
-    if (!r->what_if || !(r->predicted || why->long_trace))
+    if (!r->what_if || !(predicted || why->long_trace))
         return;
     /* Without that guard alone others would not hold: no figure for the remedy, which mends what they all look at. */
-    if (drops && r->predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager &&
+    if (drops && predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager &&
         !r->undecided)
         return;
     fputs("     what-if ", out);
-    if (!r->predicted) {
+    if (!predicted) {
         fputs("takes a while on a trace this long: dyntrace replay ", out);
         shell_word(out, db_path(why->db));
         fputs(" --what-if ", out);
@@ -742,18 +742,19 @@ static int why_main(int count, char **operands)
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, tick, &why.progress);
     found = find_code(why.db, name, &why.code, stdout, given.json);
-    if (found == FIND_ONE)
+    if (found == FIND_ONE) {
         why_gather(&why);
-    if (found == FIND_ONE && !why.failed)
+        why_follow(&why);
         why_whatif(&why);
+    }
     db_on_progress(why.db, NULL, NULL);
     progress_end(&why.progress);
-    if (found == FIND_ONE && !why.failed && given.json)
+    if (found == FIND_ONE && !db_failed(why.db) && given.json)
         why_json(&why, stdout);
-    else if (found == FIND_ONE && !why.failed)
+    else if (found == FIND_ONE && !db_failed(why.db))
         for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
             sections[i](&why, stdout);
-    status = find_status(why.db, found, why.failed);
+    status = find_status(why.db, found, false);
     why_free(&why);
     return status;
 }

@@ -2,130 +2,66 @@
  *
  * Runs in: the viewer. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/json.h"
 #include "trace/db.h"
 #include "trace/why/why.h"
 
-/* ---- the members ------------------------------------------------------------ */
+#define FIELDS(name, LIST) const struct field name[] = {LIST(FIELD) {0}}
 
-#define FIELD(type, kind, member) {#member, kind, offsetof(struct type, member), false}
-#define HIDDEN(type, kind, member) {#member, kind, offsetof(struct type, member), true}
+static FIELDS(call_fields, CALL_FIELDS);
+static FIELDS(history_fields, HISTORY_FIELDS);
+static FIELDS(phase_fields, PHASE_FIELDS);
+static FIELDS(remedy_fields, REMEDY_FIELDS);
+static FIELDS(cost_fields, COST_FIELDS);
+static FIELDS(ask_fields, ASK_FIELDS);
+FIELDS(entry_fields, ENTRY_FIELDS);
+FIELDS(parent_fields, PARENT_FIELDS);
+FIELDS(compile_fields, COMPILE_FIELDS);
+FIELDS(guard_fields, GUARD_FIELDS);
+FIELDS(break_fields, BREAK_FIELDS);
+FIELDS(mark_fields, MARK_FIELDS);
+FIELDS(rank_fields, RANK_FIELDS);
+FIELDS(input_fields, INPUT_FIELDS);
+FIELDS(forbidder_fields, FORBIDDER_FIELDS);
+FIELDS(torch_fields, TORCH_FIELDS);
 
-static const struct field call_fields[] = {
-    FIELD(call_class, OUTCOME, outcome), FIELD(call_class, ID, cache_entry_id), FIELD(call_class, TEXT, entry),
-    FIELD(call_class, INTEGER, calls), FIELD(call_class, INTEGER, first_ns), FIELD(call_class, INTEGER, last_ns),
-    FIELD(call_class, INTEGER, lookup_ns), {0}};
-const struct field compile_fields[] = {
-    FIELD(compile, INTEGER, compile_id), FIELD(compile, INTEGER, code_id), FIELD(compile, MAYBE, rank),
-    FIELD(compile, TEXT, label), FIELD(compile, INTEGER, start_ns), FIELD(compile, MAYBE, end_ns),
-    FIELD(compile, TEXT, outcome), FIELD(compile, ID, cache_entry_id), FIELD(compile, TEXT, reason),
-    FIELD(compile, MAYBE, sticky), FIELD(compile, TEXT, inputs), FIELD(compile, PARENT, follows_from),
-    HIDDEN(compile, TRUTH, recompile), HIDDEN(compile, INTEGER, frame_id), HIDDEN(compile, INTEGER, thread_id), {0}};
-const struct field parent_fields[] = {FIELD(parent, ID, compile_id),
-                                      FIELD(parent, TEXT, function),
-                                      FIELD(parent, TEXT, label),
-                                      FIELD(parent, TEXT, source),
-                                      FIELD(parent, TEXT, expected),
-                                      FIELD(parent, TEXT, actual),
-                                      {0}};
-const struct field cause_fields[] = {
-    FIELD(cause, INTEGER, compile_id), {"cache_entry_id", ID, offsetof(struct cause, entry_id), false},
-    {"older_entry", TEXT, offsetof(struct cause, entry), false}, FIELD(cause, TEXT, kind), FIELD(cause, TEXT, source),
-    FIELD(cause, TEXT, expected), FIELD(cause, TEXT, actual), FIELD(cause, TEXT, text),
-    {"how", HOW, offsetof(struct cause, observed), false}, FIELD(cause, TRUTH, decided), HIDDEN(cause, TRUTH, observed),
-    HIDDEN(cause, TEXT, aspect), HIDDEN(cause, INTEGER, dimension), HIDDEN(cause, INTEGER, guard_id), {0}};
-static const struct field history_fields[] = {
-    FIELD(history, INTEGER, code_id), FIELD(history, TEXT, kind), FIELD(history, TEXT, source),
-    FIELD(history, TEXT, aspect), FIELD(history, INTEGER, recompiles), FIELD(history, INTEGER, refused),
-    FIELD(history, VALUES, values), {0}};
-const struct field entry_fields[] = {
-    FIELD(entry, INTEGER, cache_entry_id), FIELD(entry, INTEGER, code_id), FIELD(entry, TEXT, label),
-    FIELD(entry, TEXT, backend), FIELD(entry, MAYBE, region_id), FIELD(entry, INTEGER, guards),
-    FIELD(entry, INTEGER, born_ns), FIELD(entry, INTEGER, tried), FIELD(entry, INTEGER, hit),
-    FIELD(entry, MAYBE, last_hit_ns), FIELD(entry, INTEGER, backend_mismatches), FIELD(entry, MAYBE, died_ns),
-    FIELD(entry, TEXT, death_cause), HIDDEN(entry, INTEGER, compile_id), {0}};
-const struct field guard_fields[] = {
-    FIELD(failed_guard, TEXT, result), FIELD(failed_guard, INTEGER, times), FIELD(failed_guard, TEXT, entry),
-    FIELD(failed_guard, TEXT, kind), FIELD(failed_guard, TEXT, source), FIELD(failed_guard, TEXT, expression), {0}};
-const struct field input_fields[] = {FIELD(input, INTEGER, calls), FIELD(input, TEXT, inputs), {0}};
-const struct field break_fields[] = {
-    FIELD(graph_break, INTEGER, line), FIELD(graph_break, INTEGER, times), FIELD(graph_break, TEXT, reason),
-    FIELD(graph_break, TEXT, user_stack), FIELD(graph_break, REST, rest), {0}};
-const struct field rest_fields[] = {
-    FIELD(rest, TEXT, resume_function), HIDDEN(rest, TEXT, filename), HIDDEN(rest, INTEGER, first_line),
-    FIELD(rest, MAYBE, rest_calls), FIELD(rest, MAYBE, rest_eager_calls), FIELD(rest, MAYBE, rest_compiles),
-    FIELD(rest, MAYBE, rest_entries), FIELD(rest, MAYBE, rest_recompiles), FIELD(rest, MAYBE, rest_compile_ns),
-    FIELD(rest, MAYBE, rest_lookup_ns), {0}};
-static const struct field phase_fields[] = {
-    FIELD(phase, TEXT, name), FIELD(phase, INTEGER, times), FIELD(phase, INTEGER, total_ns),
-    FIELD(phase, INTEGER, self_ns), FIELD(phase, TRUTH, late), {0}};
-const struct field mark_fields[] = {
-    FIELD(mark, INTEGER, at_ns), FIELD(mark, TEXT, action), FIELD(mark, TEXT, recursive_action),
-    FIELD(mark, MAYBE, region_id), FIELD(mark, TEXT, reason), {0}};
-const struct field rank_fields[] = {FIELD(rank, INTEGER, rank), FIELD(rank, INTEGER, compiles), {0}};
-static const struct field remedy_fields[] = {
-    FIELD(remedy, TEXT, name), FIELD(remedy, TEXT, text), FIELD(remedy, TEXT, what_if), FIELD(remedy, MAYBE, compiles),
-    FIELD(remedy, MAYBE, predicted_compiles), FIELD(remedy, MAYBE, eager), FIELD(remedy, MAYBE, predicted_eager),
-    FIELD(remedy, MAYBE, undecided), FIELD(remedy, MAYBE, unrecorded), FIELD(remedy, MAYBE, gone), {0}};
-static const struct field ask_fields[] = {FIELD(ask, TEXT, title), FIELD(ask, TEXT, sql), {0}};
-static const struct field cost_fields[] = {
-    FIELD(guard_cost, TEXT, kind), FIELD(guard_cost, INTEGER, guards), FIELD(guard_cost, INTEGER, estimated_ns), {0}};
-const struct field forbidder_fields[] = {
-    FIELD(forbidder, TEXT, function), FIELD(forbidder, TEXT, reason), FIELD(forbidder, INTEGER, calls), {0}};
-const struct field torch_fields[] = {
-    FIELD(torch_facts, TEXT, version), FIELD(torch_facts, TEXT, mode), FIELD(torch_facts, TEXT, note), {0}};
-const struct field why_fields[] = {
-    FIELD(why, MAYBE, all_calls), FIELD(why, MAYBE, total_ns), FIELD(why, TEXT, disabled_by),
-    FIELD(why, INTEGER, disabled_line), FIELD(why, TEXT, disabled_words), {0}};
+const struct field cause_fields[] = {{"compile_id", INTEGER, offsetof(struct cause, compile_id)},
+                                     {"cache_entry_id", ID, offsetof(struct cause, entry_id)},
+                                     {"older_entry", TEXT, offsetof(struct cause, entry)},
+                                     {"guard_id", ID, offsetof(struct cause, guard_id)},
+                                     {"kind", TEXT, offsetof(struct cause, kind)},
+                                     {"source", TEXT, offsetof(struct cause, source)},
+                                     {"aspect", TEXT, offsetof(struct cause, aspect)},
+                                     {"dimension", PLACE, offsetof(struct cause, dimension)},
+                                     {"expected", TEXT, offsetof(struct cause, expected)},
+                                     {"actual", TEXT, offsetof(struct cause, actual)},
+                                     {"text", TEXT, offsetof(struct cause, text)},
+                                     {"how", HOW, offsetof(struct cause, observed)},
+                                     {"decided", TRUTH, offsetof(struct cause, decided)},
+                                     {0}};
 
 /* ---- from rows --------------------------------------------------------------- */
 
-const char *why_text(struct why *why, struct query *query, int column)
+static void field_read(struct why *why, struct query *query, int column, const struct field *field, void *to)
 {
-    const char *text;
-    size_t bytes;
-
-    if (query_type(query, column) == QUERY_NULL)
-        return NULL;
-    text = query_text(query, column, &bytes);
-    return why_added(why, arena_text(&why->arena, text, strnlen(text, bytes)));
-}
-
-const char *why_keep(struct why *why, char *owned)
-{
-    const char *kept = owned ? arena_text(&why->arena, owned, strlen(owned)) : NULL;
-
-    free(owned);
-    return why_added(why, (void *)kept);
-}
-
-static void field_read(struct why *why, struct query *query, int column, const struct field *field, char *item)
-{
-    int64_t integer = query_integer(query, column);
-    void *to = item + field->offset;
+    int64_t otherwise = field->kind == MAYBE ? UNKNOWN : field->kind == PLACE ? -1 : 0;
 
     if (field->kind == TEXT)
         *(const char **)to = why_text(why, query, column);
-    else if (field->kind == MAYBE && query_type(query, column) == QUERY_NULL)
-        *(int64_t *)to = UNKNOWN;
-    else if (field->kind == TRUTH)
-        *(bool *)to = integer;
+    else if (field->kind == TRUTH || field->kind == HOW)
+        *(bool *)to = query_integer(query, column);
     else
-        *(int64_t *)to = integer;
+        *(int64_t *)to = query_type(query, column) == QUERY_NULL ? otherwise : query_integer(query, column);
 }
 
-bool why_row(struct why *why, struct query *query, const struct field *fields, void *item)
+void why_row(struct why *why, struct query *query, const struct field *fields, void *item)
 {
-    if (!item || why->failed)
-        return false;
     for (int column = 0; column < query_columns(query); column++)
         for (const struct field *field = fields; field->name; field++)
             if (!strcmp(field->name, query_name(query, column)))
-                field_read(why, query, column, field, item);
-    return !why->failed;
+                field_read(why, query, column, field, (char *)item + field->offset);
 }
 
 /* ---- as JSON ------------------------------------------------------------------ */
@@ -136,8 +72,7 @@ static void field_put(struct json *json, const struct field *field, const void *
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
     for (; fields->name; fields++)
-        if (!fields->hidden)
-            field_put(json, fields, item);
+        field_put(json, fields, item);
 }
 
 static void field_put(struct json *json, const struct field *field, const void *item)
@@ -154,6 +89,9 @@ static void field_put(struct json *json, const struct field *field, const void *
         break;
     case MAYBE:
         json_maybe(json, field->name, *(const int64_t *)at != UNKNOWN, *(const int64_t *)at);
+        break;
+    case PLACE:
+        json_maybe(json, field->name, *(const int64_t *)at >= 0, *(const int64_t *)at);
         break;
     case TEXT:
         json_string(json, field->name, text);
@@ -178,9 +116,6 @@ static void field_put(struct json *json, const struct field *field, const void *
         json_object(json, field->name);
         fields_put(json, parent_fields, at);
         json_end(json);
-        break;
-    case REST:
-        fields_put(json, rest_fields, at);
     }
 }
 

@@ -1,6 +1,7 @@
 /* trace/why/follow.c -- what follows from the facts about a function's calls: what failing sources were, and remedies.
  *
  * Runs in: the viewer. See trace/why/why.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static bool wanted_expression(const struct cause *cause)
 const char *cause_name(struct why *why, const struct cause *cause)
 {
     char *about = cause_about(cause), *part = cause_part(cause);
-    const char *name = arena_print(&why->arena, "%s%s%s", about ? about : "?", part ? " " : "", part ? part : "");
+    const char *name = arena_print(&why->arena, "%s%s%s", about, part ? " " : "", part ? part : "");
 
     free(about), free(part);
     return name;
@@ -47,9 +48,8 @@ static void history_values(struct why *why, struct history *history)
     const char *before = NULL;
     const struct cause *oldest = NULL, *last = NULL;
 
-    if (json.out)
-        json_list(&json, NULL);
-    for (size_t i = 0; out && json.out && i < why->causes.count; i++) {
+    json_list(&json, NULL);
+    for (size_t i = 0; i < why->causes.count; i++) {
         const struct cause *c = &why->causes.at[i];
         const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
         const char *seen[2] = {NULL, cause_seen(c)};
@@ -79,10 +79,9 @@ static void history_values(struct why *why, struct history *history)
             count++;
         }
     }
-    if (out)
-        fclose(out);
-    if (json.out)
-        json_end(&json), fclose(json.out);
+    json_end(&json);
+    fclose(out);
+    fclose(json.out);
     history->text = why_keep(why, text);
     history->values = why_keep(why, values);
 }
@@ -102,7 +101,7 @@ static void histories_make(struct why *why)
 {
     size_t compile_from = 0; /* the first cause of the compile that is looked at */
 
-    for (size_t i = 0; i < why->causes.count && !why->failed; i++) {
+    for (size_t i = 0; i < why->causes.count; i++) {
         struct cause *c = &why->causes.at[i];
         const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
         struct history *h = NULL;
@@ -116,17 +115,17 @@ static void histories_make(struct why *why)
                 h = &why->histories.at[j];
         if (h)
             counted = h->cause->compile_id == c->compile_id;
-        else if (why->histories.count < 200 && (h = ADD(why, histories)))
-            *h = (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .cause = c};
-        if (!h)
+        else if (why->histories.count == 200)
             continue;
+        else
+            *(h = list_add(&why->histories)) =
+                (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .cause = c};
         h->cause = c;
         if (!counted)
             *(compile_made(compile) ? &h->recompiles : &h->refused) += 1;
     }
     for (size_t i = 0; i < why->histories.count; i++) {
-        char *part = cause_part(why->histories.at[i].cause);
-        why->histories.at[i].aspect = part ? why_keep(why, part) : NULL;
+        why->histories.at[i].aspect = why_keep(why, cause_part(why->histories.at[i].cause));
         history_values(why, &why->histories.at[i]);
     }
     if (why->histories.count)
@@ -192,23 +191,22 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 
 /* ---- remedies -------------------------------------------------------------- */
 
-enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32 };
+enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32, LIMIT_MOST = 100000 };
+enum { NAMED = 4, TORCH_NAMED = 6 /* at most, of a program that uses torch */ };
 
 /* The remedy for FACTS, once. NULL: there is none, or it is there already. */
 static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
     const struct remedy_rule *rule = NULL;
-    const char *text = NULL;
+    const char *text = why->remedies.count < KEPT ? why_keep(why, remedy_for(on, facts, &rule)) : NULL;
     struct remedy *remedy;
-    bool known = why->remedies.count == KEPT;
-    char *made = known ? NULL : remedy_for(on, facts, &rule);
 
-    for (size_t i = 0; made && i < why->remedies.count && !known; i++)
-        known = !strcmp(why->remedies.at[i].text, made);
-    if (made)
-        text = why_keep(why, made);
-    if (!text || known || !(remedy = ADD(why, remedies)))
+    for (size_t i = 0; text && i < why->remedies.count; i++)
+        if (!strcmp(why->remedies.at[i].text, text))
+            return NULL;
+    if (!text)
         return NULL;
+    remedy = list_add(&why->remedies);
     *remedy = (struct remedy){
         .name = rule->name, .text = text, .effort = rule->effort, .compiles = UNKNOWN, .predicted_compiles = UNKNOWN,
         .eager = UNKNOWN, .predicted_eager = UNKNOWN, .undecided = UNKNOWN, .unrecorded = UNKNOWN, .gone = UNKNOWN};
@@ -259,6 +257,20 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more);
 }
 
+/* The setting of a what-if that is a higher limit; NULL: none fits. */
+static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
+{
+    bool accumulated = facts->text && strstr(facts->text, "accumulated");
+    int64_t made = why_made(why), limit;
+
+    limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
+    if (limit > LIMIT_MOST)
+        limit = LIMIT_MOST;
+    return limit < 1
+               ? NULL
+               : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
+}
+
 /* A remedy for calls that ended in OUTCOME, if there are any. */
 static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts)
 {
@@ -274,7 +286,7 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
         facts.needed = why->different_inputs;
     remedy = remedy_add(why, ON_OUTCOME, &facts);
     if (remedy && outcome == OUTCOME_LIMIT)
-        remedy->what_if = why_settings_limit(why, &facts);
+        remedy->what_if = setting_of_limit(why, &facts);
 }
 
 /* A guard that raised. */
@@ -294,10 +306,10 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
         const struct history *h = &why->histories.at[i];
         struct remedy_facts facts = *base;
-        char *about = cause_about(h->cause), *setting;
+        char *about = cause_about(h->cause);
         struct remedy *remedy;
         facts.kind = h->kind;
-        facts.source = base->torch && h->source && about ? about : h->source;
+        facts.source = base->torch && h->source ? about : h->source;
         facts.aspect = h->cause->aspect;
         facts.dimension = h->cause->dimension;
         facts.expected = h->cause->expected;
@@ -306,8 +318,7 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.values = h->text;
         facts.count = h->recompiles + h->refused;
         if ((remedy = remedy_add(why, ON_CAUSE, &facts))) {
-            setting = cause_setting(h->cause);
-            remedy->what_if = setting ? why_keep(why, setting) : NULL;
+            remedy->what_if = why_keep(why, cause_setting(h->cause));
             remedy->cause = h->cause;
         }
         free(about);
@@ -377,7 +388,7 @@ static void remedies_make(struct why *why)
         .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .dimension = -1};
     const struct reasons reasons = reasons_of(why);
     struct remedy_facts raised = base, limit = base, declined = base, run_only = base, plain = base;
-    size_t most = base.torch ? WHY_TORCH_REMEDIES : WHY_REMEDIES;
+    size_t most = base.torch ? TORCH_NAMED : NAMED;
 
     raised.text = reasons.raised;
     limit.text = reasons.limit;

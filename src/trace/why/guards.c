@@ -1,4 +1,4 @@
-/* trace/why/guards.c -- what guards take of a function's calls. See trace/why/why.h.
+/* trace/why/guards.c -- which guards ended checks, and what guards take of a function's calls. See trace/why/why.h.
  *
  * Runs in: the viewer.
  *
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/db.h"
-#include "trace/prose.h"
 #include "lib/times.h"
+#include "schema.h"
+#include "trace/db.h"
 #include "trace/why/why.h"
 
 enum {
@@ -21,7 +21,94 @@ enum {
     SLOW_CALLS = 10,    /* and calls, from which on guards are called slow */
     KINDS = 100,
     SAMPLES = 1000,
+    GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
 };
+
+/* ---- which failed --------------------------------------------------------------- */
+
+static enum check_result check_result_of(const char *word)
+{
+    int result = 0;
+
+    while (result < CHECK_RESULTS && strcmp(check_words[result], word))
+        result++;
+    return result < CHECK_RESULTS ? (enum check_result)result : CHECK_FAIL;
+}
+
+/* Errors first, then what failed most. */
+static int failed_more(const void *a, const void *b)
+{
+    const struct failed_guard *x = a, *y = b;
+    bool error = x->result == check_words[CHECK_ERROR];
+
+    if (error != (y->result == check_words[CHECK_ERROR]))
+        return error ? -1 : 1;
+    if (x->times != y->times)
+        return x->times < y->times ? 1 : -1;
+    if (x->entry_id != y->entry_id)
+        return x->entry_id < y->entry_id ? -1 : 1;
+    return (x->guard_id > y->guard_id) - (x->guard_id < y->guard_id);
+}
+
+/* What those guards are that ended checks. */
+static void failed_read(struct why *why)
+{
+    struct query *query = db_query(why->db, schema_statement("why/guard"));
+
+    for (size_t i = 0; i < why->guards.count; i++) {
+        query_bind_integer(query, 1, why->guards.at[i].guard_id);
+        if (query_step(query))
+            why_row(why, query, guard_fields, &why->guards.at[i]);
+        query_reset(query);
+    }
+    query_close(query);
+}
+
+void why_gather_checks(struct why *why)
+{
+    struct map places = {0}; /* of a guard, entry and result: one more than the place of the failed guard */
+    struct entry *entry = NULL;
+    struct query *query;
+
+    if (!why->entries.count)
+        return;
+    query = why_ask_rows(why, "why/checks", "why/checks-rows");
+    while (query_step(query)) {
+        enum check_result result = check_result_of(query_text(query, 1, NULL));
+        int64_t entry_id = query_integer(query, 0), guard_id = query_integer(query, 2), spent = query_integer(query, 3), *place;
+        bool ran = result != CHECK_BACKEND_MISMATCH;
+        if (!entry || entry->cache_entry_id != entry_id)
+            entry = list_find(&why->entries, cache_entry_id, entry_id);
+        why->check_ns = times_sum(why->check_ns, spent);
+        why->checks += ran;
+        why->timed_checks += ran && query_type(query, 3) != QUERY_NULL;
+        if (entry) {
+            entry->check_ns = times_sum(entry->check_ns, spent);
+            *(ran ? &entry->tried : &entry->backend_mismatches) += 1;
+        }
+        if (result == CHECK_PASS)
+            continue;
+        /* A guard is one entry's, so that is part of the key only where no guard failed. */
+        place = map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS + result));
+        if (!*place) {
+            *list_add(&why->guards) = (struct failed_guard){.result = check_words[result],
+                                                            .entry = entry ? entry->label : NULL,
+                                                            .entry_id = entry_id,
+                                                            .guard_id = guard_id};
+            *place = (int64_t)why->guards.count;
+        }
+        why->guards.at[*place - 1].times++;
+    }
+    query_close(query);
+    map_free(&places);
+    if (why->guards.count)
+        qsort(why->guards.at, why->guards.count, sizeof *why->guards.at, failed_more);
+    if (why->guards.count > GUARDS_READ)
+        why->guards.count = GUARDS_READ;
+    failed_read(why);
+}
+
+/* ---- what they take -------------------------------------------------------------- */
 
 double why_guard_share(const struct why *why)
 {
@@ -35,10 +122,10 @@ static struct guard_cost *cost_of(struct why *why, const char *kind)
     for (size_t i = 0; i < why->costs.count; i++)
         if (!strcmp(why->costs.at[i].kind, kind))
             return &why->costs.at[i];
-    kind = why->costs.count < KINDS ? why_added(why, arena_text(&why->arena, kind, strlen(kind))) : NULL;
-    cost = kind ? ADD(why, costs) : NULL;
-    if (cost)
-        cost->kind = kind;
+    if (why->costs.count == KINDS)
+        return NULL;
+    cost = list_add(&why->costs);
+    cost->kind = arena_text(&why->arena, kind, strlen(kind));
     return cost;
 }
 
@@ -69,7 +156,7 @@ static void gather_kinds(struct why *why)
             cost->estimated_ns =
                 times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
     }
-    why_asked(why, query);
+    query_close(query);
     if (why->costs.count)
         qsort(why->costs.at, why->costs.count, sizeof *why->costs.at, cost_more);
 }
@@ -96,7 +183,7 @@ static void gather_share(struct why *why)
         lookup[count] = query_integer(query, 0);
         whole[count] = query_integer(query, 1);
     }
-    why_asked(why, query);
+    query_close(query);
     if (!count)
         return;
     qsort(lookup, count, sizeof *lookup, time_longer);

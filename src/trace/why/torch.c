@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/say.h"
-#include "lib/times.h"
-#include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
@@ -34,34 +31,24 @@ static void gather_processes(struct why *why)
 
     while (query_step(query)) {
         row = *torch;
-        if (!why_row(why, query, torch_fields, &row))
-            break;
+        why_row(why, query, torch_fields, &row);
         row.number = torch_version(row.version);
         torch->observed = torch->observed || prose_same(row.mode, "observe");
-        torch->off = torch->off || prose_same(row.mode, "off");
         if (!row.number)
             continue;
         torch->versions += !prose_same(row.version, torch->version);
         torch->modes += !prose_same(row.mode, torch->mode);
-        if (!torch->number || row.number < torch->number) {
-            torch->number = row.number;
-            torch->version = row.version;
-            torch->mode = row.mode;
-            torch->note = row.note;
-        }
+        if (torch->number && row.number >= torch->number)
+            continue;
+        torch->number = row.number;
+        torch->version = row.version;
+        torch->mode = row.mode;
+        torch->note = row.note;
     }
-    why_asked(why, query);
+    query_close(query);
 }
 
 /* ---- graph breaks ---------------------------------------------------------- */
-
-static const struct rest no_rest = {.rest_calls = UNKNOWN,
-                                    .rest_eager_calls = UNKNOWN,
-                                    .rest_compiles = UNKNOWN,
-                                    .rest_entries = UNKNOWN,
-                                    .rest_recompiles = UNKNOWN,
-                                    .rest_compile_ns = UNKNOWN,
-                                    .rest_lookup_ns = UNKNOWN};
 
 static int break_more(const void *a, const void *b)
 {
@@ -78,40 +65,22 @@ static void gather_breaks(struct why *why)
     struct query *query = why_ask(why, "why/breaks");
 
     while (query_step(query)) {
-        struct graph_break row = {.rest = no_rest}, *b = why->breaks.at, *end = b + why->breaks.count;
-        if (!why_row(why, query, break_fields, &row) || !why_row(why, query, rest_fields, &row.rest))
-            break;
+        struct graph_break row = {0}, *b = why->breaks.at, *end = b + why->breaks.count;
+        why_row(why, query, break_fields, &row);
         while (b < end && !(b->line == row.line && torch_reason_same(b->reason, row.reason)))
             b++;
-        if (b == end) {
-            if (why->breaks.count == BREAKS_KEPT || !(b = ADD(why, breaks)))
-                continue;
+        if (b == end && why->breaks.count == BREAKS_KEPT)
+            continue;
+        if (b == end)
+            b = list_add(&why->breaks);
+        row.times = b->times + 1;
+        if (!b->resume_function) /* an analysis that starts anew has none yet */
             *b = row;
-        } else if (!b->rest.resume_function) { /* an analysis that starts anew has none yet */
-            b->rest = row.rest;
-        }
-        b->times++;
+        b->times = row.times;
     }
-    why_asked(why, query);
+    query_close(query);
     if (why->breaks.count)
         qsort(why->breaks.at, why->breaks.count, sizeof *why->breaks.at, break_more);
-}
-
-/* Calls and compiles of the resume functions. */
-static void gather_rests(struct why *why)
-{
-    struct query *query = why->breaks.count ? why_ask(why, "why/rests") : NULL;
-    struct rest rest;
-
-    while (query_step(query) && why_row(why, query, rest_fields, &rest))
-        for (size_t i = 0; i < why->breaks.count; i++) {
-            struct rest *of = &why->breaks.at[i].rest;
-            if (prose_same(of->resume_function, rest.resume_function) && prose_same(of->filename, rest.filename) &&
-                of->first_line == rest.first_line)
-                *of = rest;
-        }
-    if (query)
-        why_asked(why, query);
 }
 
 /* ---- phases ---------------------------------------------------------------- */
@@ -128,11 +97,10 @@ static struct phase *phase_of(struct why *why, const char *name, bool late)
     }
     if (why->phases.count == PHASE_NAMES)
         return &why->phases.at[PHASE_NAMES - 1];
-    if ((phase = ADD(why, phases))) {
-        phase->late = late;
-        phase->name = why_added(why, arena_text(&why->arena, name, length));
-    }
-    return phase && phase->name ? phase : NULL;
+    phase = list_add(&why->phases);
+    phase->late = late;
+    phase->name = arena_text(&why->arena, name, length);
+    return phase;
 }
 
 static int phase_longer(const void *a, const void *b)
@@ -155,8 +123,6 @@ static void phases_read(struct why *why, struct query *query, bool late)
     while (query_step(query)) {
         int64_t id = query_integer(query, 0), start = query_integer(query, 2), end = query_integer(query, 3);
         struct phase *phase = phase_of(why, query_text(query, 1, NULL), late);
-        if (!phase)
-            return;
         if (id != compile)
             depth = 0;
         compile = id;
@@ -188,9 +154,9 @@ static void gather_phases(struct why *why)
     for (int late = 0; late < 2; late++) {
         struct query *query = why_ask(why, late ? "why/late" : "why/phases");
         phases_read(why, query, late);
-        why_asked(why, query);
+        query_close(query);
     }
-    if (why->phases.count && !why->failed)
+    if (why->phases.count)
         qsort(why->phases.at, why->phases.count, sizeof *why->phases.at, phase_longer);
 }
 
@@ -199,8 +165,8 @@ void why_gather_torch(struct why *why)
     gather_processes(why);
     if (why->compiles.count) {
         READ(why, ranks, "why/ranks", rank_fields);
-        gather_breaks(why);
-        gather_rests(why);
+        if (db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM graph_break)"))
+            gather_breaks(why);
         gather_phases(why);
     }
     READ(why, marks, "why/marks", mark_fields);

@@ -6,9 +6,7 @@
  * A cause that is a size becomes a dynamic dimension, another one whose guard is known a guard that is not checked, a
  * limit a higher one; of the function that is asked about only. Other remedies have no setting and get no figure. All
  * decisions of a trace are read for it, so a long one is left to `replay`, unless it is asked for. */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "trace/db.h"
 #include "replay.h"
@@ -16,20 +14,7 @@
 #include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
 
-enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LIMIT_MOST = 100000 };
-
-const char *why_settings_limit(struct why *why, const struct remedy_facts *facts)
-{
-    bool accumulated = facts->text && strstr(facts->text, "accumulated");
-    int64_t made = why_made(why), limit;
-
-    limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
-    if (limit > LIMIT_MOST)
-        limit = LIMIT_MOST;
-    return limit < 1
-               ? NULL
-               : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
-}
+enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000 };
 
 static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
@@ -42,10 +27,9 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
             const struct whatif_function *f = &result.functions.at[i];
             if (!codes[f->code])
                 continue;
-            if (!remedy->predicted)
+            if (remedy->compiles == UNKNOWN)
                 remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager =
                     remedy->undecided = remedy->unrecorded = remedy->gone = 0;
-            remedy->predicted = true;
             remedy->compiles += f->recorded.compiles;
             remedy->predicted_compiles += f->predicted.compiles;
             remedy->eager += f->recorded.eager;

@@ -4,14 +4,13 @@
  *
  *     struct why why = {.db = db_open(path)};
  *     if (find_code(why.db, name, &why.code, ...) == FIND_ONE) {
- *         why_gather(&why);
- *         ... unless why.failed, everything below is filled in
+ *         why_gather(&why), why_follow(&why), why_whatif(&why);
+ *         ... unless db_failed(why.db), everything below is filled in
  *     }
  *     why_free(&why);
  *
- * why.c, torch.c, parent.c and guards.c gather, follow.c and whatif.c conclude; cmd/why.c prints it for people, and
- * fields.c for programs. A member is called as the column that it is read from (schemas/why.sql) and as its key in
- * JSON. */
+ * gather.c, guards.c and torch.c gather, follow.c and whatif.c conclude; cmd/why.c prints it for people, fields.c for
+ * programs. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
@@ -28,120 +27,144 @@
 #include "trace/remedy.h"
 
 enum {
-    WHY_REMEDIES = 4,       /* named at most */
-    WHY_TORCH_REMEDIES = 6, /* of a program that uses torch */
-    WHY_VALUES = 12,        /* of a history */
-    WHY_WIDTH = 70,         /* longest value printed, in bytes */
+    WHY_VALUES = 12, /* of a history */
+    WHY_WIDTH = 70,  /* longest value printed, in bytes */
 };
 
 #define UNKNOWN INT64_MIN /* an integer that is NULL in the trace, where that differs from 0 */
 
-struct call_class { /* calls that were decided alike */
-    int64_t outcome, cache_entry_id; /* the entry of hits, else 0 */
-    int64_t calls, first_ns, last_ns, lookup_ns;
-    const char *entry; /* its label, or NULL */
+/* ---- facts ------------------------------------------------------------------- */
+
+/* A fact is a struct made of a list of rows F(struct, kind, member). A member is called as the column that it is read
+ * from (schemas/why.sql) and as its key in JSON; what stands in the struct besides is not in JSON. Texts may be NULL. */
+enum field_kind {
+    INTEGER, /* NULL reads as 0 */
+    ID,      /* the same, and 0 is null in JSON */
+    MAYBE,   /* NULL is UNKNOWN */
+    PLACE,   /* NULL is -1 */
+    TEXT,
+    TRUTH,   /* bool */
+    OUTCOME, /* a number, in JSON its word */
+    HOW,     /* bool, in JSON "observed" or "rechecked" */
+    VALUES,  /* a text that is JSON */
+    PARENT,  /* struct parent: an object, or null */
 };
 
+#define TYPE_INTEGER int64_t
+#define TYPE_ID int64_t
+#define TYPE_MAYBE int64_t
+#define TYPE_TEXT const char *
+#define TYPE_TRUTH bool
+#define TYPE_OUTCOME int64_t
+#define TYPE_VALUES const char *
+#define TYPE_PARENT struct parent
+#define MEMBER(type, kind, member) TYPE_##kind member;
+
+#define CALL_FIELDS(F) /* calls that were decided alike; hits, that ran the same entry */ \
+    F(call_class, OUTCOME, outcome) F(call_class, ID, cache_entry_id) F(call_class, TEXT, entry) \
+    F(call_class, INTEGER, calls) F(call_class, INTEGER, first_ns) F(call_class, INTEGER, last_ns) \
+    F(call_class, INTEGER, lookup_ns)
+struct call_class { CALL_FIELDS(MEMBER) };
+
+#define ENTRY_FIELDS(F) /* died_ns UNKNOWN: alive; region_id UNKNOWN: every region sees it */ \
+    F(entry, INTEGER, cache_entry_id) F(entry, INTEGER, code_id) F(entry, TEXT, label) F(entry, TEXT, backend) \
+    F(entry, MAYBE, region_id) F(entry, INTEGER, guards) F(entry, INTEGER, compile_id) F(entry, INTEGER, born_ns) \
+    F(entry, INTEGER, tried) F(entry, INTEGER, hit) F(entry, MAYBE, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
+    F(entry, MAYBE, died_ns) F(entry, TEXT, death_cause)
 struct entry {
-    int64_t cache_entry_id, code_id, compile_id, guards, born_ns, tried, backend_mismatches, check_ns, hit,
-        first_hit_ns, last_hit_ns, lookup_ns;
-    int64_t died_ns;   /* UNKNOWN: alive */
-    int64_t region_id; /* UNKNOWN: every region sees it */
-    const char *label, *backend, *death_cause;
+    ENTRY_FIELDS(MEMBER)
+    int64_t check_ns;
 };
 
-struct parent { /* the recompile of a caller, or of what ran before the graph break, that a recompile follows from */
-    int64_t compile_id; /* 0: none is known */
-    const char *function, *label, *source, *expected, *actual; /* label and values may be NULL */
-};
+#define PARENT_FIELDS(F) /* the recompile of a caller, or of what ran before the graph break, that a recompile follows \
+                            from; compile_id 0: none is known */ \
+    F(parent, ID, compile_id) F(parent, TEXT, function) F(parent, TEXT, label) F(parent, TEXT, source) \
+    F(parent, TEXT, expected) F(parent, TEXT, actual)
+struct parent { PARENT_FIELDS(MEMBER) };
 
+#define COMPILE_FIELDS(F) /* sticky 1: never asked again, 0: asked again; recompile: view `compiles` */ \
+    F(compile, INTEGER, compile_id) F(compile, INTEGER, code_id) F(compile, MAYBE, rank) F(compile, TEXT, label) \
+    F(compile, INTEGER, start_ns) F(compile, MAYBE, end_ns) F(compile, TEXT, outcome) F(compile, ID, cache_entry_id) \
+    F(compile, TRUTH, recompile) F(compile, TEXT, reason) F(compile, MAYBE, sticky) F(compile, TEXT, inputs) \
+    F(compile, PARENT, follows_from)
 struct compile {
-    int64_t compile_id, code_id, cache_entry_id, start_ns, signature_id, frame_id, thread_id;
-    int64_t end_ns, rank; /* or UNKNOWN */
-    int64_t sticky;       /* 1: never asked again, 0: asked again, or UNKNOWN */
-    const char *label, *outcome, *reason, *inputs;
-    struct parent follows_from;
-    bool recompile; /* it made code although older code was there: view `compiles` */
+    COMPILE_FIELDS(MEMBER)
+    int64_t signature_id;
     size_t first_cause, causes;
 };
 
-struct history { /* what a source that decided recompiles was */
-    const char *kind, *source, *aspect; /* aspect: what of the source, "size[0]", or NULL */
-    const struct cause *cause;          /* the last one, borrowed */
-    int64_t code_id, recompiles;
-    int64_t refused; /* attempts that made no code */
-    const char *text, *values; /* "16, 18", ["16", "18"] */
+#define HISTORY_FIELDS(F) /* what a source that decided recompiles was; aspect: what of it, "size[0]"; refused: \
+                             attempts that made no code; values: ["16", "18"] */ \
+    F(history, INTEGER, code_id) F(history, TEXT, kind) F(history, TEXT, source) F(history, TEXT, aspect) \
+    F(history, INTEGER, recompiles) F(history, INTEGER, refused) F(history, VALUES, values)
+struct history {
+    HISTORY_FIELDS(MEMBER)
+    const struct cause *cause; /* the last one, borrowed */
+    const char *text;          /* "16, 18" */
 };
 
+#define GUARD_FIELDS(F) /* that ended checks */ \
+    F(failed_guard, TEXT, result) F(failed_guard, INTEGER, times) F(failed_guard, TEXT, entry) F(failed_guard, TEXT, kind) \
+    F(failed_guard, TEXT, source) F(failed_guard, TEXT, expression)
 struct failed_guard {
-    const char *result, *entry, *kind, *source, *expression;
-    int64_t times;
+    GUARD_FIELDS(MEMBER)
+    int64_t guard_id, entry_id;
 };
 
-struct rest { /* a resume function: what runs after a graph break. Figures are UNKNOWN where the trace has none */
-    const char *resume_function, *filename;
-    int64_t first_line, rest_calls, rest_eager_calls, rest_compiles, rest_entries, rest_recompiles, rest_compile_ns,
-        rest_lookup_ns;
+#define BREAK_FIELDS(F) /* graph breaks that are alike, and what the resume function behind them cost */ \
+    F(graph_break, INTEGER, line) F(graph_break, INTEGER, times) F(graph_break, TEXT, reason) \
+    F(graph_break, TEXT, user_stack) F(graph_break, TEXT, resume_function) F(graph_break, MAYBE, rest_calls) \
+    F(graph_break, MAYBE, rest_eager_calls) F(graph_break, MAYBE, rest_compiles) F(graph_break, MAYBE, rest_entries) \
+    F(graph_break, MAYBE, rest_recompiles) F(graph_break, MAYBE, rest_compile_ns) F(graph_break, MAYBE, rest_lookup_ns)
+struct graph_break { BREAK_FIELDS(MEMBER) };
+
+#define PHASE_FIELDS(F) /* of all compiles; late: compiled on its own, as backward graphs are */ \
+    F(phase, TEXT, name) F(phase, INTEGER, times) F(phase, INTEGER, total_ns) F(phase, INTEGER, self_ns) F(phase, TRUTH, late)
+struct phase { PHASE_FIELDS(MEMBER) };
+
+#define MARK_FIELDS(F) /* from when on calls are not compiled */ \
+    F(mark, INTEGER, at_ns) F(mark, TEXT, action) F(mark, TEXT, recursive_action) F(mark, MAYBE, region_id) F(mark, TEXT, reason)
+struct mark { MARK_FIELDS(MEMBER) };
+
+#define RANK_FIELDS(F) /* of a distributed job */ F(rank, INTEGER, rank) F(rank, INTEGER, compiles)
+struct rank { RANK_FIELDS(MEMBER) };
+
+#define INPUT_FIELDS(F) /* of calls that found no entry and ran as Python */ F(input, INTEGER, calls) F(input, TEXT, inputs)
+struct input { INPUT_FIELDS(MEMBER) };
+
+#define REMEDY_FIELDS(F) /* what_if: settings as `replay --what-if` takes them, NULL where none fits. Then, UNKNOWN unless \
+                            predicted, what was recorded, what would come of it, and of how many calls that is a guess, \
+                            of how many the trace has nothing, and how many would not be looked up any more */ \
+    F(remedy, TEXT, name) F(remedy, TEXT, text) F(remedy, TEXT, what_if) F(remedy, MAYBE, compiles) \
+    F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) F(remedy, MAYBE, predicted_eager) \
+    F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) F(remedy, MAYBE, gone)
+struct remedy {
+    REMEDY_FIELDS(MEMBER)
+    const struct cause *cause; /* that the settings stand for, or NULL */
+    enum remedy_effort effort;
 };
 
-struct graph_break { /* those alike are one */
-    const char *reason, *user_stack;
-    int64_t line, times;
-    struct rest rest;
-};
+#define FORBIDDER_FIELDS(F) /* a caller because of which calls, of those that were looked into, are not compiled */ \
+    F(forbidder, TEXT, function) F(forbidder, TEXT, reason) F(forbidder, INTEGER, calls)
+struct forbidder { FORBIDDER_FIELDS(MEMBER) };
 
-struct phase { /* of all compiles of the function */
-    const char *name;
-    int64_t times, total_ns, self_ns;
-    bool late; /* compiled on its own, as backward graphs are */
-};
+#define COST_FIELDS(F) /* of guards of a kind, estimated: each of an entry's guards takes the same */ \
+    F(guard_cost, TEXT, kind) F(guard_cost, INTEGER, guards) F(guard_cost, INTEGER, estimated_ns)
+struct guard_cost { COST_FIELDS(MEMBER) };
 
-struct mark { /* from when on calls are not compiled */
-    const char *action, *recursive_action, *reason;
-    int64_t at_ns, region_id; /* region_id: or UNKNOWN */
-};
+#define ASK_FIELDS(F) /* a question that was put to the trace */ F(ask, TEXT, title) F(ask, TEXT, sql)
+struct ask { ASK_FIELDS(MEMBER) };
 
-struct rank { /* of a distributed job */
-    int64_t rank, compiles;
-};
-
-struct torch_facts { /* of the processes that the function was seen in */
-    int number;             /* torch_version() of the oldest version; 0: no torch */
-    const char *version, *mode, *note; /* that version, how it was watched, why not otherwise */
+#define TORCH_FIELDS(F) /* of the process with the oldest version: that, how it was watched, why not otherwise */ \
+    F(torch_facts, TEXT, version) F(torch_facts, TEXT, mode) F(torch_facts, TEXT, note)
+struct torch_facts {
+    TORCH_FIELDS(MEMBER)
+    int number;              /* torch_version() of it; 0: no torch */
     int64_t versions, modes; /* different ones */
     bool observed;           /* some process was only observed from outside */
-    bool off;                /* in some process torch's compiler was not watched */
 };
 
-struct input {
-    const char *inputs;
-    int64_t calls;
-};
-
-struct remedy {
-    const char *name, *text;
-    const char *what_if; /* settings as `replay --what-if` takes them, or NULL where none fits */
-    const struct cause *cause; /* that they stand for, or NULL */
-    enum remedy_effort effort;
-    bool predicted; /* what follows is known */
-    int64_t compiles, eager; /* as recorded */
-    int64_t predicted_compiles, predicted_eager;
-    int64_t undecided, unrecorded, gone; /* calls: guesses; of which the trace has nothing; not looked up any more */
-};
-
-struct forbidder { /* a caller because of which calls are not compiled */
-    const char *function, *reason; /* reason: or NULL */
-    int64_t calls; /* of those that were looked into */
-};
-
-struct guard_cost { /* of guards of a kind, estimated: each of an entry's guards takes the same */
-    const char *kind;
-    int64_t guards, estimated_ns;
-};
-
-struct ask { /* a question that was put to the trace */
-    const char *title, *sql;
-};
+/* ---- all of it ----------------------------------------------------------------- */
 
 struct query;
 
@@ -149,8 +172,8 @@ struct why {
     struct db *db; /* owned */
     struct found_code code;
     struct arena arena; /* all texts below */
-    bool failed, with_sql;
     struct progress progress;
+    bool with_sql;
     LIST(struct ask) asked;
     LIST(struct call_class) calls;
     LIST(struct entry) entries;
@@ -159,7 +182,7 @@ struct why {
     LIST(struct history) histories;
     LIST(struct failed_guard) guards;
     LIST(struct graph_break) breaks;
-    LIST(struct input) inputs; /* of the calls that found no entry and ran as Python */
+    LIST(struct input) inputs;
     LIST(struct phase) phases; /* most expensive first */
     LIST(struct mark) marks;
     LIST(struct rank) ranks;
@@ -187,8 +210,11 @@ struct why {
     bool missing;             /* the recording lost events */
 };
 
-/* Fill in all lists. WHY->failed: it was said what went wrong. */
+/* Fill in all lists; histories and remedies; what would come of the remedies that have settings. db_failed(): it was said
+ * what went wrong. */
 void why_gather(struct why *why);
+void why_follow(struct why *why);
+void why_whatif(struct why *why);
 
 /* Frees all that WHY owns; it may be half filled. */
 void why_free(struct why *why);
@@ -210,76 +236,51 @@ bool compile_made(const struct compile *compile);
 /* Why it gave no code, or NULL: some reasons only say why it was asked. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
-/* The compiler looked at the function and gave none: a mark without a reason is its, not one that somebody asked for.
- * */
+/* The compiler looked at the function and gave none: a mark without a reason is its own, not one that somebody asked for. */
 bool why_turned_away(const struct why *why);
 
 /* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE
  * made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
-/* ---- between the parts that gather ----------------------------------------- */
+/* "L['x'] size[0]": what a cause is about, and what of it. */
+const char *cause_name(struct why *why, const struct cause *cause);
 
-/* A new item of a list; NULL when out of memory, which is said. */
-#define ADD(why, list) ((__typeof__((why)->list.at))why_added(why, list_add(&(why)->list)))
-void *why_added(struct why *why, void *item);
+/* ---- between the parts ------------------------------------------------------------ */
 
-/* The member NAME of a fact, and how it is read from a column of that name and written as JSON. */
 struct field {
     const char *name;
-    enum field_kind {
-        INTEGER, /* NULL reads as 0 */
-        ID,      /* the same, and 0 is null in JSON */
-        MAYBE,   /* NULL is UNKNOWN */
-        TEXT,
-        TRUTH,   /* bool */
-        OUTCOME, /* a number, in JSON its word */
-        HOW,     /* bool, in JSON "observed" or "rechecked" */
-        VALUES,  /* a text that is JSON */
-        PARENT,  /* struct parent: an object, or null */
-        REST,    /* struct rest: its members */
-    } kind;
+    enum field_kind kind;
     size_t offset;
-    bool hidden; /* not in JSON */
 };
-extern const struct field entry_fields[], compile_fields[], parent_fields[], cause_fields[], input_fields[],
-    mark_fields[], rank_fields[], forbidder_fields[], guard_fields[], break_fields[], rest_fields[], torch_fields[],
-    why_fields[];
+#define FIELD(type, kind, member) {#member, kind, offsetof(struct type, member)},
+extern const struct field entry_fields[], compile_fields[], parent_fields[], cause_fields[], input_fields[], mark_fields[],
+    rank_fields[], forbidder_fields[], guard_fields[], break_fields[], torch_fields[];
 
-/* Ask the statement NAME, such as "why/entries". NULL: it was said why not. why_asked() ends it. */
+/* Ask the statement NAME, such as "why/entries", or ROWS for it; --sql shows NAME's. */
 struct query *why_ask(struct why *why, const char *name);
-void why_asked(struct why *why, struct query *query);
+struct query *why_ask_rows(struct why *why, const char *name, const char *rows);
 
-/* The next row of QUERY into ITEM, as far as FIELDS name its columns. */
-bool why_row(struct why *why, struct query *query, const struct field *fields, void *item);
+/* The current row of QUERY into ITEM, as far as FIELDS name its columns. */
+void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
 /* The text in a column of the current row, NULL for NULL. */
 const char *why_text(struct why *why, struct query *query, int column);
 
-/* "L['x'] size[0]": what a cause is about, and what of it. */
-const char *cause_name(struct why *why, const struct cause *cause);
-
-/* OWNED is freed; a copy that lives as long as WHY. */
+/* OWNED is freed; a copy that lives as long as WHY. NULL is NULL. */
 const char *why_keep(struct why *why, char *owned);
 
 /* All rows of the statement NAME, as they are. */
-#define READ(why, list, name, fields)                                              \
-    do {                                                                           \
-        struct query *query_ = why_ask(why, name);                                 \
-        while (query_step(query_) && why_row(why, query_, fields, ADD(why, list))) \
-            ;                                                                      \
-        why_asked(why, query_);                                                    \
+#define READ(why, list, name, fields)                             \
+    do {                                                          \
+        struct query *query_ = why_ask(why, name);                \
+        while (query_step(query_))                                \
+            why_row(why, query_, fields, list_add(&(why)->list)); \
+        query_close(query_);                                      \
     } while (0)
 
 void why_gather_torch(struct why *why);
-void why_gather_parents(struct why *why); /* of recompiles, and callers that forbid compiling */
-void why_gather_cost(struct why *why);    /* of guards */
-void why_follow(struct why *why);         /* histories and remedies */
-
-/* The setting of a what-if that is a higher limit; NULL: none fits. */
-const char *why_settings_limit(struct why *why, const struct remedy_facts *facts);
-
-/* What would come of the remedies that have settings. */
-void why_whatif(struct why *why);
+void why_gather_checks(struct why *why); /* of guards: how they ended, */
+void why_gather_cost(struct why *why);   /* and what they took */
 
 #endif
