@@ -1,38 +1,50 @@
 -- find.sql -- from what a user types to a function: trace/find_code.c.
 
 -- name: functions
--- The functions that a name means when it is read as ?5 says. ?1: the name; ?2 and ?3: the parts of FILE:LINE; ?4:
--- torch's name of the resume function FUNC@LINE. Code made by a compiler has the name of what it was made from, so it
--- is not meant. Torch makes some resume functions twice and runs one.
-SELECT f.filename, f.qualname, f.first_line, iif(f.is_resume, 'resume', f.kind) AS kind,
-    group_concat(f.code_id, ', ') AS ids,
-       COUNT(*) AS code_objects, COUNT(DISTINCT f.process_id) AS processes, SUM(n.calls) AS calls
-FROM functions f LEFT JOIN code_total n ON n.code_id = f.code_id
-WHERE f.kind IS NOT 'compiled' AND CASE ?5
-    WHEN 'label' THEN f.code_id IN (SELECT code_id FROM compile WHERE label = ?1)
-    WHEN 'name' THEN f.qualname = ?1
-    WHEN 'last part' THEN substr(f.qualname, -length(?1) - 1) = '.' || ?1
-    WHEN 'resume' THEN f.qualname = ?4
-    WHEN 'resume, last part' THEN substr(f.qualname, -length(?4) - 1) = '.' || ?4
-    WHEN 'line' THEN (f.filename = ?2 OR substr(f.filename, -length(?2) - 1) = '/' || ?2) AND f.first_line = ?3
-    WHEN 'line above' THEN (f.filename = ?2 OR substr(f.filename, -length(?2) - 1) = '/' || ?2) AND f.first_line = (
-        SELECT MAX(d.first_line) FROM code d WHERE (d.filename = ?2 OR substr(d.filename, -length(?2) - 1) = '/' || ?2)
-        AND d.first_line < ?3 AND d.kind IS NOT 'compiled')
-    WHEN 'glob' THEN f.qualname GLOB ?1
-    WHEN 'glob, last part' THEN f.qualname GLOB '*.' || ?1
-    WHEN 'glob of files' THEN f.filename GLOB ?1
-END
+-- The functions that the name ?1 means, by the first way to read it (`way`, in the order below) that finds any: a compile's
+-- label, such as 0/1 or torch's 0/1_1; a qualified name or its last part; FUNC@LINE, the resume function of FUNC after that
+-- line; FILE:LINE, or the function above that line; a GLOB. Code made by a compiler has the name of what it was made from,
+-- so it is not meant. Torch makes some resume functions twice and runs one.
+WITH parts AS (SELECT ?1 AS name, rtrim(?1, '0123456789') AS head),
+split AS (
+    SELECT name, CAST(substr(name, length(head) + 1) AS INTEGER) AS line, name GLOB '*[*?[]*' AS is_glob,
+           name GLOB '[0-9]*/[0-9]*' AND rtrim(ltrim(name, '0123456789'), '0123456789_') = '/' AS is_label,
+           iif(name <> head AND head GLOB '?*:', substr(head, 1, length(head) - 1), NULL) AS file,
+           iif(name <> head AND head GLOB '?*@', substr(head, 1, length(head) - 1), NULL) AS of
+    FROM parts),
+asked AS MATERIALIZED (
+    SELECT *, rtrim(of, replace(of, '.', '')) || 'torch_dynamo_resume_in_' || substr(of, length(rtrim(of, replace(of, '.', ''))) + 1)
+                  || '_at_' || line AS rest,
+           (SELECT MAX(first_line) FROM code WHERE (filename = file OR substr(filename, -length(file) - 1) = '/' || file)
+            AND first_line < line AND kind IS NOT 'compiled') AS above
+    FROM split),
+meant AS (
+    SELECT f.*, CASE
+        WHEN is_label AND f.code_id IN (SELECT code_id FROM compile WHERE label = ?1) THEN 1
+        WHEN f.qualname = name THEN 2
+        WHEN substr(f.qualname, -length(name) - 1) = '.' || name THEN 3
+        WHEN f.qualname = rest THEN 4
+        WHEN substr(f.qualname, -length(rest) - 1) = '.' || rest THEN 5
+        WHEN f.filename = file OR substr(f.filename, -length(file) - 1) = '/' || file
+            THEN CASE f.first_line WHEN line THEN 6 WHEN above THEN 7 END
+        WHEN is_glob AND f.qualname GLOB name THEN 8
+        WHEN is_glob AND f.qualname GLOB '*.' || name THEN 9
+        WHEN is_glob AND f.filename GLOB name THEN 10 END AS way
+    FROM functions f, asked
+    WHERE f.kind IS NOT 'compiled'),
+first AS (SELECT *, MIN(way) OVER () AS first_way FROM meant WHERE way IS NOT NULL ORDER BY code_id)
+SELECT COALESCE(f.filename, '?'), COALESCE(f.qualname, '?'), f.first_line, COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS kind,
+       group_concat(f.code_id, ', ') AS ids, COUNT(*) AS code_objects, COUNT(DISTINCT f.process_id) AS processes,
+       SUM(n.calls) AS calls, SUM((SELECT COUNT(*) FROM compile m WHERE m.code_id = f.code_id)) AS compiles,
+       SUM((SELECT COUNT(*) FROM cache_entry e WHERE e.code_id = f.code_id)) AS entries, way = 1 AS is_label
+FROM first f LEFT JOIN code_total n ON n.code_id = f.code_id
+WHERE way = first_way
 GROUP BY f.function_id, 4
-ORDER BY EXISTS (SELECT 1 FROM compile m WHERE m.code_id = f.code_id) DESC, MIN(f.code_id);
-
--- name: counts
--- Compiles and cache entries of code objects. ?1: their ids, a JSON array.
-SELECT (SELECT COUNT(*) FROM compile WHERE code_id IN (SELECT value FROM json_each(?1))) AS compiles,
-       (SELECT COUNT(*) FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))) AS entries;
+ORDER BY compiles > 0 DESC, MIN(f.code_id);
 
 -- name: names
--- All names, to suggest one. ?1: at most so many.
-SELECT qualname FROM code WHERE kind IS NOT 'compiled' AND qualname IS NOT NULL LIMIT ?1;
+-- Names, to suggest one.
+SELECT DISTINCT qualname FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200 LIMIT 200000;
 
 -- name: taker
 -- A function whose compiled code has taken in the function ?1, so that no call of that is ever seen: the guards that

@@ -37,7 +37,7 @@ struct show {
     struct db *db; /* owned */
     struct found_code code;
     FILE *out;     /* borrowed */
-    bool full, failed;
+    bool full;
     bool torch;    /* some process that it ran in uses torch */
     char *before;  /* owned: the bytecode that was last shown as before a compile */
     int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */
@@ -61,12 +61,6 @@ static struct query *ask(struct show *show, const char *name, int64_t id, int64_
     query_bind_integer(query, 2, show->full ? ALL : limit);
     find_bind(query, 3, &show->code);
     return query;
-}
-
-static void asked(struct show *show, struct query *query)
-{
-    if (!query_close(query))
-        show->failed = true;
 }
 
 static int column(struct query *query, const char *name)
@@ -199,7 +193,7 @@ static void nodes_print(struct show *show, int64_t graph_id)
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
-    asked(show, query);
+    query_close(query);
     query = ask(show, "nodes", graph_id, ROWS + 1);
     for (count = 0; query_step(query); count++) {
         for (int i = 0; !count && i < NODE_CELLS; i++)
@@ -214,7 +208,7 @@ static void nodes_print(struct show *show, int64_t graph_id)
     }
     if (count >= ROWS && query_step(query))
         fprintf(out, "    (the first %d; --full shows all)\n", ROWS);
-    asked(show, query);
+    query_close(query);
 }
 
 static void graph_row(struct show *show, struct query *query)
@@ -301,7 +295,7 @@ static void section_print(struct show *show, const struct section *section, int6
     }
     if (count == section->rows && section->heading && query_step(query))
         fprintf(show->out, "    (the first %d; --full shows all)\n", (int)section->rows);
-    asked(show, query);
+    query_close(query);
 }
 
 /* ---- a compile ----------------------------------------------------------------- */
@@ -354,24 +348,19 @@ static void compile_print(struct show *show, struct query *query)
         section_print(show, &sections[i], integer(query, "compile_id"));
 }
 
-static int64_t compile_count(struct show *show)
-{
-    return show->code.label ? 0 : find_compiles(show->db, &show->code, NULL);
-}
-
 static void show_print(struct show *show)
 {
     const struct found_code *code = &show->code;
     struct query *query = ask(show, "compiles", 0, COMPILES);
-    int64_t count = compile_count(show), shown = 0;
+    int64_t count = code->label ? 0 : code->compiles, shown = 0;
 
     prose_print(show->out, "%.200s  %.300s:%jd  ", code->qualname, code->filename, code->first_line);
     torch_kind_print(show->out, code->qualname, code->kind);
     putc('\n', show->out);
     for (; query_step(query); shown++)
         compile_print(show, query);
-    asked(show, query);
-    if (!shown && !show->failed)
+    query_close(query);
+    if (!shown && !db_failed(show->db))
         fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n",
               show->out);
     else if (count > shown)
@@ -402,7 +391,7 @@ static void rows_put(struct show *show, struct json *json, const char *name, int
         json_end(json);
     }
     json_end(json);
-    asked(show, query);
+    query_close(query);
 }
 
 static void show_json(struct show *show)
@@ -413,7 +402,7 @@ static void show_json(struct show *show)
     json_object(json, NULL), json_lines(json);
     json_string(json, "file", db_path(show->db));
     found_json(json, &show->code);
-    json_integer(json, "compile_count", show->code.label ? 1 : compile_count(show));
+    json_integer(json, "compile_count", show->code.label ? 1 : show->code.compiles);
     json_list(json, "compiles"), json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
@@ -423,7 +412,7 @@ static void show_json(struct show *show)
     }
     json_end(json), json_end(json);
     putc('\n', show->out);
-    asked(show, query);
+    query_close(query);
 }
 
 /* ---- the command ----------------------------------------------------------- */
@@ -454,10 +443,10 @@ static int show_main(int count, char **operands)
     if (found == FIND_ONE) {
         torch = ask(&show, "torch", 0, 1);
         show.torch = query_step(torch);
-        asked(&show, torch);
+        query_close(torch);
         (given.json ? show_json : show_print)(&show);
     }
-    status = find_status(show.db, found, show.failed);
+    status = find_status(show.db, found);
     found_code_free(&show.code);
     free(show.before);
     db_close(show.db);

@@ -754,7 +754,7 @@ static int why_main(int count, char **operands)
     else if (found == FIND_ONE && !db_failed(why.db))
         for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
             sections[i](&why, stdout);
-    status = find_status(why.db, found, false);
+    status = find_status(why.db, found);
     why_free(&why);
     return status;
 }

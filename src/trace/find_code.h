@@ -28,15 +28,16 @@ struct found_code {
     int64_t code_objects; /* all there are, also those that IDS has no room for */
     int64_t processes;
     int64_t calls;        /* -1: not known */
+    int64_t compiles, entries;
     char *label;          /* owned: the compile that was named, "0/1", or NULL */
 };
 
-enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_ERROR };
+enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE };
 
 /* Find NAME: a qualified name, its last part, FILE:LINE, a GLOB, or a compile's
  * label such as 0/1. FIND_ONE fills FOUND, which the caller ends with
  * found_code_free. FIND_SEVERAL: they were listed on OUT with their counts.
- * FIND_NONE, FIND_ERROR: it was said on stderr. */
+ * FIND_NONE: it was said on stderr; db_failed() when it may be there all the same. */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
 void found_code_free(struct found_code *found);
 
@@ -45,9 +46,6 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
-
-/* How many compiles it had; *ENTRIES, unless NULL, becomes how many cache entries. */
-int64_t find_compiles(struct db *db, const struct found_code *found, int64_t *entries);
 
 /* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after
  * saying that FUNC is missing, as COMMAND. */
@@ -58,6 +56,6 @@ bool find_operands(const char *command, int count, char **given, const char **na
 struct db *find_open(const char *path);
 
 /* The exit status of an answer: 0, 1 when several functions were listed, 2 when it failed. */
-int find_status(struct db *db, enum find_result result, bool failed);
+int find_status(struct db *db, enum find_result result);
 
 #endif
