@@ -193,9 +193,12 @@ SELECT code_id, pair FROM known WHERE side = ?1;
 SELECT cache_entry_id, nth FROM (SELECT *, DENSE_RANK() OVER (ORDER BY label) AS nth FROM entry) WHERE side = ?1;
 
 -- name: lookup
--- Lookup ?1 in words.
-SELECT COALESCE(c.qualname, '?'),
-    COALESCE(replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), '?') AS file,
-       c.first_line, l.outcome, e.label, l.lookup_id, l.start_ns, s.text
+-- Lookup ?1 in words, before and behind the time when it began.
+SELECT COALESCE(c.qualname, '?') AS name, COALESCE(replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), '?') AS file,
+       c.first_line,
+       printf('%.300s %s%s%.100s (lookup %d at ', COALESCE(c.qualname, '?'), COALESCE(o.name, '?'), iif(e.label <> '', ' ', ''),
+              COALESCE(e.label, ''), l.lookup_id),
+       l.start_ns, iif(s.text <> '', '; ' || substr(s.text, 1, 300), '') || ')'
 FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
-LEFT JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1;
+LEFT JOIN outcomes o ON o.outcome = l.outcome LEFT JOIN signature s ON s.signature_id = l.signature_id
+WHERE l.lookup_id = ?1;

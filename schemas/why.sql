@@ -28,7 +28,10 @@ FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compil
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
        substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
-       COALESCE(r.how, 'observed') = 'observed' AS how, COALESCE(r.ordinal, 0) = 0 AS decided
+       COALESCE(r.how, 'observed') = 'observed' AS how,
+       COALESCE(r.ordinal, 0) = 0 AND 1 = ROW_NUMBER() OVER (
+           PARTITION BY r.compile_id, r.cache_entry_id, COALESCE(r.ordinal, 0) = 0
+           ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.rowid) AS decided
 FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
 WHERE m.code_id IN (SELECT value FROM json_each(?1))
@@ -222,8 +225,13 @@ WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN
 GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000;
 
 -- name: share
--- the last calls that hit: time in the lookup, and in all
-SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
-FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1))
-    ORDER BY lookup_id DESC LIMIT 1000) l
-CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns;
+-- the last calls that hit: time in the lookup, and in all. The medians of both, because a call that was interrupted takes
+-- as long as hundreds
+WITH last AS MATERIALIZED (
+    SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
+    FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1))
+          ORDER BY lookup_id DESC LIMIT 1000) l
+    CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns)
+SELECT (SELECT lookup_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS lookup_ns,
+       (SELECT call_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS call_ns
+WHERE EXISTS (SELECT 1 FROM last);

@@ -38,9 +38,14 @@ static const char *const kind_names[KINDS] = {"function", "code",  "outcome", "e
                                               "break",    "guard", "time",    "lookup"};
 
 struct side {
-    struct db *db;             /* owned */
-    int64_t rank;              /* of --rank; -1: every process */
-    struct map codes, entries; /* of --lookups: what is the same in both has one number */
+    struct db *db; /* owned */
+    int64_t rank;  /* of --rank; -1: every process */
+
+    /* of --lookups, which are read one after the other, thread by thread */
+    struct query *rows, *threads; /* owned; THREADS at the one that is compared */
+    int64_t at;                   /* its place among them, from 1 */
+    bool more, thread;            /* there is a row, a thread */
+    struct map codes, entries;    /* what is the same in both has one number */
 };
 
 static struct diff {
@@ -239,14 +244,6 @@ static void functions_compare(bool times)
 
 /* ---- lookup by lookup --------------------------------------------------------- */
 
-/* Lookups of a side, one after the other, thread by thread. */
-struct stream {
-    struct side *side;
-    struct query *rows, *threads; /* owned; THREADS at the one that is compared */
-    int64_t at;                   /* its place among them, from 1 */
-    bool more, thread;            /* there is a row, a thread */
-};
-
 /* The numbers that STATEMENT gives what SIDE has. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
@@ -260,102 +257,90 @@ static struct map numbers_read(const struct side *side, const char *statement)
     return numbers;
 }
 
-static struct stream stream_open(struct side *side)
+static void lookups_open(struct side *side)
 {
-    struct stream stream = {
-        .side = side, .rows = ask(side, "diff/lookups"), .threads = ask(side, "diff/threads"), .at = 1};
-
+    side->rows = ask(side, "diff/lookups");
+    side->threads = ask(side, "diff/threads");
+    side->more = query_step(side->rows);
+    side->thread = query_step(side->threads);
+    side->at = 1;
     side->codes = numbers_read(side, "diff/same-codes");
     side->entries = numbers_read(side, "diff/same-entries");
-    stream.more = query_step(stream.rows);
-    stream.thread = query_step(stream.threads);
-    return stream;
 }
 
-static void stream_close(struct stream *stream)
+static void lookups_close(struct side *side)
 {
-    query_close(stream->rows);
-    query_close(stream->threads);
-    map_free(&stream->side->codes);
-    map_free(&stream->side->entries);
+    query_close(side->rows);
+    query_close(side->threads);
+    map_free(&side->codes);
+    map_free(&side->entries);
 }
 
 /* Is the current row one of the current thread? */
-static bool stream_here(const struct stream *stream)
+static bool is_here(const struct side *side)
 {
-    return stream->more && query_integer(stream->rows, 0) == stream->at;
+    return side->more && query_integer(side->rows, 0) == side->at;
 }
 
-static void stream_next_thread(struct stream *stream)
+static void thread_next(struct side *side)
 {
-    while (stream_here(stream))
-        stream->more = query_step(stream->rows);
-    stream->thread = query_step(stream->threads);
-    stream->at++;
+    while (is_here(side))
+        side->more = query_step(side->rows);
+    side->thread = query_step(side->threads);
+    side->at++;
 }
 
 /* A number of the current row by NUMBERS; 0 for what has none. */
-static int64_t stream_number(const struct stream *stream, int column, const struct map *numbers)
+static int64_t number_of(const struct side *side, int column, const struct map *numbers)
 {
-    int64_t *number = map_get(numbers, query_integer(stream->rows, column));
+    int64_t *number = map_get(numbers, query_integer(side->rows, column));
 
     return number ? *number : 0;
 }
 
-static bool lookups_same(const struct stream *a, const struct stream *b)
+static bool lookups_same(const struct side *a, const struct side *b)
 {
     return query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
-           stream_number(a, 2, &a->side->codes) == stream_number(b, 2, &b->side->codes) &&
-           stream_number(a, 4, &a->side->entries) == stream_number(b, 4, &b->side->entries);
+           number_of(a, 2, &a->codes) == number_of(b, 2, &b->codes) &&
+           number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", of the statement diff/lookup; the caller frees it. */
-static char *lookup_words(struct query *q, bool more)
+/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees; FUNCTION and
+ * WHERE become its own where there is one. */
+static char *lookup_words(const struct side *side, char **function, char **where)
 {
-    char human[TABLE_HUMAN];
-    const char *label, *inputs;
+    struct query *query = db_query(side->db, schema_statement("diff/lookup"));
+    char human[TABLE_HUMAN], *words = NULL;
 
-    if (!more)
-        return strdup("no more lookups");
-    label = query_text(q, 4, NULL);
-    inputs = query_text(q, 7, NULL);
-    return say_print("%.300s %s%s%.100s (lookup %" PRId64 " at %s%s%.300s)", query_text(q, 0, NULL),
-                     outcome_word(query_integer(q, 3)), *label ? " " : "", label, query_integer(q, 5),
-                     table_duration(human, query_integer(q, 6)), *inputs ? "; " : "", inputs);
+    if (is_here(side)) {
+        query_bind_integer(query, 1, query_integer(side->rows, 1));
+        if (query_step(query)) {
+            free(*function), free(*where);
+            *function = strdup(query_text(query, 0, NULL));
+            *where = where_of(query, 1);
+            words = say_print("%s%s%s", query_text(query, 3, NULL), table_duration(human, query_integer(query, 4)),
+                              query_text(query, 5, NULL));
+        }
+    }
+    query_close(query);
+    return words ? words : strdup("no more lookups");
 }
 
-/* The lookups that the streams are at differ; one of them may have no more of this thread. */
-static void diverge_put(const struct stream *a, const struct stream *b, int64_t alike)
+/* The lookups that both are at differ; one of them may have no more of this thread. */
+static void diverge_put(const struct side *a, const struct side *b, int64_t alike)
 {
-    const struct stream *streams[2] = {a, b};
-    struct query *query[2];
-    bool more[2];
-    char *words[2], *where, *what;
+    char *function = NULL, *where = NULL, *in_a = lookup_words(a, &function, &where), *in_b = lookup_words(b, &function, &where),
+         *what = say_print("%.100s: after %" PRId64 " alike", query_text(b->threads, 1, NULL), alike);
 
-    for (int i = 0; i < 2; i++) {
-        query[i] = db_query(streams[i]->side->db, schema_statement("diff/lookup"));
-        more[i] = stream_here(streams[i]);
-        if (more[i])
-            query_bind_integer(query[i], 1, query_integer(streams[i]->rows, 1));
-        more[i] = more[i] && query_step(query[i]);
-        words[i] = lookup_words(query[i], more[i]);
-    }
-    where = more[0] || more[1] ? where_of(query[more[1]], 1) : NULL;
-    what = say_print("%.100s: after %" PRId64 " alike", query_text(b->threads, 1, NULL), alike);
-    row_put(LOOKUP, where ? query_text(query[more[1]], 0, NULL) : "?", where, what, words[0], words[1]);
-    for (int i = 0; i < 2; i++) {
-        free(words[i]);
-        query_close(query[i]);
-    }
-    free(where);
-    free(what);
+    row_put(LOOKUP, function, where, what, in_a, in_b);
+    free(function), free(where), free(in_a), free(in_b), free(what);
 }
 
 /* The first lookup of the threads that both are at that differs in function, outcome or entry. */
-static void threads_compare(struct stream *a, struct stream *b)
+static void threads_compare(struct side *a, struct side *b)
 {
-    for (int64_t alike = 0; stream_here(a) || stream_here(b); alike++) {
-        if (!stream_here(a) || !stream_here(b) || !lookups_same(a, b)) {
+    for (int64_t alike = 0; is_here(a) || is_here(b); alike++) {
+        if (!is_here(a) || !is_here(b) || !lookups_same(a, b)) {
             diverge_put(a, b, alike);
             return;
         }
@@ -369,24 +354,26 @@ static void threads_compare(struct stream *a, struct stream *b)
 static void lookups_compare(void)
 {
     static const char alone[] = "a thread with lookups";
-    struct stream a = stream_open(&diff.sides[0]), b = stream_open(&diff.sides[1]);
+    struct side *a = &diff.sides[0], *b = &diff.sides[1];
 
-    while (a.thread || b.thread) {
-        int order = !a.thread   ? 1
-                    : !b.thread ? -1
-                                : strcmp(query_text(a.threads, 1, NULL), query_text(b.threads, 1, NULL));
+    lookups_open(a);
+    lookups_open(b);
+    while (a->thread || b->thread) {
+        int order = !a->thread   ? 1
+                    : !b->thread ? -1
+                                 : strcmp(query_text(a->threads, 1, NULL), query_text(b->threads, 1, NULL));
         if (order)
-            row_put(LOOKUP, NULL, NULL, query_text(order < 0 ? a.threads : b.threads, 1, NULL), order < 0 ? alone : NULL,
+            row_put(LOOKUP, NULL, NULL, query_text(order < 0 ? a->threads : b->threads, 1, NULL), order < 0 ? alone : NULL,
                     order > 0 ? alone : NULL);
         else
-            threads_compare(&a, &b);
+            threads_compare(a, b);
         if (order <= 0)
-            stream_next_thread(&a);
+            thread_next(a);
         if (order >= 0)
-            stream_next_thread(&b);
+            thread_next(b);
     }
-    stream_close(&a);
-    stream_close(&b);
+    lookups_close(a);
+    lookups_close(b);
 }
 
 /* ---- the command line ------------------------------------------------------ */

@@ -95,21 +95,18 @@ static bool known(struct query *query, const char *name)
     return query_type(query, column(query, name)) != QUERY_NULL;
 }
 
-/* A text from the trace. */
-static void put(struct show *show, const char *value, int width)
+/* The longest that a text is printed. */
+static int wide(const struct show *show, int width)
 {
-    prose_text(show->out, value, show->full ? 1 << 20 : (size_t)width);
+    return show->full ? 1 << 20 : width;
 }
 
 /* BEFORE, the text in a column, and AFTER, if there is one. */
 static void cell(struct show *show, struct query *query, const char *name, int width, const char *before,
                  const char *after)
 {
-    if (!filled(query, name))
-        return;
-    fputs(before, show->out);
-    put(show, text(query, name), width);
-    fputs(after, show->out);
+    if (filled(query, name))
+        prose_print(show->out, "%s%.*s%s", before, wide(show, width), text(query, name), after);
 }
 
 /* How many lines of a text are printed. */
@@ -122,26 +119,23 @@ static long lines(const struct show *show, long most)
 
 static void cause_row(struct show *show, struct query *query)
 {
-    bool values = filled(query, "expected") || filled(query, "actual");
-
     fputs("    ", show->out);
     cell(show, query, "older_entry", 40, "", ": ");
     cell(show, query, "kind", 40, "", " ");
     cell(show, query, "source", WIDTH, "", " ");
-    fputs(values ? "wanted " : "", show->out);
-    put(show, text(query, values ? "expected" : "text"), WIDTH);
-    if (values)
-        fputs(", was ", show->out), put(show, text(query, "actual"), WIDTH);
+    if (filled(query, "expected") || filled(query, "actual"))
+        prose_print(show->out, "wanted %.*s, was %.*s", wide(show, WIDTH), text(query, "expected"), wide(show, WIDTH),
+                    text(query, "actual"));
+    else
+        prose_print(show->out, "%.*s", wide(show, WIDTH), text(query, "text"));
     fprintf(show->out, "  [%s]\n",
             filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
 }
 
 static void guard_row(struct show *show, struct query *query)
 {
-    fprintf(show->out, "    %3" PRId64 "  ", integer(query, "ordinal"));
-    put(show, text(query, "kind"), 40);
-    fputs("  ", show->out);
-    put(show, text(query, "source"), WIDTH);
+    prose_print(show->out, "    %3jd  %.*s  %.*s", integer(query, "ordinal"), wide(show, 40), text(query, "kind"),
+                wide(show, WIDTH), text(query, "source"));
     cell(show, query, "expression", WIDTH, "  ", "");
     if (filled(query, "user_stack") && !show->full)
         prose_place(show->out, "  # ", text(query, "user_stack"));
@@ -155,7 +149,7 @@ static void break_row(struct show *show, struct query *query)
     const struct torch_reason reason = torch_reason_split(text(query, "reason"));
     FILE *out = show->out;
 
-    fprintf(out, "    line %" PRId64 ": ", integer(query, "line"));
+    prose_print(out, "    line %jd: ", integer(query, "line"));
     if (show->torch) {
         span_print(out, reason.what, WIDTH * 2);
         if (reason.why.text)
@@ -163,7 +157,7 @@ static void break_row(struct show *show, struct query *query)
         if (reason.hint.text)
             fputs("\n      hint: ", out), span_print(out, reason.hint, WIDTH * 3);
     } else {
-        put(show, text(query, "reason"), WIDTH * 2);
+        prose_print(out, "%.*s", wide(show, WIDTH * 2), text(query, "reason"));
     }
     if (filled(query, "resume_function")) {
         fputs(show->torch ? "\n      goes on in " : "; goes on in ", out);
@@ -193,8 +187,7 @@ static void nodes_print(struct show *show, int64_t graph_id)
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
-    query_close(query);
-    query = ask(show, "nodes", graph_id, ROWS + 1);
+    query_reset(query);
     for (count = 0; query_step(query); count++) {
         for (int i = 0; !count && i < NODE_CELLS; i++)
             fprintf(out, "%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i], i < NODE_CELLS - 1 ? "" : "\n");
@@ -213,9 +206,8 @@ static void nodes_print(struct show *show, int64_t graph_id)
 
 static void graph_row(struct show *show, struct query *query)
 {
-    fputs("  graph ", show->out);
-    put(show, text(query, "name"), WIDTH);
-    prose_print(show->out, ", %jd node(s)\n", integer(query, "node_count"));
+    prose_print(show->out, "  graph %.*s, %jd node(s)\n", wide(show, WIDTH), text(query, "name"),
+                integer(query, "node_count"));
     nodes_print(show, integer(query, "graph_id"));
 }
 
@@ -231,12 +223,10 @@ static void phase_row(struct show *show, struct query *query)
     if (took > show->longest)
         show->longest = took;
     if (show->full || (double)took >= (double)show->longest * 0.01) {
+        bool said = words && !strstr(words, "but for"); /* said of what a phase took by itself */
         prose_print(show->out, "  %+9jd  ", took);
         fprintf(show->out, "%*s", show->depth * 2, "");
-        put(show, text(query, "name"), WIDTH);
-        if (words && !strstr(words, "but for")) /* said of what a phase took by itself */
-            fprintf(show->out, ": %s", words);
-        putc('\n', show->out);
+        prose_print(show->out, "%.*s%s%s\n", wide(show, WIDTH), text(query, "name"), said ? ": " : "", said ? words : "");
     }
     if (show->depth < PHASE_DEPTH)
         show->ends[show->depth++] = end;
@@ -458,11 +448,9 @@ const struct command command_show = {
     .summary = "what each compile of a function made: guards, bytecode, graphs",
     .operands = "FUNC [FILE]",
     .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, "
-             "bytecode "
-             "before and after, as far as the recording has them.\n\n"
+             "bytecode before and after, as far as the recording has them.\n\n"
              "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph "
-             "break in "
-             "that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here "
+             "break in that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here "
              "unless given.",
     .options = options,
     .operands_most = 2,

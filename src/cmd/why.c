@@ -25,7 +25,9 @@ enum {
     WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
 };
 
-#define each(item, list) (__typeof__((list).at) item = (list).at; item < (list).at + (list).count; item++)
+#define each_of(item, list, most) \
+    (__typeof__((list).at) item = (list).at; item < (list).at + (list).count && item < (list).at + (most); item++)
+#define each(item, list) each_of(item, list, (list).count)
 
 /* How calls run that no compiled code is for. */
 static const char *as_python(const struct why *why)
@@ -49,6 +51,13 @@ static const char *entry_of(const struct cause *cause)
 static double percent(int64_t part, int64_t all)
 {
     return 100.0 * (double)part / (double)all;
+}
+
+/* A list of COUNT, of which SHOWN are printed, has more. */
+static void more_print(FILE *out, size_t shown, size_t count)
+{
+    if (count > shown)
+        fprintf(out, "  and %zu more; --json has them all\n", count - shown);
 }
 
 /* ---- the head --------------------------------------------------------------- */
@@ -88,9 +97,8 @@ static void ranks_print(struct why *why, FILE *out)
         differ = differ || r->compiles != why->ranks.at[0].compiles;
     if (count)
         fprintf(out, "rank%s", prose_plural((int64_t)count));
-    for (size_t i = 0; i < count && i < RANKS_SHOWN; i++) {
-        const struct rank *r = &why->ranks.at[i];
-        prose_print(out, "%s %jd", i ? "," : "", r->rank);
+    for each_of(r, why->ranks, RANKS_SHOWN) {
+        prose_print(out, "%s %jd", r > why->ranks.at ? "," : "", r->rank);
         if (differ)
             prose_print(out, ": %jd compile(s)", r->compiles);
     }
@@ -403,8 +411,7 @@ static void entries_print(struct why *why, FILE *out)
 
     if (why->entries.count)
         prose_title(out, "Cache entries");
-    for (size_t i = 0; i < why->entries.count && i < ENTRIES_SHOWN; i++) {
-        const struct entry *e = &why->entries.at[i];
+    for each_of(e, why->entries, ENTRIES_SHOWN) {
         prose_print(out, "  %.40s%s%.40s", e->label, e->backend ? "  " : "", e->backend ? e->backend : "");
         if (e->region_id != UNKNOWN)
             prose_print(out, "  region %jd", e->region_id);
@@ -426,8 +433,7 @@ static void entries_print(struct why *why, FILE *out)
                         first_of(e->death_cause, NO_CAUSE));
         putc('\n', out);
     }
-    if (why->entries.count > ENTRIES_SHOWN)
-        fprintf(out, "  (%d of %zu; --json has them all)\n", ENTRIES_SHOWN, why->entries.count);
+    more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
 
 /* Which limit was reached, as the compiler says it, or NULL. */
@@ -444,8 +450,7 @@ static void marks_print(struct why *why, FILE *out)
 {
     if (why->marks.count)
         prose_title(out, "What was decided for good");
-    for (size_t i = 0; i < why->marks.count && i < MARKS_SHOWN; i++) {
-        const struct mark *m = &why->marks.at[i];
+    for each_of(m, why->marks, MARKS_SHOWN) {
         bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
         prose_print(out, "  since %+jd", m->at_ns);
         if (m->region_id != UNKNOWN)
@@ -468,8 +473,7 @@ static void marks_print(struct why *why, FILE *out)
                                                                                  : ": the compiler gave no code", out);
         putc('\n', out);
     }
-    if (why->marks.count > MARKS_SHOWN)
-        fprintf(out, "  (%d of %zu; --json has them all)\n", MARKS_SHOWN, why->marks.count);
+    more_print(out, MARKS_SHOWN, why->marks.count);
 }
 
 static void limit_print(struct why *why, FILE *out)
@@ -487,16 +491,14 @@ static void limit_print(struct why *why, FILE *out)
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
-    for (size_t i = 0; i < why->forbidders.count && i < INPUTS_SHOWN; i++) {
-        const struct forbidder *f = &why->forbidders.at[i];
+    for each_of(f, why->forbidders, INPUTS_SHOWN) {
         prose_print(out, "  %'jd call(s): within %.70s, for whose calls nothing new is compiled", f->calls,
                     f->function);
         if (prose_filled(f->reason))
             fputs(": ", out), torch_what_print(out, f->reason, WIDTH * 2);
         putc('\n', out);
     }
-    for (size_t i = 0; i < why->inputs.count && i < INPUTS_SHOWN; i++) {
-        const struct input *input = &why->inputs.at[i];
+    for each_of(input, why->inputs, INPUTS_SHOWN) {
         prose_print(out, "  inputs of %'jd call(s): ", input->calls);
         inputs_print(out, input->inputs ? input->inputs : "?");
     }
@@ -518,15 +520,13 @@ static void guards_print(struct why *why, FILE *out)
                                        : "the time in the function, compiles left aside");
     if (why->timed_checks || why->guards_slow)
         putc('\n', out);
-    for (size_t i = 0; i < why->costs.count && i < GUARDS_SHOWN; i++) {
-        const struct guard_cost *g = &why->costs.at[i];
+    for each_of(g, why->costs, GUARDS_SHOWN) {
         prose_print(out, "  %'jd guard(s) of kind %.40s", g->guards, g->kind);
         if (why->check_ns > 0)
             prose_print(out, ": some %+jd, %.2g %% of that", g->estimated_ns, percent(g->estimated_ns, why->check_ns));
         putc('\n', out);
     }
-    for (size_t i = 0; i < why->guards.count && i < GUARDS_SHOWN; i++) {
-        const struct failed_guard *g = &why->guards.at[i];
+    for each_of(g, why->guards, GUARDS_SHOWN) {
         bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
              error = prose_same(g->result, check_words[CHECK_ERROR]);
         prose_print(out, "  %s %'jd time(s): %.40s ",
@@ -538,8 +538,7 @@ static void guards_print(struct why *why, FILE *out)
         else
             fputs("(which guard is not recorded)\n", out);
     }
-    if (why->guards.count > GUARDS_SHOWN)
-        fprintf(out, "  and %zu more; --json has them all\n", why->guards.count - GUARDS_SHOWN);
+    more_print(out, GUARDS_SHOWN, why->guards.count);
 }
 
 /* ---- graph breaks, phases ------------------------------------------------------ */
@@ -573,8 +572,7 @@ static void breaks_print(struct why *why, FILE *out)
 {
     if (why->breaks.count)
         prose_title(out, "Graph breaks");
-    for (size_t i = 0; i < why->breaks.count && i < BREAKS_SHOWN; i++) {
-        const struct graph_break *b = &why->breaks.at[i];
+    for each_of(b, why->breaks, BREAKS_SHOWN) {
         const struct torch_reason reason = torch_reason_split(b->reason);
         const char *resume = b->resume_function;
         prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
@@ -591,8 +589,7 @@ static void breaks_print(struct why *why, FILE *out)
         if (resume)
             rest_print(out, b);
     }
-    if (why->breaks.count > BREAKS_SHOWN)
-        fprintf(out, "  (%d of %zu)\n", BREAKS_SHOWN, why->breaks.count);
+    more_print(out, BREAKS_SHOWN, why->breaks.count);
 }
 
 /* Where the time of compiles went. A phase's own time is what those within it leave. */
@@ -724,8 +721,7 @@ static const struct option options[] = {
     {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
      .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups "
-             "or a "
-             "million guard checks would make the answer wait, so that only the command to ask for it is printed"},
+             "or a million guard checks would make the answer wait, so that only the command to ask for it is printed"},
     OPTION_END,
 };
 
@@ -767,8 +763,7 @@ const struct command command_why = {
         "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
         "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
         "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of "
-        "FUNC "
-        "after a graph break in that line. FILE is the newest *.db trace here unless given.",
+        "FUNC after a graph break in that line. FILE is the newest *.db trace here unless given.",
     .options = options,
     .operands_most = 2,
     .too_many = "one function and one trace at a time",

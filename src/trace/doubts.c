@@ -29,20 +29,10 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 
 const char *doubts_frames(struct db *db)
 {
-    static const char *const words[][2] = {
-        {"decided", "only calls that a compiler decided (--frames decided)"},
-        {"user", "not the standard library's, not site-packages' (--frames user)"},
-    };
-
-    for (size_t i = 0; i < 2; i++) {
-        struct query *query = db_query(db, "SELECT 1 FROM process WHERE mode = ?1 LIMIT 1");
-        bool found;
-        query_bind_text(query, 1, words[i][0]);
-        found = query_step(query);
-        query_close(query);
-        if (found)
-            return words[i][1];
-    }
+    if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
+        return "only calls that a compiler decided (--frames decided)";
+    if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))
+        return "not the standard library's, not site-packages' (--frames user)";
     return NULL;
 }
 

@@ -45,15 +45,13 @@ void prose_text(FILE *out, const char *text, size_t width)
     }
 }
 
-/* TEXT as it is printed. The caller frees it; NULL: no memory. */
+/* TEXT as it is printed; the caller frees it. */
 static char *printed(const char *text, size_t width)
 {
     char *made = NULL;
     size_t room = 0;
     FILE *out = open_memstream(&made, &room);
 
-    if (!out)
-        return NULL;
     prose_text(out, text && *text ? text : "-", width);
     fclose(out);
     return made;
@@ -72,16 +70,10 @@ static size_t columns_of(const char *text)
 size_t prose_columns(const char *text, size_t width)
 {
     char *made = printed(text, width);
-    size_t columns = made ? columns_of(made) : 0;
+    size_t columns = columns_of(made);
 
     free(made);
     return columns;
-}
-
-static void pad(FILE *out, int columns)
-{
-    if (columns > 0)
-        fprintf(out, "%*s", columns, "");
 }
 
 /* TEXT within WIDTH columns, flush left when that is negative. */
@@ -89,9 +81,11 @@ static void put_wide(FILE *out, const char *text, int width)
 {
     int rest = abs(width) - (int)columns_of(text);
 
-    pad(out, width > 0 ? rest : 0);
+    if (rest > 0 && width > 0)
+        fprintf(out, "%*s", rest, "");
     fputs(text, out);
-    pad(out, width < 0 ? rest : 0);
+    if (rest > 0 && width < 0)
+        fprintf(out, "%*s", rest, "");
 }
 
 void prose_print(FILE *out, const char *format, ...)
@@ -133,7 +127,7 @@ void prose_print(FILE *out, const char *format, ...)
                 prose_text(out, text, cut < 0 ? SIZE_MAX - 1 : (size_t)cut);
             } else {
                 char *made = printed(text, cut < 0 ? SIZE_MAX - 1 : (size_t)cut);
-                put_wide(out, made ? made : "", width);
+                put_wide(out, made, width);
                 free(made);
             }
         } else if (*end == 'j') {
@@ -171,11 +165,7 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 {
     char *made = printed(text, width);
 
-    if (made) {
-        fputs(made, out);
-        for (size_t used = columns_of(made); used < columns; used++)
-            putc(' ', out);
-    }
+    put_wide(out, made, -(int)columns);
     free(made);
 }
 
@@ -206,28 +196,20 @@ void prose_place(FILE *out, const char *before, const char *stack)
 
 void prose_lines(FILE *out, const char *text, int indent, long lines)
 {
-    long left = 0;
+    long line = 0;
 
-    for (long line = 0; *text; line++) {
+    for (; *text; line++) {
         size_t length = strcspn(text, "\n");
-        if (lines >= 0 && line >= lines) {
-            left++;
-        } else if (!length) {
-            putc('\n', out);
-        } else {
-            fprintf(out, "%*s", indent, "");
-            if (lines >= 0 && length > LINE_BYTES) {
-                say_escaped(out, text, prose_cut(text, LINE_BYTES));
-                fputs("…", out);
-            } else {
-                say_escaped(out, text, length);
-            }
-            putc('\n', out);
+        bool cut = lines >= 0 && length > LINE_BYTES;
+        if (lines < 0 || line < lines) {
+            fprintf(out, "%*s", length ? indent : 0, "");
+            say_escaped(out, text, cut ? prose_cut(text, LINE_BYTES) : length);
+            fputs(cut ? "…\n" : "\n", out);
         }
         text += length + (text[length] == '\n');
     }
-    if (left)
-        fprintf(out, "%*s(%ld more lines; --full shows all)\n", indent, "", left);
+    if (lines >= 0 && line > lines)
+        fprintf(out, "%*s(%ld more lines; --full shows all)\n", indent, "", line - lines);
 }
 
 const char *prose_path(const char *path)

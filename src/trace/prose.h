@@ -52,7 +52,7 @@ void prose_lines(FILE *out, const char *text, int indent, long lines);
 /* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
 const char *prose_path(const char *path);
 
-/* A column as text that the caller frees; NULL when it is NULL (or no memory). */
+/* A column as text that the caller frees; NULL when it is NULL. */
 char *prose_column(struct query *query, int column);
 
 /* TEXT, of which the caller keeps ownership, equals OTHER; NULL equals NULL. */

@@ -11,14 +11,14 @@
 struct table *result_open(FILE *out, enum table_format format, struct query *query, const char *extra)
 {
     int columns = query_columns(query), at = 0;
-    const char **names = query ? calloc((size_t)columns + 1, sizeof *names) : NULL;
+    const char **names = malloc(((size_t)columns + 1) * sizeof *names);
     struct table *table = NULL;
 
-    if (extra && names)
+    if (extra)
         names[at++] = extra;
-    for (int i = 0; names && i < columns; i++)
+    for (int i = 0; i < columns; i++)
         names[at++] = query_name(query, i);
-    if (names)
+    if (query)
         table = table_open(out, format, at, names);
     free(names);
     return table;
@@ -52,9 +52,7 @@ void result_cell(struct table *table, struct query *query, int column)
 
 void result_row(struct table *table, struct query *query)
 {
-    int columns = query_columns(query);
-
-    for (int i = 0; i < columns; i++)
+    for (int i = 0; i < query_columns(query); i++)
         result_cell(table, query, i);
 }
 

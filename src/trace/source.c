@@ -40,10 +40,8 @@ struct source source_read(const char *path)
     }
     source.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     room = (size_t)st.st_size + 1;
-    if (!(source.text = malloc(room + 1)) || !(source.lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source.lines))) {
-        snprintf(source.why, sizeof source.why, "out of memory");
-        goto out;
-    }
+    source.text = malloc(room + 1);
+    source.lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source.lines);
     while (used < room && (got = read(fd, source.text + used, room - used)) > 0)
         used += (size_t)got;
     source.text[used] = 0;
@@ -58,8 +56,6 @@ struct source source_read(const char *path)
         at = (size_t)(end - source.text) + 1;
     }
 out:
-    if (source.why[0])
-        source_free(&source);
     if (fd >= 0)
         close(fd);
     return source;
@@ -69,7 +65,4 @@ void source_free(struct source *source)
 {
     free(source->text);
     free(source->lines);
-    source->text = NULL;
-    source->lines = NULL;
-    source->count = 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/say.h"
 #include "trace/prose.h"
 
 int torch_version(const char *text)
@@ -57,35 +58,14 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
         return false;
     if (line)
         *line = strtoll(digits, NULL, 10);
-    if (function &&
-        asprintf(function, "%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name) < 0)
-        *function = NULL;
+    if (function)
+        *function = say_print("%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name);
     return true;
-}
-
-char *torch_resume_name(const char *function, size_t bytes, const char *line)
-{
-    const char *end = function + bytes, *last = end;
-    char *made = NULL;
-
-    while (last > function && last[-1] != '.')
-        last--;
-    if (asprintf(&made, "%.*s" RESUME "%.*s" AT "%s", (int)(last - function), function, (int)(end - last), last, line) <
-        0)
-        return NULL;
-    return made;
 }
 
 void torch_kind_print(FILE *out, const char *qualname, const char *otherwise)
 {
-    char *function = NULL;
-    int64_t line;
-
-    if (qualname && torch_resume(qualname, &function, &line))
-        prose_print(out, "the rest of %.200s after line %jd", function, line);
-    else
-        prose_print(out, "%.200s", otherwise);
-    free(function);
+    torch_name_print(out, torch_resume(qualname, NULL, NULL) ? qualname : otherwise, 200);
 }
 
 void torch_name_print(FILE *out, const char *qualname, size_t width)
@@ -113,23 +93,20 @@ static struct span line_at(const char *text)
     return span;
 }
 
+static bool begins(struct span span, const char *words)
+{
+    return span.bytes >= strlen(words) && !strncmp(span.text, words, strlen(words));
+}
+
 /* What follows LABEL on this line, if it begins so. */
 static struct span after(struct span line, const char *label)
 {
     size_t length = strlen(label);
 
-    if (line.bytes <= length || strncmp(line.text, label, length))
+    if (line.bytes == length || !begins(line, label))
         return (struct span){0};
-    line.text += length;
-    line.bytes -= length;
-    while (line.bytes && *line.text == ' ')
-        line.text++, line.bytes--;
-    return line;
-}
-
-static bool begins(struct span span, const char *words)
-{
-    return span.bytes >= strlen(words) && !strncmp(span.text, words, strlen(words));
+    length += strspn(line.text + length, " ");
+    return (struct span){line.text + length, line.bytes - length};
 }
 
 /* Hints that torch adds by the dozen and that say nothing about this place. */

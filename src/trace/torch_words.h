@@ -21,11 +21,8 @@ bool torch_floats_later(int version); /* even with dynamic=True a float is a con
 const char *torch_limit_name(int version, bool ever);
 
 /* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the
- * caller frees (NULL: no memory), and *LINE 12. Both may be NULL. */
+ * caller frees, and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
-
-/* The name that the resume function of FUNCTION after LINE has, which the caller frees. NULL: no memory. */
-char *torch_resume_name(const char *function, size_t bytes, const char *line);
 
 /* "the rest of Net.forward after line 12"; other names as they are, or as OTHERWISE. */
 void torch_name_print(FILE *out, const char *qualname, size_t width);

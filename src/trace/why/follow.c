@@ -1,4 +1,5 @@
-/* trace/why/follow.c -- what follows from the facts about a function's calls: what failing sources were, and remedies.
+/* trace/why/follow.c -- what follows from the facts about a function's calls: what failing sources were, remedies,
+ * and what would come of those.
  *
  * Runs in: the viewer. See trace/why/why.h. */
 #include <inttypes.h>
@@ -7,7 +8,10 @@
 #include <string.h>
 
 #include "lib/json.h"
+#include "replay.h"
+#include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
 
 /* An expression was wanted, not a value. */
@@ -99,16 +103,12 @@ static int history_more(const void *a, const void *b)
  * failed in. */
 static void histories_make(struct why *why)
 {
-    size_t compile_from = 0; /* the first cause of the compile that is looked at */
-
     for (size_t i = 0; i < why->causes.count; i++) {
-        struct cause *c = &why->causes.at[i];
+        const struct cause *c = &why->causes.at[i];
         const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
         struct history *h = NULL;
         bool counted = false;
-        if (c->compile_id != why->causes.at[compile_from].compile_id)
-            compile_from = i;
-        if (!c->decided || !compile || i > compile_from + 2000)
+        if (!c->decided || !compile)
             continue;
         for (size_t j = 0; j < why->histories.count && !h; j++)
             if (why->histories.at[j].code_id == compile->code_id && history_holds(&why->histories.at[j], c))
@@ -271,12 +271,13 @@ static const char *setting_of_limit(struct why *why, const struct remedy_facts *
                : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
 }
 
-/* A remedy for calls that ended in OUTCOME, if there are any. */
-static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts)
+/* A remedy for calls that ended in OUTCOME, if there are any; TEXT says why they did. */
+static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts, const char *text)
 {
     struct remedy *remedy;
 
     facts.outcome = outcome;
+    facts.text = text;
     if (!facts.count && !(facts.count = why_calls(why, outcome)))
         return;
     if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP || outcome == OUTCOME_DECLINED))
@@ -289,16 +290,15 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
         remedy->what_if = setting_of_limit(why, &facts);
 }
 
-/* A guard that raised. */
+/* Guards that raised, of which errors are the first. */
 static void add_for_guard_errors(struct why *why, struct remedy_facts facts)
 {
-    for (size_t i = 0; i < why->guards.count && !facts.text; i++)
-        if (prose_same(why->guards.at[i].result, check_words[CHECK_ERROR])) {
-            facts.source = why->guards.at[i].source;
-            facts.text = why->guards.at[i].expression;
-            break;
-        }
-    add_for_outcome(why, OUTCOME_GUARD_ERROR, facts);
+    const struct failed_guard none = {0}, *guard = &none;
+
+    if (why->guards.count && why->guards.at->result == check_words[CHECK_ERROR])
+        guard = why->guards.at;
+    facts.source = guard->source;
+    add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
 }
 
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
@@ -387,29 +387,25 @@ static void remedies_make(struct why *why)
     const struct remedy_facts base = {
         .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .dimension = -1};
     const struct reasons reasons = reasons_of(why);
-    struct remedy_facts raised = base, limit = base, declined = base, run_only = base, plain = base;
+    struct remedy_facts run_only = base, plain = base;
     size_t most = base.torch ? TORCH_NAMED : NAMED;
+    int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
 
-    raised.text = reasons.raised;
-    limit.text = reasons.limit;
-    declined.text = run_only.text = reasons.declined;
-    if (why->forbidders.count) {
-        run_only.text = "called from a caller that forbids it";
+    if (why->forbidders.count)
         run_only.source = why->forbidders.at[0].function;
-    }
-    plain.text = why->disabled_words;
     plain.count = why->all_calls;
     add_for_guard_errors(why, base);
-    add_for_outcome(why, OUTCOME_CALLBACK_ERROR, raised);
+    add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, reasons.raised);
     add_for_causes(why, &base);
     add_for_deaths(why, &base);
-    add_for_outcome(why, OUTCOME_LIMIT, limit);
-    add_for_outcome(why, OUTCOME_RUN_ONLY, run_only);
-    add_for_outcome(why, OUTCOME_SKIP, declined);
-    add_for_outcome(why, OUTCOME_DECLINED, declined);
-    add_for_outcome(why, OUTCOME_DISABLED, declined);
-    if (why->disabled_words || (why_calls(why, OUTCOME_PLAIN) && why_calls(why, OUTCOME_PLAIN) == why->all_calls))
-        add_for_outcome(why, OUTCOME_PLAIN, plain);
+    add_for_outcome(why, OUTCOME_LIMIT, base, reasons.limit);
+    add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
+                    why->forbidders.count ? "called from a caller that forbids it" : reasons.declined);
+    add_for_outcome(why, OUTCOME_SKIP, base, reasons.declined);
+    add_for_outcome(why, OUTCOME_DECLINED, base, reasons.declined);
+    add_for_outcome(why, OUTCOME_DISABLED, base, reasons.declined);
+    if (why->disabled_words || (plain_calls && plain_calls == why->all_calls))
+        add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
     add_for_breaks(why, &base);
     add_for_guards(why, base);
     if (base.torch)
@@ -422,4 +418,66 @@ void why_follow(struct why *why)
 {
     histories_make(why);
     remedies_make(why);
+}
+
+/* ---- what would come of them -----------------------------------------------------
+ *
+ * The recorded calls are decided again as `replay --what-if` does. A cause that is a size becomes a dynamic dimension,
+ * another one whose guard is known a guard that is not checked, a limit a higher one; of the function that is asked
+ * about only. All decisions of a trace are read for it, so a long one is left to `replay`, unless it is asked for. */
+
+enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000 };
+
+static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
+{
+    struct whatif_knobs knobs = {.codes = codes};
+    struct whatif_result result = {0};
+
+    if (whatif_knob(&knobs, remedy->what_if) && whatif_run(whatif, &knobs, &result)) {
+        for (size_t i = 0; i < result.functions.count; i++) {
+            const struct whatif_function *f = &result.functions.at[i];
+            if (!codes[f->code])
+                continue;
+            if (remedy->compiles == UNKNOWN)
+                remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager =
+                    remedy->undecided = remedy->unrecorded = remedy->gone = 0;
+            remedy->compiles += f->recorded.compiles;
+            remedy->predicted_compiles += f->predicted.compiles;
+            remedy->eager += f->recorded.eager;
+            remedy->predicted_eager += f->predicted.eager;
+            remedy->undecided += f->undecided;
+            remedy->unrecorded += f->unrecorded;
+            remedy->gone += f->gone;
+        }
+    }
+    whatif_result_free(&result);
+    whatif_knobs_free(&knobs);
+}
+
+void why_whatif(struct why *why)
+{
+    struct replay *replay = NULL;
+    struct whatif *whatif = NULL;
+    bool *codes = NULL, any = false;
+    int64_t lookups;
+
+    for (size_t i = 0; i < why->remedies.count; i++)
+        any = any || why->remedies.at[i].what_if;
+    lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0; /* at least as many as there are */
+    if (!lookups)
+        return;
+    why->long_trace =
+        !why->force_whatif &&
+        (lookups > LOOKUPS_READ || db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
+    if (why->long_trace)
+        return;
+    replay = replay_open(why->db, true);
+    whatif = replay ? whatif_open(why->db, replay) : NULL;
+    codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
+    for (size_t i = 0; codes && i < why->remedies.count; i++)
+        if (why->remedies.at[i].what_if)
+            predict(whatif, codes, &why->remedies.at[i]);
+    free(codes);
+    whatif_free(whatif);
+    replay_free(replay);
 }

@@ -83,31 +83,20 @@ static void gather_totals(struct why *why)
     why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
 }
 
-/* Has a cause of this compile already a deciding guard for this entry? */
-static bool entry_decided(struct why *why, const struct compile *compile, int64_t entry_id)
-{
-    for (size_t i = compile->first_cause; i < compile->first_cause + compile->causes; i++)
-        if (why->causes.at[i].entry_id == entry_id && why->causes.at[i].decided)
-            return true;
-    return false;
-}
-
 static void gather_causes(struct why *why)
 {
     struct compile *compile = NULL;
 
     READ(why, causes, "why/causes", cause_fields);
     for (size_t i = 0; i < why->causes.count; i++) {
-        struct cause *c = &why->causes.at[i];
+        const struct cause *c = &why->causes.at[i];
         if (!compile || compile->compile_id != c->compile_id) {
             compile = list_find(&why->compiles, compile_id, c->compile_id);
             if (compile)
                 compile->first_cause = i;
         }
-        if (!compile)
-            continue;
-        c->decided = c->decided && !entry_decided(why, compile, c->entry_id);
-        compile->causes++;
+        if (compile)
+            compile->causes++;
     }
 }
 

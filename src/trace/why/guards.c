@@ -20,7 +20,6 @@ enum {
     SLOW_NS = 1000,     /* time a call, */
     SLOW_CALLS = 10,    /* and calls, from which on guards are called slow */
     KINDS = 100,
-    SAMPLES = 1000,
     GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
 };
 
@@ -161,36 +160,20 @@ static void gather_kinds(struct why *why)
         qsort(why->costs.at, why->costs.count, sizeof *why->costs.at, cost_more);
 }
 
-static int time_longer(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* What part of a call that hit is its lookup: of the last ones, whose frames are found by their key. The medians of
- * both, because a call that was interrupted takes as long as hundreds. */
+/* What part of a call that hit is its lookup: of the last ones, whose frames are found by their key. */
 static void gather_share(struct why *why)
 {
-    int64_t lookup[SAMPLES], whole[SAMPLES];
     struct query *query;
-    size_t count = 0;
 
     if (!why_calls(why, OUTCOME_HIT) || db_meta_integer(why->db, "frame_count", 0) <= 0)
         return;
     query = why_ask(why, "why/share");
-    for (; count < SAMPLES && query_step(query); count++) {
-        lookup[count] = query_integer(query, 0);
-        whole[count] = query_integer(query, 1);
+    if (query_step(query)) {
+        why->share_of_hits = true;
+        why->share_ns = query_integer(query, 0);
+        why->share_of_ns = query_integer(query, 1);
     }
     query_close(query);
-    if (!count)
-        return;
-    qsort(lookup, count, sizeof *lookup, time_longer);
-    qsort(whole, count, sizeof *whole, time_longer);
-    why->share_of_hits = true;
-    why->share_ns = lookup[count / 2];
-    why->share_of_ns = whole[count / 2];
 }
 
 void why_gather_cost(struct why *why)

@@ -9,7 +9,7 @@
  *     }
  *     why_free(&why);
  *
- * gather.c, guards.c and torch.c gather, follow.c and whatif.c conclude; cmd/why.c prints it for people, fields.c for
+ * gather.c, guards.c and torch.c gather, follow.c concludes; cmd/why.c prints it for people, fields.c for
  * programs. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
