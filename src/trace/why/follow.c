@@ -433,22 +433,22 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
 
-    if (whatif_knob(&knobs, remedy->what_if) && whatif_run(whatif, &knobs, &result)) {
-        for (size_t i = 0; i < result.functions.count; i++) {
-            const struct whatif_function *f = &result.functions.at[i];
-            if (!codes[f->code])
-                continue;
-            if (remedy->compiles == UNKNOWN)
-                remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager =
-                    remedy->undecided = remedy->unrecorded = remedy->gone = 0;
-            remedy->compiles += f->recorded.compiles;
-            remedy->predicted_compiles += f->predicted.compiles;
-            remedy->eager += f->recorded.eager;
-            remedy->predicted_eager += f->predicted.eager;
-            remedy->undecided += f->undecided;
-            remedy->unrecorded += f->unrecorded;
-            remedy->gone += f->gone;
-        }
+    if (whatif_knob(&knobs, remedy->what_if))
+        whatif_run(whatif, &knobs, &result);
+    for (size_t i = 0; i < result.functions.count; i++) {
+        const struct whatif_function *f = &result.functions.at[i];
+        if (!codes[f->code])
+            continue;
+        if (remedy->compiles == UNKNOWN)
+            remedy->compiles = remedy->predicted_compiles = remedy->eager = remedy->predicted_eager = remedy->undecided =
+                remedy->unrecorded = remedy->gone = 0;
+        remedy->compiles += f->recorded.compiles;
+        remedy->predicted_compiles += f->predicted.compiles;
+        remedy->eager += f->recorded.eager;
+        remedy->predicted_eager += f->predicted.eager;
+        remedy->undecided += f->undecided;
+        remedy->unrecorded += f->unrecorded;
+        remedy->gone += f->gone;
     }
     whatif_result_free(&result);
     whatif_knobs_free(&knobs);
