@@ -14,6 +14,7 @@
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
@@ -72,7 +73,7 @@ static int column(struct query *query, const char *name)
     return i;
 }
 
-/* A text in the current row, NULL for NULL; an integer. */
+/* A text in the current row, NULL for NULL; an integer, PROSE_UNKNOWN for NULL. */
 static const char *text(struct query *query, const char *name)
 {
     int i = column(query, name);
@@ -87,12 +88,9 @@ static const char *filled(struct query *query, const char *name)
 
 static int64_t integer(struct query *query, const char *name)
 {
-    return query_integer(query, column(query, name));
-}
+    int i = column(query, name);
 
-static bool known(struct query *query, const char *name)
-{
-    return query_type(query, column(query, name)) != QUERY_NULL;
+    return query_type(query, i) == QUERY_NULL ? PROSE_UNKNOWN : query_integer(query, i);
 }
 
 /* The longest that a text is printed. */
@@ -292,39 +290,31 @@ static void section_print(struct show *show, const struct section *section, int6
 
 static void entry_print(struct show *show, struct query *query)
 {
-    FILE *out = show->out;
-
-    if (!known(query, "cache_entry_id")) {
-        fputs("  made no entry\n", out);
+    if (integer(query, "cache_entry_id") == PROSE_UNKNOWN) {
+        fputs("  made no entry\n", show->out);
         return;
     }
-    prose_print(out, "  made entry %.40s", text(query, "entry"));
-    cell(show, query, "backend", 40, " by ", "");
-    if (known(query, "region_id"))
-        prose_print(out, ", region %jd", integer(query, "region_id"));
-    prose_print(out, ", %jd guard(s)", integer(query, "guard_count"));
-    if (known(query, "died_ns")) {
-        prose_print(out, "; died at %+jd", integer(query, "died_ns"));
+    prose_print(show->out, "  made entry %.40s{ by %.*s}{, region %jd}, %jd guard(s){; died at %+jd}", text(query, "entry"),
+                wide(show, 40), text(query, "backend"), integer(query, "region_id"), integer(query, "guard_count"),
+                integer(query, "died_ns"));
+    if (integer(query, "died_ns") != PROSE_UNKNOWN)
         cell(show, query, "death_cause", WIDTH, ": ", "");
-    }
-    putc('\n', out);
+    putc('\n', show->out);
 }
 
 static void compile_print(struct show *show, struct query *query)
 {
     FILE *out = show->out;
     const char *reason = filled(query, "reason"), *rest = reason ? strchr(reason, '\n') : NULL;
+    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"), sticky = integer(query, "sticky");
+    bool ended = end != PROSE_UNKNOWN;
 
     fputs(say_colour(out) ? "\n\033[1mcompile " : "\ncompile ", out);
-    prose_print(out, "%.40s%s at %+jd", filled(query, "label") ? text(query, "label") : "without a label",
-                say_colour(out) ? "\033[0m" : "", integer(query, "start_ns"));
-    if (known(query, "end_ns"))
-        prose_print(out, ", took %+jd", integer(query, "end_ns") - integer(query, "start_ns"));
-    else
-        fputs(", did not end", out);
-    prose_print(out, ": %.40s", text(query, "outcome"));
-    if (known(query, "sticky"))
-        fputs(integer(query, "sticky") ? ", for good" : ", for this call", out);
+    prose_print(out, "%.40s", filled(query, "label") ? text(query, "label") : "without a label");
+    fputs(say_colour(out) ? "\033[0m" : "", out);
+    prose_print(out, " at %+jd{, took %+jd}%s: %.40s%s", start, ended ? times_span(start, end) : PROSE_UNKNOWN,
+                ended ? "" : ", did not end", text(query, "outcome"),
+                sticky == PROSE_UNKNOWN ? "" : sticky ? ", for good" : ", for this call");
     if (reason && show->torch)
         fputs(": ", out), torch_what_print(out, reason, WIDTH * 2);
     else

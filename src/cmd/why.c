@@ -128,11 +128,8 @@ static void shares_print(struct why *why, FILE *out)
     if (asked)
         prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
                     percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
-    if (compiles)
-        prose_print(out, "; %jd compile(s) (%jd recompile(s))", made, recompiles);
-    if (compiles > made)
-        prose_print(out, ", %jd without code", compiles - made);
-    putc('\n', out);
+    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n", compiles ? made : UNKNOWN, recompiles,
+                prose_any(compiles - made));
 }
 
 static void head_print(struct why *why, FILE *out)
@@ -282,8 +279,7 @@ static void causes_print(struct why *why, FILE *out, const struct compile *compi
             prose_print(out, "%.40s: %.140s", entry_of(c),
                         first_of(c->text, first_of(c->source, "no reason was recorded")));
         }
-        prose_print(out, "  [%.40s%s%s]\n", c->kind ? c->kind : "", c->kind ? ", " : "",
-                    c->observed ? "observed" : "re-checked");
+        prose_print(out, "  [{%.40s, }%s]\n", c->kind, c->observed ? "observed" : "re-checked");
     }
     if (more)
         prose_print(out, "         %jd other failing guards; --json has them all\n", more);
@@ -338,10 +334,8 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     const struct parent *parent = &compile->follows_from;
     bool made = compile_made(compile);
 
-    prose_print(out, "  %-5.20s ", first_of(compile->label, why->torch.number ? "-" : "?"));
-    if (why->ranks.count > 1 && compile->rank != UNKNOWN)
-        prose_print(out, "rank %jd, ", compile->rank);
-    prose_print(out, "at %+jd", compile->start_ns);
+    prose_print(out, "  %-5.20s {rank %jd, }at %+jd", first_of(compile->label, why->torch.number ? "-" : "?"),
+                why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns);
     if (compile->end_ns == UNKNOWN)
         fputs(", did not end", out);
     else
@@ -355,13 +349,9 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
         prose_print(out, "         %.140s\n", first_of(compile->reason, "why is not recorded"));
-    if (parent->compile_id) {
-        prose_print(out, "         follows from: %.70s%s%.20s (%.110s", parent->function,
-                    prose_filled(parent->label) ? " " : "", first_of(parent->label, ""), parent->source);
-        if (parent->expected && parent->actual)
-            prose_print(out, " %.70s -> %.70s", parent->expected, parent->actual);
-        fputs(")\n", out);
-    }
+    if (parent->compile_id)
+        prose_print(out, "         follows from: %.70s{ %.20s} (%.110s{ %.70s -> %.70s})\n", parent->function, parent->label,
+                    parent->source, parent->expected, parent->actual);
     if (compile->inputs)
         fputs("         inputs: ", out), inputs_print(out, compile->inputs);
 }
@@ -395,11 +385,8 @@ static void histories_print(struct why *why, FILE *out)
             continue;
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
-        prose_print(out, "  %.110s  %.140s  [decided %jd recompile(s)", cause_name(why, h->cause), h->text,
-                    h->recompiles);
-        if (h->refused)
-            prose_print(out, ", %jd that gave no code", h->refused);
-        fputs(h->cause->observed ? "]\n" : ", found when checked again]\n", out);
+        prose_print(out, "  %.110s  %.140s  [decided %jd recompile(s){, %jd that gave no code}%s]\n", cause_name(why, h->cause),
+                    h->text, h->recompiles, prose_any(h->refused), h->cause->observed ? "" : ", found when checked again");
     }
 }
 
@@ -412,26 +399,16 @@ static void entries_print(struct why *why, FILE *out)
     if (why->entries.count)
         prose_title(out, "Cache entries");
     for each_of(e, why->entries, ENTRIES_SHOWN) {
-        prose_print(out, "  %.40s%s%.40s", e->label, e->backend ? "  " : "", e->backend ? e->backend : "");
-        if (e->region_id != UNKNOWN)
-            prose_print(out, "  region %jd", e->region_id);
-        prose_print(out, "  %jd guard(s), ", e->guards);
+        prose_print(out, "  %.40s{  %.40s}{  region %jd}  %jd guard(s), ", e->label, e->backend, e->region_id, e->guards);
         if (imported) {
             fputs("its use is not known\n", out);
             continue;
         }
         if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
             prose_print(out, "tried %'jd time(s), ", e->tried);
-        if (e->hit)
-            prose_print(out, "hit %'jd, last at %+jd", e->hit, e->last_hit_ns);
-        else
-            fputs("never hit", out);
-        if (e->backend_mismatches)
-            prose_print(out, ", passed over %'jd time(s): another backend asked", e->backend_mismatches);
-        if (e->died_ns != UNKNOWN)
-            prose_print(out, "; died at %+jd: %.70s", e->died_ns,
-                        first_of(e->death_cause, NO_CAUSE));
-        putc('\n', out);
+        prose_print(out, "%s{hit %'jd, last at %+jd}{, passed over %'jd time(s): another backend asked}{; died at %+jd: %.70s}\n",
+                    e->hit ? "" : "never hit", prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
+                    e->died_ns, first_of(e->death_cause, NO_CAUSE));
     }
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
@@ -452,9 +429,7 @@ static void marks_print(struct why *why, FILE *out)
         prose_title(out, "What was decided for good");
     for each_of(m, why->marks, MARKS_SHOWN) {
         bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
-        prose_print(out, "  since %+jd", m->at_ns);
-        if (m->region_id != UNKNOWN)
-            prose_print(out, ", in region %jd", m->region_id);
+        prose_print(out, "  since %+jd{, in region %jd}", m->at_ns, m->region_id);
         if (skip)
             fprintf(out, ": never compiled, runs %s", as_python(why));
         fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
@@ -551,18 +526,12 @@ static void rest_print(FILE *out, const struct graph_break *rest)
 
     fputs("           goes on in ", out);
     torch_name_print(out, rest->resume_function, WIDTH);
-    prose_print(out, " (%.140s)", rest->resume_function);
-    if (rest->rest_calls != UNKNOWN)
-        prose_print(out, ": %'jd call(s)", rest->rest_calls);
-    if (rest->rest_eager_calls > 0)
-        prose_print(out, ", %'jd of them eagerly", rest->rest_eager_calls);
-    if (rest->rest_compiles > 0)
-        prose_print(out, ", %jd compile(s) (%jd recompile(s)) took %+jd", rest->rest_compiles, rest->rest_recompiles,
-                    rest->rest_compile_ns);
-    if (rest->rest_lookup_ns > 0)
-        prose_print(out, ", lookups %+jd", rest->rest_lookup_ns);
+    prose_print(out, " (%.140s){: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took %+jd}"
+                     "{, lookups %+jd}",
+                rest->resume_function, rest->rest_calls, prose_any(rest->rest_eager_calls), prose_any(rest->rest_compiles),
+                rest->rest_recompiles, rest->rest_compile_ns, prose_any(rest->rest_lookup_ns));
     if ((rest->rest_recompiles > 0 || rest->rest_eager_calls > 0) &&
-        torch_resume(rest->resume_function, &function, &line) && function)
+        torch_resume(rest->resume_function, &function, &line))
         prose_print(out, "; see `dyntrace why %.70s@%jd`", function, line);
     free(function);
     putc('\n', out);
@@ -634,9 +603,8 @@ static void shell_word(FILE *out, const char *text)
 /* "4 compiles instead of 9" */
 static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
 {
-    prose_print(out, would == is ? "still %jd %s%s" : "%jd %s%s", would, what, prose_plural(would));
-    if (would != is)
-        prose_print(out, " instead of %jd", is);
+    prose_print(out, "%s%jd %s%s{ instead of %jd}", would == is ? "still " : "", would, what, prose_plural(would),
+                would == is ? UNKNOWN : is);
 }
 
 /* What would come of the remedy, or how to ask. */
@@ -668,13 +636,9 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     instead_print(out, "compile", r->predicted_compiles, r->compiles);
     if (r->eager || r->predicted_eager)
         fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
-    if (r->gone)
-        prose_print(out, ", %jd call(s) not looked up any more", r->gone);
-    if (r->unrecorded)
-        prose_print(out, ", at least %jd call(s) of which the trace has nothing", r->unrecorded);
-    if (r->undecided)
-        prose_print(out, "; %jd call(s) undecided, a guess is counted", r->undecided);
-    putc('\n', out);
+    prose_print(out, "{, %jd call(s) not looked up any more}{, at least %jd call(s) of which the trace has nothing}"
+                     "{; %jd call(s) undecided, a guess is counted}\n",
+                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided));
 }
 
 static void remedies_print(struct why *why, FILE *out)

@@ -92,10 +92,14 @@ void prose_print(FILE *out, const char *format, ...)
 {
     va_list values;
     int64_t last = 0;
+    FILE *whole = out;   /* while OUT is a part in braces, which is kept unless a value in it is MISSING */
+    char *part = NULL;
+    size_t room = 0;
+    bool missing = false;
 
     va_start(values, format);
     while (*format) {
-        size_t plain = strcspn(format, "%("), length;
+        size_t plain = strcspn(format, "%({}"), length;
         const char *flags = format + plain;
         char human[TABLE_HUMAN], *end = NULL;
         bool left = flags[0] && flags[1] == '-';
@@ -103,6 +107,20 @@ void prose_print(FILE *out, const char *format, ...)
         fwrite(format, 1, plain, out);
         if (!*flags)
             break;
+        if (*flags == '{') {
+            out = open_memstream(&part, &room);
+            missing = false;
+            format = flags + 1;
+            continue;
+        }
+        if (*flags == '}') {
+            fclose(out);
+            out = whole;
+            fputs(missing ? "" : part, out);
+            free(part);
+            format = flags + 1;
+            continue;
+        }
         if (*flags == '(') {
             bool plural = !strncmp(flags, "(s)", 3) || !strncmp(flags, "(es)", 4);
             length = plural ? strcspn(flags, ")") + 1 : 1;
@@ -123,6 +141,7 @@ void prose_print(FILE *out, const char *format, ...)
             putc('%', out);
         } else if (*end == 's') {
             const char *text = va_arg(values, const char *);
+            missing = missing || !prose_filled(text);
             if (!width) {
                 prose_text(out, text, cut < 0 ? SIZE_MAX - 1 : (size_t)cut);
             } else {
@@ -132,7 +151,10 @@ void prose_print(FILE *out, const char *format, ...)
             }
         } else if (*end == 'j') {
             int64_t value = last = va_arg(values, int64_t);
-            if (memchr(flags, '\'', length))
+            missing = missing || value == PROSE_UNKNOWN;
+            if (value == PROSE_UNKNOWN)
+                strcpy(human, "?");
+            else if (memchr(flags, '\'', length))
                 table_count(human, value);
             else if (memchr(flags, '+', length))
                 table_duration(human, value);

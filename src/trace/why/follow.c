@@ -295,7 +295,7 @@ static void add_for_guard_errors(struct why *why, struct remedy_facts facts)
 {
     const struct failed_guard none = {0}, *guard = &none;
 
-    if (why->guards.count && why->guards.at->result == check_words[CHECK_ERROR])
+    if (why->guards.count && prose_same(why->guards.at->result, check_words[CHECK_ERROR]))
         guard = why->guards.at;
     facts.source = guard->source;
     add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);

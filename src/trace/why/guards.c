@@ -38,9 +38,9 @@ static enum check_result check_result_of(const char *word)
 static int failed_more(const void *a, const void *b)
 {
     const struct failed_guard *x = a, *y = b;
-    bool error = x->result == check_words[CHECK_ERROR];
+    bool error = !strcmp(x->result, check_words[CHECK_ERROR]);
 
-    if (error != (y->result == check_words[CHECK_ERROR]))
+    if (error != !strcmp(y->result, check_words[CHECK_ERROR]))
         return error ? -1 : 1;
     if (x->times != y->times)
         return x->times < y->times ? 1 : -1;

@@ -24,6 +24,7 @@
 #include "trace/cause.h"
 #include "trace/counts.h"
 #include "trace/find_code.h"
+#include "trace/prose.h"
 #include "trace/remedy.h"
 
 enum {
@@ -31,7 +32,7 @@ enum {
     WHY_WIDTH = 70,  /* longest value printed, in bytes */
 };
 
-#define UNKNOWN INT64_MIN /* an integer that is NULL in the trace, where that differs from 0 */
+#define UNKNOWN PROSE_UNKNOWN /* an integer that is NULL in the trace, where that differs from 0 */
 
 /* ---- facts ------------------------------------------------------------------- */
 
