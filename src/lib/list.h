@@ -93,6 +93,14 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_].member == key_ ? &(list)->at[found_] : NULL; \
     })
 
+/* Sort LIST, which may be empty, by ORDER; which of two numbers comes first in one. */
+#define list_sort(list, order) ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
+
+static inline int list_order(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
 /* ---- maps ------------------------------------------------------------------ */
 
 /* From integers, or from texts, to integers: ids, counts, or places in a list. A map's keys are all of one kind. */

@@ -94,9 +94,7 @@ static int history_more(const void *a, const void *b)
 {
     const struct history *x = a, *y = b;
 
-    if (x->recompiles + x->refused != y->recompiles + y->refused)
-        return x->recompiles + x->refused < y->recompiles + y->refused ? 1 : -1;
-    return (x->cause > y->cause) - (x->cause < y->cause);
+    return list_order(y->recompiles + y->refused, x->recompiles + x->refused) ?: (x->cause > y->cause) - (x->cause < y->cause);
 }
 
 /* One for each source that decided a recompile. A recompile counts for a source once, however many older entries it
@@ -128,8 +126,7 @@ static void histories_make(struct why *why)
         why->histories.at[i].aspect = why_keep(why, cause_part(why->histories.at[i].cause));
         history_values(why, &why->histories.at[i]);
     }
-    if (why->histories.count)
-        qsort(why->histories.at, why->histories.count, sizeof *why->histories.at, history_more);
+    list_sort(&why->histories, history_more);
 }
 
 /* ---- what became of compiles ------------------------------------------------ */

@@ -304,11 +304,7 @@ static int class_order(const void *a, const void *b)
 {
     const struct call_class *x = a, *y = b;
 
-    if (x->calls != y->calls)
-        return x->calls < y->calls ? 1 : -1;
-    if (x->outcome != y->outcome)
-        return x->outcome < y->outcome ? -1 : 1;
-    return (x->cache_entry_id > y->cache_entry_id) - (x->cache_entry_id < y->cache_entry_id);
+    return list_order(y->calls, x->calls) ?: list_order(x->outcome, y->outcome) ?: list_order(x->cache_entry_id, y->cache_entry_id);
 }
 
 void why_gather(struct why *why)
@@ -332,8 +328,7 @@ void why_gather(struct why *why)
         READ(why, forbidders, "why/forbidders", forbidder_fields);
     gather_disabled(why);
     why_gather_cost(why);
-    if (why->calls.count)
-        qsort(why->calls.at, why->calls.count, sizeof *why->calls.at, class_order);
+    list_sort(&why->calls, class_order);
     map_free(&places);
 }
 

@@ -38,15 +38,10 @@ static enum check_result check_result_of(const char *word)
 static int failed_more(const void *a, const void *b)
 {
     const struct failed_guard *x = a, *y = b;
-    bool error = !strcmp(x->result, check_words[CHECK_ERROR]);
+    const char *error = check_words[CHECK_ERROR];
 
-    if (error != !strcmp(y->result, check_words[CHECK_ERROR]))
-        return error ? -1 : 1;
-    if (x->times != y->times)
-        return x->times < y->times ? 1 : -1;
-    if (x->entry_id != y->entry_id)
-        return x->entry_id < y->entry_id ? -1 : 1;
-    return (x->guard_id > y->guard_id) - (x->guard_id < y->guard_id);
+    return list_order(!strcmp(y->result, error), !strcmp(x->result, error)) ?: list_order(y->times, x->times)
+               ?: list_order(x->entry_id, y->entry_id) ?: list_order(x->guard_id, y->guard_id);
 }
 
 /* What those guards are that ended checks. */
@@ -100,8 +95,7 @@ void why_gather_checks(struct why *why)
     }
     query_close(query);
     map_free(&places);
-    if (why->guards.count)
-        qsort(why->guards.at, why->guards.count, sizeof *why->guards.at, failed_more);
+    list_sort(&why->guards, failed_more);
     if (why->guards.count > GUARDS_READ)
         why->guards.count = GUARDS_READ;
     failed_read(why);
@@ -132,11 +126,7 @@ static int cost_more(const void *a, const void *b)
 {
     const struct guard_cost *x = a, *y = b;
 
-    if (x->estimated_ns != y->estimated_ns)
-        return x->estimated_ns < y->estimated_ns ? 1 : -1;
-    if (x->guards != y->guards)
-        return x->guards < y->guards ? 1 : -1;
-    return strcmp(x->kind, y->kind);
+    return list_order(y->estimated_ns, x->estimated_ns) ?: list_order(y->guards, x->guards) ?: strcmp(x->kind, y->kind);
 }
 
 /* Which kinds of guards the time is of. */
@@ -156,8 +146,7 @@ static void gather_kinds(struct why *why)
                 times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
     }
     query_close(query);
-    if (why->costs.count)
-        qsort(why->costs.at, why->costs.count, sizeof *why->costs.at, cost_more);
+    list_sort(&why->costs, cost_more);
 }
 
 /* What part of a call that hit is its lookup: of the last ones, whose frames are found by their key. */

@@ -54,9 +54,7 @@ static int break_more(const void *a, const void *b)
 {
     const struct graph_break *x = a, *y = b;
 
-    if (x->times != y->times)
-        return x->times < y->times ? 1 : -1;
-    return (x->line > y->line) - (x->line < y->line);
+    return list_order(y->times, x->times) ?: list_order(x->line, y->line);
 }
 
 /* Graph breaks, those alike as one. */
@@ -79,8 +77,7 @@ static void gather_breaks(struct why *why)
         b->times = row.times;
     }
     query_close(query);
-    if (why->breaks.count)
-        qsort(why->breaks.at, why->breaks.count, sizeof *why->breaks.at, break_more);
+    list_sort(&why->breaks, break_more);
 }
 
 /* ---- phases ---------------------------------------------------------------- */
@@ -107,9 +104,7 @@ static int phase_longer(const void *a, const void *b)
 {
     const struct phase *x = a, *y = b;
 
-    if (x->self_ns != y->self_ns)
-        return x->self_ns < y->self_ns ? 1 : -1;
-    return strcmp(x->name, y->name);
+    return list_order(y->self_ns, x->self_ns) ?: strcmp(x->name, y->name);
 }
 
 /* Phases lie within one another: what one took by itself is what those within leave. The rows come by compile and
@@ -156,8 +151,7 @@ static void gather_phases(struct why *why)
         phases_read(why, query, late);
         query_close(query);
     }
-    if (why->phases.count)
-        qsort(why->phases.at, why->phases.count, sizeof *why->phases.at, phase_longer);
+    list_sort(&why->phases, phase_longer);
 }
 
 void why_gather_torch(struct why *why)
