@@ -618,23 +618,6 @@ static PyObject *tree_order(PyObject *self, PyObject *ignored)
     return list;
 }
 
-static PyObject *tree_cost(PyObject *self, PyObject *args)
-{
-    PyObject *locals;
-    unsigned long times;
-    uint64_t began;
-
-    if (!PyArg_ParseTuple(args, "O!k:_cost", &PyDict_Type, &locals, &times))
-        return NULL;
-    began = clock_monotonic_ns();
-    for (unsigned long i = 0; i < times; i++) {
-        struct guard_values values = {.locals = locals};
-        if (guard_tree_check(self, &values).result == GUARD_ERROR)
-            return NULL;
-    }
-    return PyFloat_FromDouble((double)(clock_monotonic_ns() - began) / (double)(times ? times : 1));
-}
-
 static PyObject *type_text(PyObject *none, PyObject *type)
 {
     if (PyType_Check(type))
@@ -651,7 +634,6 @@ static PyMethodDef tree_methods[] = {
     {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
     {"_type_text", type_text, METH_O | METH_STATIC, "_type_text(type) -> its name, as guards have it"},
-    {"_cost", tree_cost, METH_VARARGS, "_cost(f_locals, times) -> nanoseconds that one check takes in C"},
     {NULL, NULL, 0, NULL},
 };
 
