@@ -21,7 +21,7 @@
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* again: Python code in a handler of fork() */
 static pid_t forking_pid;   /* the process that is in fork(), 0: none */
 static uint64_t fork_clock; /* of the last fork() */
-static bool watched;
+static bool watched;        /* for fork() */
 
 /* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is whole
  * then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code may
@@ -81,15 +81,6 @@ void fork_check(void)
 bool fork_is_near(void)
 {
     return forking_pid;
-}
-
-/* 0, or an errno. */
-static int fork_watch(void)
-{
-    int error = watched ? 0 : pthread_atfork(forking, has_forked, forked);
-
-    watched = !error;
-    return error;
 }
 
 void tracer_lock(void)
@@ -170,10 +161,11 @@ static const char *open_session(const char *directory)
     P.session = session;
     P.monotonic = session->clock == SESSION_MONOTONIC;
     P.decided_only = session->frames == SESSION_DECIDED;
-    if (fork_watch()) {
+    if (!watched && pthread_atfork(forking, has_forked, forked)) {
         P.session = NULL;
         return "memory";
     }
+    watched = true;
     file_open("", tracer_now(P.monotonic));
     if (!P.file) {
         P.session = NULL;
