@@ -43,7 +43,7 @@ struct loop {
     enum request asked;     /* what the prompt is for */
     struct sql_words words; /* owned; gathered when first needed */
     size_t next_word;
-    char message[SAY], searched[200];
+    char message[SAY];
     bool alarm, quit;
     bool clicked;           /* the last key was a click, and opened a view */
     struct output output;   /* owned: what the program printed */
@@ -118,10 +118,8 @@ void tui_go(struct tui *tui, const struct target *target)
     view->tui = &loop->face;
     view->target = target_copy(target);
     view_place(loop, view);
-    if (!ops->open(view)) {
-        view_end(view);
-        return;
-    }
+    if (ops->open)
+        ops->open(view);
     if (loop->depth == STACK) {
         view_end(loop->stack[1]);
         memmove(&loop->stack[1], &loop->stack[2], (STACK - 2) * sizeof *loop->stack);
@@ -169,12 +167,12 @@ static void search_from(struct loop *loop, int direction)
 {
     struct view *view = top(loop);
 
-    if (!loop->searched[0])
+    if (!loop->face.searched[0])
         tui_say(&loop->face, "nothing was searched for; / begins");
     else if (!view->ops->search)
         tui_say(&loop->face, "there is nothing to search in this view");
-    else if (!view->ops->search(view, loop->searched, direction))
-        tui_alarm(&loop->face, "%s: not found", loop->searched);
+    else if (!view->ops->search(view, loop->face.searched, direction))
+        tui_alarm(&loop->face, "%s: not found", loop->face.searched);
 }
 
 static void request(struct loop *loop, enum request request, const struct key *key);
@@ -247,7 +245,7 @@ static void answer(struct loop *loop, enum request asked, char *text)
 
     switch (asked) {
     case REQUEST_SEARCH:
-        snprintf(loop->searched, sizeof loop->searched, "%s", text);
+        snprintf(loop->face.searched, sizeof loop->face.searched, "%s", text);
         if (*text)
             search_from(loop, 1);
         break;
@@ -715,7 +713,6 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     loop->face.screen = screen;
     loop->db = db;
     loop->live = options->live;
-    loop->face.searched = loop->searched;
     loop->face.output = options->running ? &loop->output : NULL;
     loop->face.scripted = options->keys != NULL;
     loop->output.open = options->running;
@@ -740,7 +737,7 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     screen_close(screen); /* first: should a query not end, Ctrl-C does */
     work_close(loop->face.work);
     tui_prompt_past_keep(&loop->prompt);
-    output_print(&loop->output, STDOUT_FILENO); /* where it would have been printed */
+    output_print(&loop->output); /* where it would have been printed */
     list_free(&loop->output.text);
     sql_words_free(&loop->words);
     db_close(loop->fresh);

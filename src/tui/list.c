@@ -372,7 +372,7 @@ static void column_read(struct list *list, const char *text)
                                                        strstr(format, "=> ")};
 }
 
-bool list_open(struct view *view)
+void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
     const char *sort;
@@ -394,10 +394,9 @@ bool list_open(struct view *view)
     snprintf(view->title, sizeof view->title, "%s", view->target.title ? view->target.title : "");
     view->head = 1;
     rows_ask(list);
-    return true;
 }
 
-bool list_open_sql(struct list *list, const char *sql)
+void list_open_sql(struct list *list, const char *sql)
 {
     char *copy = strdup(sql);
 
@@ -415,7 +414,6 @@ bool list_open_sql(struct list *list, const char *sql)
     list->view.head = 1;
     list->ready = false;
     rows_ask(list);
-    return true;
 }
 
 void list_close(struct view *view)

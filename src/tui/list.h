@@ -154,9 +154,9 @@ void rows_again(struct list *list, bool ask);
 void rows_seek(struct list *list, const char *text, int direction);
 void rows_forget(struct list *list);
 
-bool list_open(struct view *view);
+void list_open(struct view *view);
 /* Any SQL; columns are what it has. */
-bool list_open_sql(struct list *list, const char *sql);
+void list_open_sql(struct list *list, const char *sql);
 
 void list_close(struct view *view);
 void list_settle(struct view *view);

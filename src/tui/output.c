@@ -54,37 +54,21 @@ char *output_last(const struct output *output)
     return line ? strndup(line, strcspn(line, "\n")) : NULL;
 }
 
-void output_print(const struct output *output, int fd)
+void output_print(const struct output *output)
 {
-    static const char words[] = "(earlier output was left out)\n";
-    size_t at = 0;
-    ssize_t put;
-
-    if (output->cut && write(fd, words, sizeof words - 1) < 0)
-        return;
-    while (at < output->text.count && (put = write(fd, output->text.at + at, output->text.count - at)) > 0)
-        at += (size_t)put;
+    fputs(output->cut ? "(earlier output was left out)\n" : "", stdout);
+    fwrite(output->text.at, 1, output->text.count, stdout);
+    fflush(stdout);
 }
 
-struct output_view {
-    struct view view;
-    long back; /* lines scrolled up from the end: 0 follows */
-};
-
-static bool output_open(struct view *view)
-{
-    (void)view;
-    return true;
-}
-
+/* The view: `at` is how many lines it is scrolled up from the end; at 0 it follows. */
 static void output_settle(struct view *view)
 {
-    strcpy(view->note, ((struct output_view *)view)->back ? "scrolled up; G follows" : "following");
+    strcpy(view->note, view->at ? "scrolled up; G follows" : "following");
 }
 
 static void output_draw(struct view *view, struct screen *screen)
 {
-    struct output_view *o = (struct output_view *)view;
     const struct output *output = view->tui->output;
     size_t end = output ? output->text.count : 0;
 
@@ -92,10 +76,10 @@ static void output_draw(struct view *view, struct screen *screen)
         view_words(view, screen, STYLE_DIM, output && output->open ? "the program has printed nothing yet" : "nothing was printed");
         return;
     }
-    for (long i = 0; i < o->back && end; i++)
+    for (size_t i = 0; i < view->at && end; i++)
         end = line_before(output, end);
     if (!end) {
-        o->back = 0;
+        view->at = 0;
         end = output->text.count;
     }
     for (int y = view->y + view->rows - 1; y >= view->y && end; y--) {
@@ -110,7 +94,6 @@ static void output_draw(struct view *view, struct screen *screen)
 
 static bool output_request(struct view *view, enum request request, const struct key *key)
 {
-    struct output_view *o = (struct output_view *)view;
     long page = view->rows > 2 ? view->rows - 1 : 1, by;
 
     (void)key;
@@ -121,14 +104,14 @@ static bool output_request(struct view *view, enum request request, const struct
     case REQUEST_WHEEL_DOWN: by = -3; break;
     case REQUEST_PAGE_UP: by = page; break;
     case REQUEST_PAGE_DOWN: by = -page; break;
-    case REQUEST_END: by = -o->back; break;
+    case REQUEST_END: by = -(long)view->at; break;
     default: return false;
     }
-    o->back = o->back + by < 0 ? 0 : o->back + by;
+    view->at = (long)view->at + by > 0 ? view->at + (size_t)by : 0;
     return true;
 }
 
 const struct view_ops view_output = {
-    .name = "output", .summary = "what the program printed, under run --live", .size = sizeof(struct output_view), .open = output_open,
+    .name = "output", .summary = "what the program printed, under run --live", .size = sizeof(struct view),
     .settle = output_settle, .draw = output_draw, .request = output_request,
 };

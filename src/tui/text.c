@@ -162,12 +162,11 @@ void text_restart(struct text *text)
     ask(text, !text->view.ops->slow);
 }
 
-bool text_open(struct view *view)
+void text_open(struct view *view)
 {
     if (view->target.title)
         snprintf(view->title, sizeof view->title, "%s", view->target.title);
     text_restart((struct text *)view);
-    return true;
 }
 
 void text_close(struct view *view)
@@ -201,6 +200,7 @@ static void answer_take(struct text *text)
     text->asked = NULL;
     if (doc->job.error && text->doc) { /* what is shown is still true */
         tui_alarm(view->tui, "%s", doc->job.error);
+        text->doc->columns = doc->columns; /* not asked for again */
         work_drop(view->tui->work, doc);
         return;
     }

@@ -111,7 +111,7 @@ int64_t source_end(const struct source *source, int64_t first);
 /* Build it anew: what it is about has changed. */
 void text_restart(struct text *text);
 
-bool text_open(struct view *view);
+void text_open(struct view *view);
 void text_close(struct view *view);
 void text_settle(struct view *view);
 void text_draw(struct view *view, struct screen *screen);

@@ -30,14 +30,14 @@ bool output_read(struct output *output, int fd);
 /* The last line; the caller frees it; NULL: none. */
 char *output_last(const struct output *output);
 /* All of it, as it came. */
-void output_print(const struct output *output, int fd);
+void output_print(const struct output *output);
 
 /* What views see of the loop. Borrowed. */
 struct tui {
     struct work *work;
     struct screen *screen;
     bool scripted;               /* keys come from a script: what changes while one looks is not shown */
-    const char *searched;        /* what the last search looked for, "" when there was none */
+    char searched[200];          /* what the last search looked for, "" when there was none */
     const struct output *output; /* what the program under `run --live` has printed, NULL where none runs */
 };
 
@@ -64,7 +64,7 @@ struct view_ops {
     const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
     const char *summary; /* for the help */
     size_t size;         /* of the struct that begins with a struct view */
-    bool (*open)(struct view *view);  /* target is set; false: it was said why not */
+    void (*open)(struct view *view);  /* target is set; or NULL */
     void (*close)(struct view *view); /* or NULL */
     void (*settle)(struct view *view);
     void (*draw)(struct view *view, struct screen *screen);

@@ -151,7 +151,9 @@ static void job_run(struct worker *worker, struct job *job)
     pthread_mutex_unlock(&work->lock);
     db_retry(job->db);
     db_on_progress(job->db, job_tick, job);
-    if (!atomic_load(&job->cancelled))
+    if (atomic_load(&job->cancelled))
+        job_said(job, "cancelled");
+    else
         job->run(job, job->db);
     db_on_progress(job->db, NULL, NULL);
     say_divert(NULL, NULL);

@@ -424,11 +424,10 @@ static void flame_refresh(struct view *view)
         flame_ask(flame);
 }
 
-static bool flame_open(struct view *view)
+static void flame_open(struct view *view)
 {
     view->head = 1;
     flame_ask((struct flame *)view);
-    return true;
 }
 
 static void flame_close(struct view *view)

@@ -403,7 +403,7 @@ static bool replay_search(struct view *view, const char *text, int direction)
     return true;
 }
 
-static bool replay_view_open(struct view *view)
+static void replay_view_open(struct view *view)
 {
     static const struct {
         enum view_kind about;
@@ -414,8 +414,7 @@ static bool replay_view_open(struct view *view)
     struct replay_view *r = (struct replay_view *)view;
     int64_t id = view->target.id;
 
-    if (!(r->core = calloc(1, sizeof *r->core)))
-        return false;
+    r->core = calloc(1, sizeof *r->core);
     atomic_store(&r->core->users, 1);
     r->unit = NEXT_MISS;
     for (size_t i = 0; i < sizeof places / sizeof *places && id > 0 && !r->moves.count; i++)
@@ -426,7 +425,6 @@ static bool replay_view_open(struct view *view)
     else if (!r->moves.count)
         move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL);
     moves_start(r);
-    return true;
 }
 
 static void replay_view_close(struct view *view)

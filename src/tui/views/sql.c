@@ -19,7 +19,7 @@ static void sql_input(struct view *view, const char *text)
     list_open_sql((struct list *)view, text);
 }
 
-static bool sql_open(struct view *view)
+static void sql_open(struct view *view)
 {
     struct list *list = (struct list *)view;
 
@@ -28,7 +28,6 @@ static bool sql_open(struct view *view)
         sql_input(view, view->target.where);
     else
         tui_ask(view->tui, "SQL: ", "", true);
-    return true;
 }
 
 static bool sql_request(struct view *view, enum request request, const struct key *key)

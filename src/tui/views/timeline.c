@@ -490,10 +490,9 @@ static void timeline_refresh(struct view *view)
         t->asking = lanes_ask(view->tui->work);
 }
 
-static bool timeline_open(struct view *view)
+static void timeline_open(struct view *view)
 {
     timeline_refresh(view);
-    return true;
 }
 
 static void timeline_close(struct view *view)
