@@ -32,7 +32,7 @@ enum style {
 /* In marked text, a style begins with this byte and the letter of one: n(ormal) d(im) b(old) h(ead) r(ed: alarm)
  * w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is put into marked text. */
 #define MARK "\x01"
-#define STYLE_LETTERS "ndbh-rwgam"
+#define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; no text has STYLE_BAR */
 
 enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
 
