@@ -212,6 +212,9 @@ static void gather_lookups(struct why *why, struct map *places)
             compile->signature_id = query_integer(query, 4);
     }
     query_close(query);
+    query = why_ask(why, "why/skipped");
+    calls[OUTCOME_SKIP] = query_step(query) ? query_integer(query, 0) : 0;
+    query_close(query);
     why->shared = calls_sum(calls);
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
