@@ -1,9 +1,8 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Runs in: the command line. Each interpreter is asked by running it: it loads
- * the extension without a session and measures its own hook. */
+ * Runs in: the command line. Each interpreter is asked by running it: it loads the extension without a session and
+ * measures its own hook. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,10 @@
 
 #include "clock.h"
 #include "cmd/run/run.h"
+#include "collector/session.h"
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"
-#include "collector/session.h"
 #include "versions.h"
 
 /* Prints: name, major, minor, suffix, then after the extension is loaded the
@@ -106,14 +105,13 @@ static int diagnose_path(int *ready)
 
 static void clock_report(void)
 {
+    FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     char source[64] = "unknown";
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, source, sizeof source - 1) : -1;
 
-    if (got > 0)
-        source[strcspn(source, "\n")] = 0;
-    if (fd >= 0)
-        close(fd);
+    if (file && fscanf(file, "%63s", source) != 1)
+        strcpy(source, "unknown");
+    if (file)
+        fclose(file);
     if (session_clock_choose() == SESSION_TSC)
         printf("  %s: trusted (the kernel's clock source is %s)\n", CLOCK_COUNTER, source);
     else

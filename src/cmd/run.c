@@ -143,7 +143,7 @@ static const struct option collect_options[] = {
 
 /* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the
  * empty trace are made; FIRST, ROOT: recorder_create's. 0, or -1 after saying why not; the session is the caller's to
- * remove and close in both cases. From here on there may be no memory, which the collector outlives (lib/bounds.h). */
+ * remove and close in both cases. From here on memory may lack: who waits for a collector outlives that. */
 static int trace_begin(struct session *session, const char *name, uint32_t *first, uint32_t *root)
 {
     char here[PATH_MAX], path[PATH_MAX + 8], *slash;

@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/bounds.h"
-#include "command.h"
-#include "trace/db.h"
 #include "cmd/prompt.h"
-#include "trace/result.h"
+#include "command.h"
+#include "lib/bounds.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
-#include "schema.h"
-#include "trace/sql_words.h"
 #include "lib/table.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/result.h"
+#include "trace/sql_words.h"
 
 enum {
     STDIN_MAX = 1 << 20, /* bytes of SQL taken from stdin; trace/db.c sets the same limit */

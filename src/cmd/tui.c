@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "command.h"
-#include "trace/db.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "trace/db.h"
 #include "tui.h"
 #include "tui/screen.h"
 

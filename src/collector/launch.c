@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "lib/bounds.h"
 #include "lib/say.h"
 
 #define PAUSE_NS UINT64_C(5000000)
@@ -78,6 +79,7 @@ static int start(struct launch *l, struct collector_start what, bool alone)
         close(up[0]);
         what.orders = down[0];
         what.result = up[1];
+        bounds_memory_needed(false);
         _exit(collector_run(session, &what));
     }
     if (down[0] >= 0)

@@ -40,12 +40,11 @@ bool bounds_time_over(void);
 const char *bounds_time_words(void);
 
 /* From here on memory never lacks: our own malloc, calloc, realloc and strdup, and what is made of them (lib/list.h,
- * say_print), answer with memory or end the process by one line, with or without a bound; nobody asks for NULL. So it is in
- * every command (command_start), and behind db_open. `run` ends it before there is a collector, which goes on without
- * memory. */
+ * say_print), answer with memory or end the process by one line, with or without a bound; nobody asks for NULL. So it is
+ * in every command (command_start), and behind db_open. The collector, and `run` while it waits for one, go on without. */
 void bounds_memory_needed(bool is);
 
-/* Memory is over. Returns only in the collector. */
+/* Memory is over. Returns only where it is not needed. */
 void bounds_memory_over(void);
 
 /* Call CALL before the end at a bound; it must be safe in a signal handler. At most four. */

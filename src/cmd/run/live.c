@@ -16,8 +16,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "trace/db.h"
 #include "lib/say.h"
+#include "trace/db.h"
 #include "tui.h"
 #include "tui/screen.h"
 
