@@ -65,7 +65,7 @@ struct tracer {
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
     /* the shim */
     PyObject *callback;           /* owned: False or a callable; NULL = None */
-    struct shim_thread *shim;     /* what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
+    PyObject *shim;               /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
     bool active;                  /* counted among the threads with a callback */
     const struct front *front;    /* whose the callback is; NULL: there never was one */
     int64_t region;               /* torch's region of this thread, -1 = the common one */

@@ -89,11 +89,6 @@ PyTypeObject shim_frame_type = {
 
 /* ---- functions ---- */
 
-/* What a thread state keeps of the thread's tracer. */
-struct shim_thread {
-    bool active;
-};
-
 static PyCodeObject *a_code(PyObject *object)
 {
     if (PyCode_Check(object))
@@ -121,7 +116,7 @@ void shim_set_active(struct tracer *t, bool active)
         return;
     t->active = active;
     if (t->shim)
-        t->shim->active = active;
+        PyCapsule_SetContext(t->shim, active ? t : NULL);
     if (active)
         shim_settings.active_threads++;
     else
@@ -141,44 +136,35 @@ static void see_all_types(void)
     }
 }
 
-/* A thread that ends gives its callback up. CPython clears its thread state, and
- * with it this, with the GIL held: in the thread itself, or, after fork() and at
- * exit, in the one that is left, and then the tracer may be gone. */
+/* A thread that ends gives its callback up. CPython clears its thread state, and with it this capsule, which has a context
+ * while the thread is active. The GIL is held: in the thread itself, or, after fork() and at exit, in the one that is
+ * left, and then the tracer may be gone. */
 static void thread_cleared(PyObject *capsule)
 {
-    struct shim_thread *shim = PyCapsule_GetPointer(capsule, NULL);
     struct tracer *t = tracer_thread;
 
-    if (t && t->shim == shim) {
+    if (t && t->shim == capsule) {
         t->shim = NULL;
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
-    } else if (shim->active) {
+    } else if (PyCapsule_GetContext(capsule)) {
         shim_settings.active_threads--;
         tracer_rehook();
     }
-    PyMem_RawFree(shim);
 }
 
 static int watch_thread(struct tracer *t)
 {
-    PyObject *dict = PyThreadState_GetDict(), *capsule = NULL; /* borrowed; owned */
-    struct shim_thread *shim;
-    int status = -1;
+    PyObject *dict = PyThreadState_GetDict(); /* borrowed */
+    PyObject *capsule = dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
 
-    if (t->shim) /* a finaliser has done it: that dict was new */
-        return 0;
-    shim = dict ? PyMem_RawCalloc(1, sizeof *shim) : NULL;
-    if (shim && !(capsule = PyCapsule_New(shim, NULL, thread_cleared)))
-        PyMem_RawFree(shim);
-    if (capsule && !PyDict_SetItemString(dict, "dyntrace", capsule)) {
-        t->shim = shim;
-        status = 0;
-    }
+    /* A finaliser has done it, if the dict was new. */
+    if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
+        t->shim = capsule;
     Py_XDECREF(capsule);
-    if (status && !PyErr_Occurred())
+    if (!t->shim && !PyErr_Occurred())
         PyErr_NoMemory();
-    return status;
+    return t->shim ? 0 : -1;
 }
 
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)

@@ -42,12 +42,6 @@ struct code_state *code_state_make(PyCodeObject *code)
     return state;
 }
 
-struct code_state *code_state_hold(struct code_state *state)
-{
-    state->references++;
-    return state;
-}
-
 /* ENTRY never matches from here on. Runs nothing: entry_let_go() does what is left. */
 static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
@@ -144,7 +138,7 @@ void code_state_reset(PyCodeObject *code)
     if (!state)
         return;
     compat_set_extra(code, tracer_process.extra, (void *)state->mark); /* there is room */
-    code_state_hold(state);
+    state->references++;
     detach(state);
     drop_entries(&state->entries, "reset");
     code_state_release(state);

@@ -149,7 +149,7 @@ struct cache_entry {
     bool tree;                  /* its guard is a GuardTree: checked without a call */
     bool dead;                  /* the trace has its death */
     PyObject *instead;          /* owned: what an invalid one shows as its guard, or NULL */
-    PyObject *flat;             /* owned: the code with every argument positional; NULL: not made yet */
+    PyObject *flat;             /* owned: the code with every argument positional; NULL: it is, or not made yet */
     PyObject *function;         /* owned: function of `flat`, kept when it has no closure; or NULL */
     unsigned running;           /* calls of `function` under way */
     PyObject *backend;          /* owned; NULL for one of torch's own evaluator */
@@ -206,7 +206,7 @@ static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 
     return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
 }
-struct code_state *code_state_hold(struct code_state *state);
+/* Who holds one adds to its references. */
 void code_state_release(struct code_state *state);
 /* Forget what is known of CODE; its entries die. */
 void code_state_reset(PyCodeObject *code);
@@ -316,8 +316,8 @@ void decision_outcome(struct tracer *t, enum outcome outcome);
 /* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_write() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* ENTRY's guards are tried in the order that WORDS are from now on: ordinals, a JSON array. */
-void decision_entry_order_words(const struct cache_entry *entry, PyObject *words);
+/* ENTRY's guards are tried in ORDER from now on: a list of ordinals; any other object says nothing. */
+void decision_entry_order_words(const struct cache_entry *entry, PyObject *order);
 /* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
 /* What the trace will say of an entry, as far as the program's code may run while it is found out. */

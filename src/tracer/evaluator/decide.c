@@ -329,15 +329,11 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
  * and then what the caller holds becomes the other. NULL: no memory. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
-    struct code_state *now;
-
-    while (unlikely(!state->code)) {
-        now = code_state_of(code, true);
+    while (unlikely(state && !state->code)) {
+        struct code_state *now = code_state_of(code, true);
         if (now)
-            code_state_hold(now);
+            now->references++;
         code_state_release(state);
-        if (!now)
-            return NULL;
         state = now;
     }
     return state;
@@ -380,7 +376,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 
     if (!state)
         return record_evaluate(t, ts, frame, 0);
-    code_state_hold(state);
+    state->references++;
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
         tracer_fix_init(compat_local(frame, 0));
     actions = code_state_actions(state, region);

@@ -142,12 +142,15 @@ static void order_fact(const struct cache_entry *entry, const struct text *words
         tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = text_all(words));
 }
 
-void decision_entry_order_words(const struct cache_entry *entry, PyObject *words)
+void decision_entry_order_words(const struct cache_entry *entry, PyObject *order)
 {
+    PyObject *words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
     struct text text = {.used = 0};
 
     text_part(&text, words, TEXT_MAX);
-    order_fact(entry, &text, tracer_now(P.monotonic));
+    if (words)
+        order_fact(entry, &text, tracer_now(P.monotonic));
+    Py_XDECREF(words);
 }
 
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
@@ -438,11 +441,9 @@ void decision_ask(struct decision *d, const struct code_state *state)
 
 void decision_asked(struct decision *d, PyObject *result)
 {
-    PyObject *token = d->token;
-
+    if (d->token)
+        d->front->compile_ends(d->token, result);
     d->token = NULL;
-    if (token)
-        d->front->compile_ends(token, result);
 }
 
 /* Why the entry of CHECK did not fit: one of the causes that explain() said. */

@@ -32,19 +32,21 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* CODE with every argument positional. New reference; NULL with an exception. */
-static PyObject *flatten(PyCodeObject *code)
+/* CODE, ENTRY's, with every argument positional: made once. New reference; NULL with an exception. */
+static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
 {
-    PyObject *replace = NULL, *none = NULL, *names = NULL, *flat = NULL;
+    PyObject *replace, *none, *names, *flat = NULL;
 
-    if (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)))
-        return Py_NewRef((PyObject *)code);
+    if (entry->flat || (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS))))
+        return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
     replace = tracer_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
     names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount", 0, "co_flags",
                           code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
     if (replace && none && names)
         flat = PyObject_Call(replace, none, names);
+    if (flat && !entry->flat && entry->valid)
+        entry->flat = Py_NewRef(flat);
     Py_XDECREF(replace);
     Py_XDECREF(none);
     Py_XDECREF(names);
@@ -76,16 +78,6 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* The flat code of CODE, ENTRY's. New reference; NULL with an exception. */
-static PyObject *flat_of(struct cache_entry *entry, PyObject *code)
-{
-    PyObject *flat = entry->flat ? Py_NewRef(entry->flat) : flatten((PyCodeObject *)code);
-
-    if (flat && !entry->flat && entry->valid)
-        entry->flat = Py_NewRef(flat);
-    return flat;
-}
-
 /* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
  * given back with function_done. One is kept in the entry; never with a closure, nor for
  * generators, which keep theirs. */
@@ -110,7 +102,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     }
     if (!nothing && !(nothing = PyDict_New()))
         return NULL;
-    flat = flat_of(entry, code);
+    flat = flat_of(entry, (PyCodeObject *)code);
     made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
     Py_XDECREF(flat);
     if (!made)
@@ -157,18 +149,6 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-static PyObject *call_in_namespace(struct tracer *t, compat_frame *frame, PyObject *code)
-{
-    PyObject *closure = compat_function(frame)->func_closure, *result;
-
-    t->replacement = t->replacement_for = (PyCodeObject *)code;
-    t->replaced = NULL;
-    /* It makes a function first: what the garbage collector runs then, replace_frame() leaves as it found this. */
-    result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
-                               NULL, 0, NULL, 0, NULL, closure);
-    return result;
-}
-
 /* The replaced frame lets go of its arguments: they die when the new one drops them. */
 void replace_begin(struct tracer *t, compat_frame *frame)
 {
@@ -188,7 +168,7 @@ void replace_begin(struct tracer *t, compat_frame *frame)
 PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
                         PyObject *code)
 {
-    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below call_in_namespace() */
+    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below PyEval_EvalCodeEx() */
     compat_frame *replaced = NULL;
     PyObject *function = NULL, *result = NULL;
 
@@ -197,7 +177,11 @@ PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame
         replaced = t->replaced;
     }
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
-        result = call_in_namespace(t, frame, code);
+        t->replacement = t->replacement_for = (PyCodeObject *)code;
+        t->replaced = NULL;
+        /* It makes a function first: what the garbage collector runs then leaves this as it finds it. */
+        result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
+                                   NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
     } else if ((function = function_for(entry, code, frame))) {
         result = call_flat(t, frame, code, function);
     }

@@ -153,7 +153,7 @@ struct guard_outcome torch_failed(const struct cache_entry *entry, const struct 
 {
     const bool known = parts->view && locals && entry->id != ENTRY_UNRECORDED;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
-    PyObject *found, *order, *words;
+    PyObject *found, *order;
     long guard, run;
 
     found = known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL) : NULL;
@@ -161,10 +161,7 @@ struct guard_outcome torch_failed(const struct cache_entry *entry, const struct 
         if (guard >= 0 && guard < (long)entry->guards)
             outcome.failed = (uint32_t)guard;
         outcome.guards_run = run > 0 ? (uint32_t)run : 0;
-        words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
-        if (words)
-            decision_entry_order_words(entry, words);
-        Py_XDECREF(words);
+        decision_entry_order_words(entry, order);
     }
     PyErr_Clear();
     Py_XDECREF(found);

@@ -252,11 +252,11 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    PyObject *result, *code = (PyObject *)compat_code(p->frame), *backend;
+    PyObject *result, *backend;
     struct torch_quiet quiet;
 
-    if (!p->state && (p->state = code_state_of((PyCodeObject *)code, true)))
-        code_state_hold(p->state);
+    if (!p->state && (p->state = code_state_of(compat_code(p->frame), true)))
+        p->state->references++;
     if (!p->state)
         return below(ts, frame, 0);
     p->asked = true;
@@ -303,12 +303,13 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
 /* The program asked that FRAME's code be skipped, before the trace knew the code. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
+    const int64_t region = region_now();
     struct code_state *state;
 
     record_mark(frame);
     state = code_state_of(compat_code(frame), false);
     if (state)
-        decision_actions(state, state->region_count ? region_now() : -1, NULL);
+        decision_actions(state, state->region_count ? region : -1, NULL);
 }
 
 /* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code of before we came. */

@@ -488,10 +488,6 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
         return Py_NewRef(callback); /* often: None when it was None */
-    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
-        PyErr_SetString(PyExc_TypeError, "expected a callable");
-        return NULL;
-    }
     return shim_set_eval_frame(callback, &torch_front);
 }
 
@@ -572,10 +568,12 @@ static PyMethodDef attributes[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The functions under torch's names, as a dict. */
+/* The functions and types under torch's names, as a dict. */
 static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
 {
-    PyObject *dict = PyDict_New();
+    PyObject *dict = Py_BuildValue("{s:O,s:O,s:O,s:O}", "_CacheEntry", &cache_entry_type, "_PrecompileEntry",
+                                   &cache_entry_type, "_ExtraState", &state_type, "_PyInterpreterFrame",
+                                   &shim_frame_type);
 
     for (PyMethodDef *m = attributes; dict && m->ml_name; m++) {
         PyObject *function = PyCFunction_NewEx(m, module, NULL);
@@ -583,13 +581,6 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
             Py_CLEAR(dict);
         Py_XDECREF(function);
     }
-    for (int i = 0; dict && i < 3; i++) {
-        static const char *const names[] = {"_CacheEntry", "_PrecompileEntry", "_ExtraState"};
-        if (PyDict_SetItemString(dict, names[i], (PyObject *)(i < 2 ? &cache_entry_type : &state_type)))
-            Py_CLEAR(dict);
-    }
-    if (dict && PyDict_SetItemString(dict, "_PyInterpreterFrame", (PyObject *)&shim_frame_type))
-        Py_CLEAR(dict);
     return dict;
 }
 
