@@ -2,10 +2,10 @@
  *
  * Runs in: the traced process (tracer/session.c) and the collector (collector/absent.c).
  *
- * A child that became another user, or lost sight of the session's directory, has its name in the environment and cannot
- * open it. It sends a datagram to the abstract socket of the directory's name, which needs neither rights nor a file, and
- * waits briefly for the answer, so that it is still there to be looked at. Anyone may send one: its content is ignored. The
- * kernel says who sent it, and /proc whether that is a descendant of the command. */
+ * A child that became another user, or lost sight of the session's directory, has its name in the environment and
+ * cannot open it. It sends a datagram to the abstract socket of the directory's name, which needs neither rights nor a
+ * file, and waits briefly for the answer, so that it is still there to be looked at. Anyone may send one: its content
+ * is ignored. The kernel says who sent it, and /proc whether that is a descendant of the command. */
 #ifndef DYNTRACE_ABSENT_H
 #define DYNTRACE_ABSENT_H
 

@@ -63,8 +63,8 @@ static inline bool python_is(const char *program)
     return !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
 }
 
-/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or 0. -E and -I make Python
- * ignore the environment, -S leaves out site, which loads sitecustomize. */
+/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or 0. -E and -I make
+ * Python ignore the environment, -S leaves out site, which loads sitecustomize. */
 static inline char python_ignores_us(const char *const *words)
 {
     for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)

@@ -1,10 +1,10 @@
-/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program, and those of sys that
- * look at the PEP 523 slot.
+/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program, and those of sys
+ * that look at the PEP 523 slot.
  *
  * Runs in: the traced process.
  *
- * They are changed in place: the function object stays the same object, with the same name and text; only where it leads
- * is ours, which goes on to the original. */
+ * They are changed in place: the function object stays the same object, with the same name and text; only where it
+ * leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
 #include <stdlib.h>
@@ -27,8 +27,9 @@ struct led {
     PyMethodDef real;   /* what its module's table said before; the same for all interpreters */
 };
 
-/* A function object for the original is made for the module of the interpreter that calls. SELF is what the entry got. */
-static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+/* A function object for the original is made for the module of the interpreter that calls. SELF is the entry's. */
+static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *names)
 {
     PyObject *module = PyUnicode_FromString(f->module), *result = NULL;
     PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
@@ -42,9 +43,9 @@ static PyObject *call_original(const struct led *f, PyObject *self, PyObject *co
 
 /* ---- a child that is started so that it cannot be recorded is a row of loss ----
  *
- * What is looked at is the program's own: only plain str and bytes are read, in plain lists and tuples, so that no code of
- * the program's runs. Of a shell's script the simple commands are understood, nothing that needs a shell: what stands in
- * variables, functions and files is not seen, nor what other programs start. */
+ * What is looked at is the program's own: only plain str and bytes are read, in plain lists and tuples, so that no code
+ * of the program's runs. Of a shell's script the simple commands are understood, nothing that needs a shell: what
+ * stands in variables, functions and files is not seen, nor what other programs start. */
 
 static const char *text_of(PyObject *word)
 {
@@ -64,8 +65,8 @@ static void note(const char *program, const char *const *words)
 
     if (!option)
         return;
-    snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of it "
-             "was recorded", basename(program), option);
+    snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of "
+             "it was recorded", basename(program), option);
     tracer_loss(cause);
 }
 
@@ -139,9 +140,9 @@ static void note_program(PyObject *program, PyObject *list)
 
 /* ---- children are traced too ----
  *
- * The program does not see our variables (inject.h) in os.environ, so it may hand a child an environment without them, or
- * overwrite the one that C sees. So they are added to the child's environment, whose sitecustomize takes them out again.
- * The caller's own environment object is never changed: a copy is passed. */
+ * The program does not see our variables (inject.h) in os.environ, so it may hand a child an environment without them,
+ * or overwrite the one that C sees. So they are added to the child's environment, whose sitecustomize takes them out
+ * again. The caller's own environment object is never changed: a copy is passed. */
 
 /* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
 static const char *value_in(PyObject *entry, const char *name)
@@ -199,8 +200,8 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
 }
 
 /* The same for a mapping of names to values, str or bytes. It is read as the original would read it, by keys() and
- * values(), once each: those may be the program's code. The original then reads our copy. Of a name that is there as str
- * and as bytes the first counts, as it does for getenv(). */
+ * values(), once each: those may be the program's code. The original then reads our copy. Of a name that is there as
+ * str and as bytes the first counts, as it does for getenv(). */
 static PyObject *mend_mapping(PyObject *mapping)
 {
     PyObject *copy = PyDict_New(), *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
@@ -266,9 +267,9 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
 
 /* ---- perf's trampolines ----
  *
- * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the slot that also our hook
- * is in. Ours calls the one that was there before (record_evaluate), so the trampolines run; but the functions of sys, and
- * CPython after a fork, look at the slot itself. While they do, it holds what it would hold without us:
+ * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the slot that also our
+ * hook is in. Ours calls the one that was there before (record_evaluate), so the trampolines run; but the functions of
+ * sys, and CPython after a fork, look at the slot itself. While they do, it holds what it would hold without us:
  *
  *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on, hook in
  *     fork                        hook out in the child, before CPython starts the trampolines there again;
@@ -327,7 +328,8 @@ static void watch_fork(void)
     Py_XDECREF(done);
 }
 
-static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                            PyObject *names)
 {
     bool out = PyInterpreterState_Get() == P.interpreter && take_out();
     PyObject *result = call_original(f, self, args, count, names);
@@ -348,10 +350,10 @@ enum { FOLLOWED = 6, LED = 9 };
 
 static struct led led[LED];
 
-#define ENTRY(number)                                                                                                  \
-    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)            \
-    {                                                                                                                  \
-        return led[number].run(&led[number], self, args, count, names);                                                \
+#define ENTRY(number)                                                                                        \
+    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) \
+    {                                                                                                        \
+        return led[number].run(&led[number], self, args, count, names);                                      \
     }
 ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7) ENTRY(8)
 #undef ENTRY

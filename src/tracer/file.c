@@ -167,7 +167,7 @@ static void facts_begin(struct facts *chunk, size_t bytes)
         facts->bytes = bytes - sizeof *facts;
 }
 
-/* Room for a record of SIZE bytes. NULL: there is none, and the fact is dropped: the collector shows its code as unknown. */
+/* Room for a record of SIZE bytes. NULL: there is none, the fact is dropped, and the collector shows code as unknown. */
 static struct fact *fact_room(size_t size)
 {
     struct facts *before = facts, *chunk;
@@ -187,7 +187,7 @@ static struct fact *fact_room(size_t size)
     return (struct fact *)(facts->data + used);
 }
 
-/* The record, in the room that was made last, is whole. The first of a chunk also publishes next_off of the one before. */
+/* The record in the room made last is whole. The first of a chunk also publishes next_off of the one before. */
 static void fact_made(const struct fact *made)
 {
     uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;

@@ -6,8 +6,9 @@
  * sitecustomize.py, joins the session of `dyntrace run`; pause() and resume() take the hook away and put it back, for
  * programs that measure themselves.
  *
- * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The shim's
- * objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions raise. */
+ * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The
+ * shim's objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions
+ * raise. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/torch/torch.h"
 
@@ -241,10 +242,10 @@ static PyObject *cost(PyObject *module, PyObject *function)
 static PyMethodDef methods[] = {
     {"_start", start, METH_VARARGS,
      "_start(session, standard_library, inject=None) -> str | None\n\n"
-     "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY is the directory whose\n"
-     "files `--frames user` leaves out. With INJECT, that of sitecustomize.py, programs that this one starts join too.\n"
-     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over', 'denied'\n"
-     "(probably another user's), 'room' (the session knows), 'memory', 'elsewhere' (the main interpreter may join)."},
+     "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY is the directory\n"
+     "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this one starts join too.\n"
+     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over',\n"
+     "'denied' (probably another user's), 'room' (the session knows), 'memory', 'elsewhere' (the main one may join)."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
     {"pause", pause_recording, METH_NOARGS,
@@ -253,7 +254,7 @@ static PyMethodDef methods[] = {
     {"_owner", owner, METH_NOARGS,
      "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code."},
     {"_cost", cost, METH_O,
-     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and with one that only passes on."},
+     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and with one that passes on."},
     {NULL, NULL, 0, NULL},
 };
 

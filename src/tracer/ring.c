@@ -3,12 +3,13 @@
  * Runs in: the traced process; everything here is a slow path.
  *
  * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the next thread writes a
- * CONTROL_THREAD word and carries on. A thread that finds its ring full waits, and lets go of the GIL if that takes long.
+ * CONTROL_THREAD word and carries on. A thread that finds its ring full waits, and lets go of the GIL if that takes
+ * long.
  *
  * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in a *gap*: nothing is
  * written, frames are counted. It ends with the first event for which there is room: a CONTROL_GAP says how many frames
- * were lost and which of the open ones are left, and those that began in the gap are named. After a fork the open frames
- * are named likewise: struct open_frame lies on the C stack, which the child has a copy of. */
+ * were lost and which of the open ones are left, and those that began in the gap are named. After a fork the open
+ * frames are named likewise: struct open_frame lies on the C stack, which the child has a copy of. */
 #include "tracer/file.h"
 #include "tracer/record.h"
 #include "tracer/values.h"
@@ -167,8 +168,8 @@ static bool is_past(const struct ring *ring, uint64_t full)
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False when it has not.
- * The first moments with the GIL, as letting go could reorder what threads do where nothing but the recorder is slow; then,
+/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False when it has not. The
+ * first moments with the GIL, as letting go could reorder what threads do where nothing but the recorder is slow; then,
  * if it MAY_LET_GO, without. Then even the session may be another afterwards, and nothing of the ring is touched. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {

@@ -2,8 +2,8 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's rings. The child's first
- * event attaches a ring and writes an ENTER for each frame that was open (tracer/ring.c). */
+ * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's rings. The child's
+ * first event attaches a ring and writes an ENTER for each frame that was open (tracer/ring.c). */
 #include "absent.h"
 #include "tracer/file.h"
 
@@ -23,9 +23,9 @@ static pid_t forking_pid;   /* the process that is in fork(), 0: none */
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
 
-/* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is whole
- * then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code may
- * let go of the GIL. */
+/* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is
+ * whole then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code
+ * may let go of the GIL. */
 static void forking(void)
 {
     tracer_lock();

@@ -2,12 +2,13 @@
  *
  * Runs in: the traced process.
  *
- * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program that
- * recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and when the
- * lower half of the thread's stack is reached the evaluator goes on with a fresh segment of 64 MB, of which memory is only
- * reserved. A segment's margin is for C code that recurses on its own below the last Python frame (repr of nested lists,
- * the compiler, pickle). One is kept for reuse, so that a loop round the boundary costs nothing. Together they may take
- * half of the machine's memory; a recursion that wants more gets CPython's own RecursionError. */
+ * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program
+ * that recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and
+ * when the lower half of the thread's stack is reached the evaluator goes on with a fresh segment of 64 MB, of which
+ * memory is only reserved. A segment's margin is for C code that recurses on its own below the last Python frame (repr
+ * of nested lists, the compiler, pickle). One is kept for reuse, so that a loop round the boundary costs nothing.
+ * Together they may take half of the machine's memory; a recursion that wants more gets CPython's own
+ * RecursionError. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>

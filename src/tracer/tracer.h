@@ -1,8 +1,8 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
- * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim has
- * belongs to one interpreter, the home (tracer/module.c), and its GIL guards it. What all interpreters use, which may have
- * GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim
+ * has belongs to one interpreter, the home (tracer/module.c), and its GIL guards it. What all interpreters use, which
+ * may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
  *
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
  *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised again
@@ -151,8 +151,8 @@ static inline struct tracer *tracer_here(void)
 uint64_t tracer_room(struct tracer *t, uint64_t now);
 /* Likewise for a record about the innermost open frame. The GIL stays held. */
 bool tracer_room_within(struct tracer *t);
-/* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording may
- * go on while it runs. */
+/* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording
+ * may go on while it runs. */
 uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now);
 /* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})

@@ -1,8 +1,9 @@
 /* tracer/values.c -- the program's values in words, as far as they may be recorded. See tracer/values.h.
  *
- * Runs in: the traced process, under the GIL, when guards are made and after one has failed. The values are the program's:
- * a list of a million, a tensor that would be computed in order to be printed, a __repr__ that raises. So containers are
- * cut before they are printed, arrays are summed up, and only the rest is given to repr(), whose failure is in the text. */
+ * Runs in: the traced process, under the GIL, when guards are made and after one has failed. The values are the
+ * program's: a list of a million, a tensor that would be computed in order to be printed, a __repr__ that raises. So
+ * containers are cut before they are printed, arrays are summed up, and only the rest is given to repr(), whose failure
+ * is in the text. */
 #include "tracer/values.h"
 
 #include <stdarg.h>
@@ -239,7 +240,8 @@ PyObject *values_hidden_aspect(const char *aspect, int dimension)
 
     if (!aspect)
         return hidden;
-    return dimension < 0 ? values_format("%s %U", aspect, hidden) : values_format("%s[%d] = %U", aspect, dimension, hidden);
+    return dimension < 0 ? values_format("%s %U", aspect, hidden)
+                         : values_format("%s[%d] = %U", aspect, dimension, hidden);
 }
 
 /* ---- names ---- */

@@ -2,15 +2,16 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A value that must not be in the trace never gets into shared memory: the text for it is not made. The text that stands
- * for it says so, so that no reader can take it for a value:
+ * A value that must not be in the trace never gets into shared memory: the text for it is not made. The text that
+ * stands for it says so, so that no reader can take it for a value:
  *
  *     all     L['x'] == 'abc'
  *     types   L['x'] == str: value not recorded (--values types)
  *     off     L['x'] == value not recorded (--values off)
  *
  * Names of the program's text are no values: of variables, attributes, functions, classes, files. Keys and indices in a
- * guard's source are: L['d']['abc'] becomes L['d'][<str>]. python/dyntrace/_torch_private.py is the same for torch's. */
+ * guard's source are: L['d']['abc'] becomes L['d'][<str>]. python/dyntrace/_torch_private.py is the same for
+ * torch's. */
 #ifndef DYNTRACE_TRACER_VALUES_H
 #define DYNTRACE_TRACER_VALUES_H
 
@@ -20,7 +21,7 @@
  * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
 
-/* PyUnicode_FromFormat(), which releases the new string that each %U stands for. NULL, with its exception, if one is NULL. */
+/* PyUnicode_FromFormat(), which releases the new string of each %U. NULL, with its exception, where one is NULL. */
 PyObject *values_format(const char *format, ...);
 
 /* New strings. values_repr calls the program's __repr__ and gives NULL only for no memory, and when that raised what is

@@ -38,8 +38,8 @@
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its function f_funcobj since
- * 3.12. */
+/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its function f_funcobj
+ * since 3.12. */
 #if PY_VERSION_HEX >= 0x030e0000
 #define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
 #define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)

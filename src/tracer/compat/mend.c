@@ -7,9 +7,9 @@
 
 /* ---- calls of __init__ that CPython 3.13 hides from the hook ----
  *
- * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type whose tp_alloc is not the
- * generic one, so a type gets an equivalent of its own: all that are there when recording begins, and one made later when
- * its __init__ first runs. */
+ * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type whose tp_alloc is not
+ * the generic one, so a type gets an equivalent of its own: all that are there when recording begins, and one made
+ * later when its __init__ first runs. */
 #if COMPAT_INIT_BYPASSES_HOOK
 
 static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
@@ -56,10 +56,10 @@ void tracer_fix_all_types(void)
 
 /* ---- a program that traces itself sees the events it would have seen ----
  *
- * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a hook: then it is called,
- * and its return arrives as a StopIteration, which the awaiting frame reports to sys.settrace as an exception. So when a
- * generator's last frame ends while a trace function is set, ours is put before it: it drops that one event and passes on
- * all others.
+ * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a hook: then it is
+ * called, and its return arrives as a StopIteration, which the awaiting frame reports to sys.settrace as an exception.
+ * So when a generator's last frame ends while a trace function is set, ours is put before it: it drops that one event
+ * and passes on all others.
  *
  *     hook:    generator finished under frame F           -> remember F
  *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND
@@ -112,8 +112,8 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 
 /* ---- code objects that all interpreters share ----
  *
- * There is memory of the main interpreter's in such a code object, which no other may make or free, so the others find its
- * mark here, by its address. It grows to some hundreds. Under tracer_lock(). */
+ * There is memory of the main interpreter's in such a code object, which no other may make or free, so the others find
+ * its mark here, by its address. It grows to some hundreds. Under tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
 static struct shared_mark {

@@ -37,7 +37,8 @@ static bool same_key(PyObject *a, PyObject *b)
 
     if (a == b)
         return true;
-    if (!a || !b || Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
+    if (!a || !b || Py_TYPE(a) != Py_TYPE(b) ||
+        !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
         return false;
     same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same < 0)
@@ -279,7 +280,7 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     Py_XDECREF(text);
 }
 
-/* What weak references call. CAPSULE's context is the tree; NULL once that is gone; being freed it has no references. */
+/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without references it is being freed. */
 static PyObject *object_died(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
@@ -515,7 +516,8 @@ PyObject *guard_tree_list(PyObject *self, enum session_values keep)
         const struct guard_leaf *leaf = &tree->leaves[i];
         PyObject *source = keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source;
         PyObject *expected = guard_leaf_expected(leaf, keep);
-        PyObject *item = expected ? Py_BuildValue("(sON)", leaf->kind->name, source, express(leaf, source, expected)) : NULL;
+        PyObject *text = expected ? express(leaf, source, expected) : NULL;
+        PyObject *item = text ? Py_BuildValue("(sON)", leaf->kind->name, source, text) : NULL;
         if (!item || PyList_Append(list, item))
             Py_CLEAR(list);
         Py_XDECREF(expected);
@@ -652,5 +654,6 @@ PyTypeObject guard_tree_type = {
 
 int guard_types_ready(PyObject *module)
 {
-    return PyType_Ready(&guard_tree_type) ? -1 : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
+    return PyType_Ready(&guard_tree_type) ? -1
+                                          : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
 }

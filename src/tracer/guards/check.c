@@ -69,7 +69,8 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
 
 /* 1, 0 or -1 as in guard_outcome. VALUE, of NODE, is held by the caller. */
-static inline __attribute__((always_inline)) int check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
+static inline __attribute__((always_inline)) int
+check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
         int result = check_node(r, node->children[i], value);
@@ -297,7 +298,7 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
 PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    struct explanation x = {{values->frame, values->locals, tree->globals}, keep, PyList_New(0), NULL}; /* the caller holds the tree */
+    struct explanation x = {{values->frame, values->locals, tree->globals}, keep, PyList_New(0), NULL};
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     int status = -1;
 

@@ -1,5 +1,5 @@
-/* tracer/guards/kinds.c -- the kinds of guards: a row of the table each, and a case of guard_prepare(), guard_check() and
- * guard_actual().
+/* tracer/guards/kinds.c -- the kinds of guards: a row of the table each, and a case of guard_prepare(), guard_check()
+ * and guard_actual().
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/guards/tree.h"
@@ -8,9 +8,9 @@
 
 enum {
     TYPE_MATCH, ID_MATCH, EQUALS_MATCH, NONE_MATCH, NOT_NONE, TRUE_MATCH, FALSE_MATCH, HASATTR, NO_HASATTR, DICT_LENGTH,
-    LIST_LENGTH, TUPLE_LENGTH, SEQUENCE_LENGTH, DICT_KEYS, DICT_CONTAINS, DICT_NOT_CONTAINS, FUNCTION_MATCH, CLOSURE_MATCH,
-    BUILTIN_MATCH, MODULE_MATCH, WEAKREF_ALIVE, GLOBAL_STATE, TENSOR_MATCH, SHAPE_BOUND, SHAPE_DIVISIBLE, SHAPE_EQUAL,
-    NO_ALIASING, LAMBDA,
+    LIST_LENGTH, TUPLE_LENGTH, SEQUENCE_LENGTH, DICT_KEYS, DICT_CONTAINS, DICT_NOT_CONTAINS, FUNCTION_MATCH,
+    CLOSURE_MATCH, BUILTIN_MATCH, MODULE_MATCH, WEAKREF_ALIVE, GLOBAL_STATE, TENSOR_MATCH, SHAPE_BOUND, SHAPE_DIVISIBLE,
+    SHAPE_EQUAL, NO_ALIASING, LAMBDA,
 };
 
 #define KIND(NAME, ...) [NAME] = {#NAME, NAME, __VA_ARGS__}
@@ -97,8 +97,8 @@ static bool is_callable(const struct guard_leaf *leaf, PyObject *object)
     return PyCallable_Check(object);
 }
 
-/* A method is made anew at each access. What must stay the same of it is its object, is[1], and its function, is[0], or a
- * builtin's definition. */
+/* A method is made anew at each access. What must stay the same of it is its object, is[1], and its function, is[0], or
+ * a builtin's definition. */
 static int expect_function(struct guard_leaf *leaf, PyObject *tree, PyObject *object)
 {
     PyObject *self = PyMethod_Check(object) ? PyMethod_GET_SELF(object) : NULL;
@@ -137,7 +137,9 @@ static int expect_bound(struct guard_leaf *leaf, PyObject *low, PyObject *high)
         return expect(leaf, PyUnicode_FromFormat("at least %zd", leaf->number));
     if (low == Py_None)
         return expect(leaf, PyUnicode_FromFormat("at most %zd", leaf->limit));
-    return expect(leaf, PyUnicode_FromFormat(leaf->number == leaf->limit ? "%zd" : "%zd to %zd", leaf->number, leaf->limit));
+    if (leaf->number == leaf->limit)
+        return expect(leaf, PyUnicode_FromFormat("%zd", leaf->number));
+    return expect(leaf, PyUnicode_FromFormat("%zd to %zd", leaf->number, leaf->limit));
 }
 
 int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
@@ -161,7 +163,9 @@ int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
     case LIST_LENGTH:
     case TUPLE_LENGTH:
     case SEQUENCE_LENGTH:
-        return PyArg_ParseTuple(arguments, "n", &leaf->number) ? expect(leaf, PyUnicode_FromFormat("%zd", leaf->number)) : -1;
+        if (!PyArg_ParseTuple(arguments, "n", &leaf->number))
+            return -1;
+        return expect(leaf, PyUnicode_FromFormat("%zd", leaf->number));
     case SHAPE_DIVISIBLE:
         if (!PyArg_ParseTuple(arguments, "n:SHAPE_DIVISIBLE", &leaf->number))
             return -1;
@@ -170,7 +174,8 @@ int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
         PyErr_Format(PyExc_ValueError, "SHAPE_DIVISIBLE: %zd is no divisor: give 1 or more", leaf->number);
         return -1;
     case TYPE_MATCH:
-        if (!PyArg_ParseTuple(arguments, "O!:TYPE_MATCH", &PyType_Type, &object) || guard_identify(tree, leaf, 0, object))
+        if (!PyArg_ParseTuple(arguments, "O!:TYPE_MATCH", &PyType_Type, &object) ||
+            guard_identify(tree, leaf, 0, object))
             return -1;
         return expect(leaf, values_type((PyTypeObject *)object));
     case HASATTR:
@@ -551,7 +556,8 @@ PyObject *guard_actual(const struct guard_leaf *leaf, PyObject *const *values, s
         if (!PyDict_Check(value))
             return values_type(Py_TYPE(value));
         words->expected = PyUnicode_FromFormat(id == DICT_CONTAINS ? "key %U" : "no key %U", leaf->expected);
-        return PyUnicode_FromFormat(id == DICT_CONTAINS ? "no such key among %zd" : "there, one of %zd", PyDict_GET_SIZE(value));
+        return PyUnicode_FromFormat(id == DICT_CONTAINS ? "no such key among %zd" : "there, one of %zd",
+                                    PyDict_GET_SIZE(value));
     case WEAKREF_ALIVE:
         words->expected = PyUnicode_FromString("alive");
         return PyUnicode_FromString("dead");

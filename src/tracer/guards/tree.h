@@ -9,9 +9,9 @@
  *               +- EQUALS_MATCH #1
  *     relations: NO_ALIASING(L['x'], L['y']) #3
  *
- * A check reads a node once, looks at its leaves in order, then goes on to its children in order, and at the end looks at
- * the relations, whose values were kept aside on the way. Leaves stand before children, because they make sure that it is
- * safe to look further.
+ * A check reads a node once, looks at its leaves in order, then goes on to its children in order, and at the end looks
+ * at the relations, whose values were kept aside on the way. Leaves stand before children, because they make sure that
+ * it is safe to look further.
  *
  * What does not hold moves forward, before all that has failed less often: a leaf among the leaves of its node, a node
  * among its brothers, a relation among relations. A leaf that may run the program's code stays where it is, because one
@@ -37,8 +37,8 @@ enum guard_step_kind {
     STEP_CALL,      /* () */
 };
 
-/* Where an attribute of instances of a type lies, found once. Good as long as the type has this version: CPython gives it
- * another when it or a base changes. */
+/* Where an attribute of instances of a type lies, found once. Good as long as the type has this version: CPython gives
+ * it another when it or a base changes. */
 struct attribute_cache {
     PyTypeObject *type;     /* borrowed, compared only together with: */
     unsigned version;       /* 0: not filled */
@@ -108,9 +108,9 @@ struct guard_kind {
         RELATION = 1,               /* of several sources, or to be checked last */
         STAYS = 2,                  /* may run the program's code: never moves */
     } flags;
-    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name says and then a
-     * value; a type or the length of a container; a number that may be a tensor's size; what differs of a tensor; nothing
-     * of any value. */
+    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name says and then
+     * a value; a type or the length of a container; a number that may be a tensor's size; what differs of a tensor;
+     * nothing of any value. */
     enum { REVEALS_VALUE, REVEALS_KIND, REVEALS_TYPE, REVEALS_SIZE, REVEALS_TENSOR, REVEALS_NOTHING } reveals;
 };
 
@@ -119,8 +119,8 @@ const struct guard_kind *guard_kind_find(const char *name);
 int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
 /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
-/* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an exception that
- * is no Exception. */
+/* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an exception
+ * that is no Exception. */
 PyObject *guard_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
 
 /* tracer/guards/build.c: may the trace have what LEAF expects and, if it did not hold for VALUES, what was there instead? */
