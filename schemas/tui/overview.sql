@@ -2,7 +2,20 @@
 -- The cursor begins on the cause of most recompiles.
 
 --dense
---call facts
+--| [{!b}{command:300}]
+--| {!style}{state:40}{!n}[, {span:duration}], {frames:count|?} frames[, still open {open:count}], {processes:count} process{es}, {threads:count} thread{s}  => processes
+WITH about(state, command, span, frames, open) AS (
+  SELECT MAX(iif(key = 'state', value, NULL)), MAX(iif(key = 'command', value, NULL)),
+         MAX(iif(key = 'span_ns' AND value >= 0, CAST(value AS INTEGER), NULL)), MAX(iif(key = 'frame_count' AND value >= 0, CAST(value AS INTEGER), NULL)),
+         MAX(iif(key = 'open_frame_count' AND value > 0, CAST(value AS INTEGER), NULL))
+  FROM meta),
+  counted(processes, threads) AS (SELECT (SELECT COUNT(*) FROM process), (SELECT COUNT(*) FROM thread))
+SELECT *, iif(state = 'complete', 'n', 'w') AS style, iif(processes = 1, '', 'es') AS es, iif(threads = 1, '', 's') AS s
+FROM (SELECT COALESCE(state, 'state unknown') AS state, span, frames, open, processes, threads,
+             iif(json_valid(command), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(command), command, '[]'))), command) AS command
+      FROM about, counted);
+
+--call doubts
 ;
 
 --| torch {version:40}, {mode:40}[: {note:200}]  => processes

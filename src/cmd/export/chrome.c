@@ -60,21 +60,27 @@ static void events_put(struct export *export, struct json *json, const char *sta
         if (!(++rows % EXPORT_TICK) && !export_tick(export, rows, all))
             break;
         json_object(json, NULL);
-        for (int i = 0; i < columns; i++)
-            if (members[i] == NAME)
-                export_string(json, names[i], query, i);
-            else if (members[i] == TIME)
-                time_put(json, names[i], query_integer(query, i));
-            else if (members[i] == LENGTH)
-                time_put(json, names[i], times_span(query_integer(query, i - 1), query_integer(query, i)));
-            else if (members[i] == ARGUMENTS)
+        for (int i = 0; i < columns; i++) {
+            enum query_type type = query_type(query, i);
+            size_t bytes;
+            if (members[i] == ARGUMENTS) {
                 json_object(json, names[i]);
-            else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
+            } else if (members[i] == TIME) {
+                time_put(json, names[i], query_integer(query, i));
+            } else if (members[i] == LENGTH) {
+                time_put(json, names[i], times_span(query_integer(query, i - 1), query_integer(query, i)));
+            } else if (type == QUERY_TEXT) {
+                const char *text = query_text(query, i, &bytes);
+                json_bytes(json, names[i], text, bytes);
+            } else if (type == QUERY_NULL) {
+                if (members[i] == NAME)
+                    json_string(json, names[i], "?");
+            } else if (members[i] == FLAG) {
                 json_bool(json, names[i], true);
-            else if (query_type(query, i) == QUERY_TEXT)
-                export_string(json, names[i], query, i);
-            else if (query_type(query, i) != QUERY_NULL)
+            } else {
                 result_member(json, names[i], query, i);
+            }
+        }
         json_end(json);
         json_end(json);
     }

@@ -15,13 +15,14 @@
 #include <string.h>
 
 #include "lib/list.h"
+#include "lib/say.h"
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
 #include "tui/view.h"
 
 enum { SETTLE_MS = 8, RUN_MOST = 50000000 };
 
-enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_STOPS_OFF, MOVE_TO, MOVE_FUNCTION };
+enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_TO, MOVE_FUNCTION };
 
 struct move {
     enum move_kind kind;
@@ -36,7 +37,6 @@ struct core {
     atomic_int users;
     struct replay *replay; /* owned */
     struct cursor cursor;
-    bool begun;
 };
 
 struct replay_job {
@@ -44,14 +44,13 @@ struct replay_job {
     struct core *core;     /* shared */
     moves moves;
     /* what it found */
-    char *page;            /* owned */
+    char *page;            /* owned: the text of */
+    LIST(char *) lines;
     char said[300];        /* "the end", what stopped it */
-    char function[120];    /* where it is, for the words of a stop */
+    char *function;        /* owned: where it is, for the words of a stop; or NULL */
     struct target at;      /* what the event is: owned */
-    int64_t at_ns;
     size_t event, events;
-    int stops;
-    bool filtered;
+    bool filtered, stops;
 };
 
 struct replay_view {
@@ -61,7 +60,6 @@ struct replay_view {
     struct replay_job *shown; /* owned: the last one */
     moves moves;              /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
-    int top;
     char *failed;             /* owned */
     enum move_kind asking;    /* what the prompt is for */
 };
@@ -70,7 +68,7 @@ static void core_release(struct core *core)
 {
     if (atomic_fetch_sub(&core->users, 1) != 1)
         return;
-    if (core->begun)
+    if (core->replay)
         cursor_end(&core->cursor);
     replay_free(core->replay);
     free(core);
@@ -85,9 +83,16 @@ static void moves_free(moves *moves)
 
 /* ---- in a thread ----------------------------------------------------------- */
 
-static void said(struct replay_job *job, const char *words)
+/* The name of a code object, after WORDS; the caller frees it. */
+static char *function_name(struct db *db, const char *words, int64_t code_id)
 {
-    snprintf(job->said, sizeof job->said, "%s", words);
+    struct query *query = db_query(db, "SELECT qualname FROM code WHERE code_id = ?1");
+    char *made;
+
+    query_bind_integer(query, 1, code_id);
+    made = say_print("%s%s", words, query_step(query) ? query_text(query, 0, NULL) : "?");
+    query_close(query);
+    return made;
 }
 
 /* On to a stop, and when there is none to the end. */
@@ -103,13 +108,14 @@ static void run_on(struct replay_job *job, struct cursor *c, int direction)
     if (stop)
         snprintf(job->said, sizeof job->said, "stopped: %.200s", stop->text);
     else
-        said(job, direction > 0 ? "no stop from here on" : "no stop before");
+        strcpy(job->said, direction > 0 ? "no stop from here on" : "no stop before");
 }
 
 static void move_make(struct replay_job *job, struct cursor *c, const struct move *move)
 {
     enum cursor_result result = CURSOR_THERE;
     enum cursor_what what = move->what;
+    char *words;
 
     switch (move->kind) {
     case MOVE_STEP:
@@ -138,21 +144,20 @@ static void move_make(struct replay_job *job, struct cursor *c, const struct mov
             snprintf(job->said, sizeof job->said, "%zu of %zu events pass", cursor_passing(c), c->r->events.count);
         break;
     case MOVE_STOP:
-        cursor_stop_add(c, move->text);
+        if (*move->text) {
+            cursor_stop_add(c, move->text);
+        } else {
+            cursor_stops_off(c);
+            strcpy(job->said, "no more stops");
+        }
         break;
-    case MOVE_STOPS_OFF:
-        cursor_stops_off(c);
-        said(job, "no more stops");
-        break;
-    case MOVE_FUNCTION: {
-        struct query *query = db_query(c->db, "SELECT 'function ' || qualname FROM code WHERE code_id = ?1");
-        query_bind_integer(query, 1, move->by);
-        if (query_step(query) && cursor_filter(c, query_text(query, 0, NULL)))
-            snprintf(job->said, sizeof job->said, "this function alone; f and Enter end that");
-        query_close(query);
+    case MOVE_FUNCTION:
+        words = function_name(c->db, "function ", move->by);
+        if (cursor_filter(c, words))
+            strcpy(job->said, "this function alone; f and Enter end that");
+        free(words);
         result = cursor_far(c, what, false);
         break;
-    }
     }
     if (result == CURSOR_NONE)
         snprintf(job->said, sizeof job->said, "no %s there", cursor_whats[what]);
@@ -168,21 +173,15 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
 
     job->event = c->at;
     job->events = c->r->events.count;
-    job->at_ns = cursor_ns(c);
-    job->stops = (int)c->stops.count;
+    job->stops = c->stops.count > 0;
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
         job->at = target_make(kinds[event->kind], about.id, NULL, NULL);
     }
-    job->at.at_ns = job->at_ns;
-    if (about.code != REPLAY_NONE) {
-        struct query *query = db_query(db, "SELECT qualname FROM code WHERE code_id = ?1");
-        query_bind_integer(query, 1, c->r->codes.at[about.code].id);
-        if (query_step(query))
-            snprintf(job->function, sizeof job->function, "%.100s", query_text(query, 0, NULL));
-        query_close(query);
-    }
+    job->at.at_ns = cursor_ns(c);
+    if (about.code != REPLAY_NONE)
+        job->function = function_name(db, "", c->r->codes.at[about.code].id);
 }
 
 static void replay_run(struct job *base, struct db *db)
@@ -192,17 +191,14 @@ static void replay_run(struct job *base, struct db *db)
     size_t bytes;
     FILE *out;
 
-    if (!core->begun) {
+    if (!core->replay) {
         if (!(core->replay = replay_open(db, false)))
             return;
         cursor_begin(&core->cursor, db, core->replay, NULL);
-        core->begun = true;
     }
-    if (!(out = open_memstream(&job->page, &bytes)))
-        return;
     /* Each job may be in another thread, with another connection. */
     core->cursor.db = core->replay->db = db;
-    core->cursor.out = out;
+    core->cursor.out = out = open_memstream(&job->page, &bytes);
     for (size_t i = 0; i < job->moves.count && !atomic_load(&base->cancelled); i++)
         move_make(job, &core->cursor, &job->moves.at[i]);
     if (core->replay->events.count)
@@ -211,6 +207,8 @@ static void replay_run(struct job *base, struct db *db)
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", out);
     where_note(job, &core->cursor, db);
     fclose(out);
+    for (char *rest = job->page, *line; (line = strsep(&rest, "\n")) && rest;)
+        *list_add(&job->lines) = line;
 }
 
 static void replay_job_free(struct job *base)
@@ -218,7 +216,9 @@ static void replay_job_free(struct job *base)
     struct replay_job *job = (struct replay_job *)base;
 
     moves_free(&job->moves);
+    list_free(&job->lines);
     free(job->page);
+    free(job->function);
     target_free(&job->at);
     core_release(job->core);
 }
@@ -231,16 +231,14 @@ static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_wha
 
     if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what)
         last->by += by;
-    else if ((last = list_add(&r->moves)))
-        *last = (struct move){kind, what, by, text ? strdup(text) : NULL};
+    else
+        *list_add(&r->moves) = (struct move){kind, what, by, text ? strdup(text) : NULL};
 }
 
 static void moves_start(struct replay_view *r)
 {
-    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->core->begun);
+    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->core->replay);
 
-    if (!job)
-        return;
     job->moves = r->moves;
     r->moves = (moves){0};
     job->core = r->core;
@@ -255,7 +253,7 @@ static void replay_settle(struct view *view)
     struct work *work = view->tui->work;
 
     if (r->job && (work_done(work, &r->job->job) || work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
-        if (r->job->job.error && !r->core->begun) {
+        if (r->job->job.error && !r->core->replay) {
             free(r->failed);
             r->failed = strdup(r->job->job.error);
             work_drop(work, r->job);
@@ -281,26 +279,20 @@ static void replay_settle(struct view *view)
 static void replay_draw(struct view *view, struct screen *screen)
 {
     struct replay_view *r = (struct replay_view *)view;
-    int y = view->y, last = view->y + view->rows - 2, line = 0, lines = 0;
+    int last = view->y + view->rows - 2;
+    size_t count = r->shown ? r->shown->lines.count : 0;
 
     if (r->failed || !r->shown) {
         view_words(view, screen, r->failed ? STYLE_ALARM : STYLE_DIM, r->failed ? r->failed : "… reading the decisions");
         return;
     }
-    for (const char *p = r->shown->page ? r->shown->page : ""; *p; p++)
-        lines += *p == '\n';
-    if (r->top > lines - 1)
-        r->top = lines > 0 ? lines - 1 : 0;
-    for (const char *p = r->shown->page ? r->shown->page : ""; *p && y <= last;) {
-        size_t length = strcspn(p, "\n");
-        char *text = strndup(p, length);
-        if (line++ >= r->top && text)
-            screen_put(screen, y++, 1, view->columns - 1, line == 1 ? STYLE_BOLD : STYLE_NORMAL, text);
-        free(text);
-        p += length + (p[length] == '\n');
+    if (view->top >= count)
+        view->top = count ? count - 1 : 0;
+    for (int y = view->y; y <= last && view->top + (size_t)(y - view->y) < count; y++) {
+        size_t line = view->top + (size_t)(y - view->y);
+        screen_put(screen, y, 1, view->columns - 1, line ? STYLE_NORMAL : STYLE_BOLD, r->shown->lines.at[line]);
     }
     /* Where it is in the whole. */
-    screen_fill(screen, last + 1, 0, view->columns, STYLE_DIM);
     for (int x = 0; x < view->columns; x++)
         screen_put(screen, last + 1, x, 1, STYLE_DIM, "─");
     if (r->shown->events)
@@ -322,6 +314,7 @@ static bool replay_request(struct view *view, enum request request, const struct
         {REQUEST_LEFT, MOVE_STEP, -1, true}, {REQUEST_HOME, MOVE_FAR, 0, false}, {REQUEST_END, MOVE_FAR, 1, false},
         {REQUEST_RUN, MOVE_RUN, 1, false}, {REQUEST_RUN_BACK, MOVE_RUN, -1, false},
     };
+    size_t half = (size_t)view->rows / 2;
     char words[200];
 
     (void)key;
@@ -331,44 +324,45 @@ static bool replay_request(struct view *view, enum request request, const struct
             return true;
         }
     switch (request) {
-    case REQUEST_PAGE_DOWN: r->top += view->rows / 2; return true;
-    case REQUEST_PAGE_UP: r->top = r->top > view->rows / 2 ? r->top - view->rows / 2 : 0; return true;
-    case REQUEST_SORT: case REQUEST_NEXT_PART: case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART: {
-        int by = request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1;
-        r->unit = (enum cursor_what)(((int)r->unit + by) % NEXT_FRAME);
+    case REQUEST_PAGE_DOWN:
+        view->top += half;
+        break;
+    case REQUEST_PAGE_UP:
+        view->top -= view->top > half ? half : view->top;
+        break;
+    case REQUEST_SORT: case REQUEST_NEXT_PART: case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART:
+        r->unit = (r->unit + (request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1)) % NEXT_FRAME;
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
-        return true;
-    }
+        break;
     case REQUEST_BREAKPOINT:
-        snprintf(words, sizeof words, "when %.120s recompiles", r->shown && r->shown->function[0] ? r->shown->function : "FUNC");
+        snprintf(words, sizeof words, "when %.100s recompiles", r->shown && r->shown->function ? r->shown->function : "FUNC");
         r->asking = MOVE_STOP;
         tui_ask(view->tui, "stop (empty: none): ", words, false);
-        return true;
+        break;
     case REQUEST_INPUT:
         r->asking = MOVE_GOTO;
         tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", false);
-        return true;
+        break;
     case REQUEST_OPEN:
         if (r->shown && r->shown->at.kind)
             tui_go(view->tui, &r->shown->at);
         else
             tui_say(view->tui, "no event is here");
-        return true;
+        break;
     case REQUEST_CLICK: case REQUEST_DOUBLE:
-        return true;
+        break;
     default:
         return false;
     }
+    return true;
 }
 
 static void replay_input(struct view *view, const char *text)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    if (r->asking == MOVE_STOP && !*text)
-        move_add(r, MOVE_STOPS_OFF, NEXT_EVENT, 0, NULL);
-    else if (*text)
-        move_add(r, r->asking == MOVE_STOP ? MOVE_STOP : MOVE_GOTO, NEXT_EVENT, 0, text);
+    if (*text || r->asking == MOVE_STOP)
+        move_add(r, r->asking, NEXT_EVENT, 0, text);
 }
 
 /* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's. */
@@ -376,13 +370,13 @@ static void replay_filter(struct view *view, const char *text)
 {
     static const char *const kinds[] = {"function ", "file ", "thread ", "process ", "outcome ", "where "};
     struct replay_view *r = (struct replay_view *)view;
-    char *made = NULL;
+    char *made;
     bool known = !*text;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         known = known || !strncmp(text, kinds[i], strlen(kinds[i]));
-    if (asprintf(&made, "%s%s", known ? "" : "function ", text) >= 0)
-        move_add(r, MOVE_FILTER, NEXT_EVENT, 0, made);
+    made = say_print("%s%s", known ? "" : "function ", text);
+    move_add(r, MOVE_FILTER, NEXT_EVENT, 0, made);
     free(made);
 }
 
@@ -417,6 +411,7 @@ static void replay_view_open(struct view *view)
     r->core = calloc(1, sizeof *r->core);
     atomic_store(&r->core->users, 1);
     r->unit = NEXT_MISS;
+    r->asking = MOVE_GOTO;
     for (size_t i = 0; i < sizeof places / sizeof *places && id > 0 && !r->moves.count; i++)
         if (places[i].about == view->target.about)
             move_add(r, places[i].kind, places[i].what, id, NULL);
@@ -435,8 +430,7 @@ static void replay_view_close(struct view *view)
     work_drop(view->tui->work, r->shown);
     moves_free(&r->moves);
     free(r->failed);
-    if (r->core)
-        core_release(r->core);
+    core_release(r->core);
 }
 
 const struct view_ops view_replay = {

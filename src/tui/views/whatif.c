@@ -29,55 +29,50 @@ static char *knob_for(struct db *db, int64_t compile_id)
     return made;
 }
 
-/* The lines of a page that say what was recorded, and of which code. */
-struct leads {
-    FILE *out;        /* borrowed, as the next */
-    char *const *page;
-    size_t count;
-    struct {
-        size_t line;
-        int64_t code_id; /* -1: of all */
-    } at[64];
+/* A prediction's page, while it becomes lines of DOC. */
+struct page {
+    struct doc *doc;  /* borrowed */
+    FILE *out;        /* owned: to TEXT */
+    char *text;       /* owned */
+    size_t bytes, taken;
+    bool lead;        /* the next line says what was recorded of CODE_ID, -1: of all */
+    int64_t code_id;
 };
 
-static void lead_add(void *context, int64_t code_id)
+/* What has come since is lines now; the next one says what was recorded of CODE_ID, and leads to those calls. */
+static void page_take(void *context, int64_t code_id)
 {
-    struct leads *leads = context;
-    size_t line = 0;
+    struct page *page = context;
+    struct doc *doc = page->doc;
+    size_t first = doc->lines.count;
+    bool all = page->code_id < 0;
 
-    if (leads->count == sizeof leads->at / sizeof *leads->at || fflush(leads->out) != 0)
-        return;
-    for (const char *at = *leads->page; (at = strchr(at, '\n')); at++)
-        line++;
-    leads->at[leads->count].line = line;
-    leads->at[leads->count++].code_id = code_id;
+    fflush(page->out);
+    doc_text(doc, page->text + page->taken, 1, 400);
+    if (page->lead && first < doc->lines.count)
+        doc->lines.at[first].target = target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id), all ? NULL : "its calls");
+    page->taken = page->bytes;
+    page->lead = true;
+    page->code_id = code_id;
 }
 
-/* One prediction as a part of DOC; what was recorded leads to those calls. */
+/* One prediction as a part of DOC. */
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
-    char *page = NULL;
-    struct leads leads = {.page = &page};
+    struct page page = {.doc = doc};
     struct whatif_asked asked = {.db = db, .replay = replay, .settings = &setting, .count = 1};
     struct whatif_answer answer;
-    size_t bytes, first;
 
-    asked.out = leads.out = open_memstream(&page, &bytes);
-    if (whatif_ask(&asked, &answer))
-        whatif_page(&asked, &answer, lead_add, &leads);
-    whatif_answer_free(&answer);
-    fclose(asked.out);
+    asked.out = page.out = open_memstream(&page.text, &page.bytes);
     doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
     if (!doc->start)
         doc->start = doc->lines.count - 1;
-    first = doc->lines.count;
-    doc_text(doc, page, 1, 400);
-    for (size_t i = 0; i < leads.count && first + leads.at[i].line < doc->lines.count; i++) {
-        bool all = leads.at[i].code_id < 0;
-        doc->lines.at[first + leads.at[i].line].target =
-            target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, leads.at[i].code_id), all ? NULL : "its calls");
-    }
-    free(page);
+    if (whatif_ask(&asked, &answer))
+        whatif_page(&asked, &answer, page_take, &page);
+    whatif_answer_free(&answer);
+    page_take(&page, -1);
+    fclose(page.out);
+    free(page.text);
 }
 
 static void whatif_build(struct doc *doc, struct db *db)
@@ -88,19 +83,17 @@ static void whatif_build(struct doc *doc, struct db *db)
     doc_line(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:");
     doc_line(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no");
     doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
-    if (doc->target.where) {
+    if (doc->target.where)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, doc->target.where, 100));
-    } else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0) {
+    else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0)
         knob = knob_for(db, doc->target.id);
-    }
-    if ((replay = replay_open(db, true))) {
-        if (!replay->lookups.count)
-            doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
-        else if (doc->target.where)
-            predict(doc, db, replay, doc->target.where);
-        else if (knob)
-            predict(doc, db, replay, knob);
-        if (replay->lookups.count && !doc->target.where)
+    replay = replay_open(db, true);
+    if (replay && !replay->lookups.count)
+        doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
+    if (replay && replay->lookups.count) {
+        if (doc->target.where || knob)
+            predict(doc, db, replay, doc->target.where ? doc->target.where : knob);
+        if (!doc->target.where)
             predict(doc, db, replay, "best");
     }
     replay_free(replay);
