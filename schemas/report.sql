@@ -5,7 +5,7 @@
 --
 --   --title words        its heading
 --   --id word            its place in the page, if that is not its name
---   --none words         what a page says when it has no rows; in a terminal it is left out; --always: not even then
+--   --none words         what a page says when it has no rows; else, and in a terminal, it is left out; --always: not even then
 --   --text columns       what a terminal shows of it
 --   --page columns       what a browser shows
 --
@@ -44,6 +44,9 @@ SELECT * FROM (
     GROUP BY torch_version, torch_mode, torch_note
     ORDER BY COUNT(*) DESC, torch_version LIMIT 10);
 
+-- name: open_frames
+SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NULL;
+
 -- name: sums
 -- Members of --json: ?1 is the number of frames, ?2 of those that are open.
 SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
@@ -81,6 +84,7 @@ SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) A
 -- Many losses have one cause: a row per cause, the worst first.
 --title Losses
 --text _what: | _events: events | times | first_ns: first at | cause
+--page _what: (events are missing, so that what follows may be incomplete; or the program waited for the recorder) | _events: events | times | first_ns: first at | cause
 SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns,
        COUNT(DISTINCT process_id) AS processes, is_stall,
        iif(is_stall, 'waited', 'LOSS') AS _what, COALESCE(SUM(events), '?') AS _events, NOT is_stall AS _alarm

@@ -7,21 +7,32 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "trace/doubts.h"
 #include "cmd/export/export.h"
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "schema.h"
+#include "trace/doubts.h"
+#include "trace/result.h"
 #include "trace/stacks.h"
 
-static const struct format {
-    const char *name;
-    void (*write)(struct export *export);
-    bool tables; /* --table means something */
-} formats[] = {
-    {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"speedscope", export_speedscope, false},
-    {"folded", export_folded, false}, {"csv", export_csv, true}, {"jsonl", export_jsonl, true},
-};
+bool export_tick(struct export *export, int64_t done, int64_t all)
+{
+    progress_tick(&export->progress, done, all);
+    export->failed = export->failed || out_failed(export->out);
+    return !export->failed;
+}
+
+void export_string(struct json *json, const char *key, struct query *query, int column)
+{
+    size_t bytes;
+    const char *text = query_text(query, column, &bytes);
+
+    if (query_type(query, column) == QUERY_NULL)
+        json_string(json, key, "?");
+    else
+        json_bytes(json, key, text, bytes);
+}
 
 static struct {
     int format;
@@ -47,29 +58,73 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-bool export_tick(struct export *export, int64_t done, int64_t all)
+/* CSV is that of RFC 4180 with a line of names; NULL is an empty cell, an empty text "". It has one table, the frames spelled
+ * out unless --table names another. JSON lines have every table unless --table names one; each line says of which table it
+ * is. A blob is its hexadecimal digits.
+ *
+ * The rows of the table or view NAME, or of "frames", in FORMAT; where that has a column for it, each says its table. */
+static void rows_put(struct export *export, enum table_format format, const char *name)
 {
-    progress_tick(&export->progress, done, all);
-    export->failed = export->failed || out_failed(export->out);
-    return !export->failed;
+    const char *extra = format == TABLE_LINES ? "table" : NULL;
+    bool frames = !strcmp(name, "frames");
+    struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
+    struct table *table;
+    int64_t rows = 0;
+
+    query_bind_text(found, 1, name);
+    if (frames)
+        query = db_query(export->db, schema_statement("export/frames"));
+    else if (query_step(found))
+        query = db_query(export->db, query_whole(found, 0, NULL));
+    else if (!query_failed(found))
+        say_error("%s: has no table %s", db_path(export->db), name);
+    query_close(found);
+    export->failed = export->failed || !query;
+    table = result_open(export->out->file, format, query, extra);
+    while (query_step(query)) {
+        if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
+            break;
+        if (extra)
+            table_string(table, name);
+        result_row(table, query);
+    }
+    table_close(table);
+    query_close(query);
 }
 
-void export_string(struct json *json, const char *key, struct query *query, int column)
+static void csv_put(struct export *export)
 {
-    size_t bytes;
-    const char *text = query_text(query, column, &bytes);
-
-    if (query_type(query, column) == QUERY_NULL)
-        json_string(json, key, "?");
-    else
-        json_bytes(json, key, text, bytes);
+    rows_put(export, given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV, given.table ? given.table : "frames");
 }
+
+static void jsonl_put(struct export *export)
+{
+    struct query *tables = db_query(export->db, schema_statement("export/tables"));
+
+    if (given.table)
+        rows_put(export, TABLE_LINES, given.table);
+    while (!given.table && query_step(tables)) {
+        char *name = strdup(query_whole(tables, 0, NULL));
+        rows_put(export, TABLE_LINES, name);
+        free(name);
+    }
+    query_close(tables);
+}
+
+static const struct format {
+    const char *name;
+    void (*write)(struct export *export);
+    bool tables; /* --table means something */
+} formats[] = {
+    {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"speedscope", export_speedscope, false},
+    {"folded", export_folded, false}, {"csv", csv_put, true}, {"jsonl", jsonl_put, true},
+};
 
 static int export_trace(const char *path, const struct format *format)
 {
     struct db *db = db_open(path);
     struct out_file out = {0};
-    struct export export = {.db = db, .out = &out, .table = given.table, .safe_csv = given.safe_csv};
+    struct export export = {.db = db, .out = &out};
     bool ok = false;
 
     if (!db)
@@ -97,7 +152,7 @@ static int export_main(int count, char **operands)
     const struct format *format = given.format < 0 ? NULL : &formats[given.format];
     const char *wrong = !format                                       ? "which format? --format names one"
                         : given.table && !format->tables               ? "--table is for csv and jsonl"
-                        : given.safe_csv && format->write != export_csv ? "--safe-csv is for csv"
+                        : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
                         : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
                                                                       : NULL;
 

@@ -20,8 +20,6 @@ struct json;
 struct export {
     struct db *db;        /* borrowed */
     struct out_file *out; /* borrowed */
-    const char *table;    /* borrowed: --table, or NULL */
-    bool safe_csv;        /* csv: formulas are made texts */
     bool failed;          /* for another reason than the trace or OUT: it was said why */
     struct progress progress;
     int64_t end_ns;       /* where frames without an end are drawn to */
@@ -31,8 +29,6 @@ struct export {
 void export_chrome(struct export *export);     /* cmd/export/chrome.c: perfetto, chrome */
 void export_folded(struct export *export);     /* cmd/export/stacks.c */
 void export_speedscope(struct export *export); /* cmd/export/stacks.c */
-void export_csv(struct export *export);        /* cmd/export/rows.c */
-void export_jsonl(struct export *export);      /* cmd/export/rows.c */
 
 enum { EXPORT_TICK = 1 << 14 }; /* rows between two looks at progress and the disk */
 

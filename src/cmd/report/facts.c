@@ -38,8 +38,7 @@ static void call_mark(void *context, const struct counted_call *call)
         report->mark_count = REPORT_MARKS / 2;
         reading->stride *= 2;
     }
-    report->marks[report->mark_count++] =
-        (struct report_mark){call->lookup_id, call->thread_id, call->code_id, call->start_ns, (int)call->outcome};
+    report->marks[report->mark_count++] = *call;
 }
 
 void report_read(struct report *report)
@@ -47,6 +46,10 @@ void report_read(struct report *report)
     struct reading reading = {.report = report, .stride = 1};
     struct counts counts = {.each = call_mark, .context = &reading};
 
+    report->frames = db_meta_integer(report->db, "frame_count", -1);
+    report->open_frames = db_meta_integer(report->db, "open_frame_count", -1);
+    if (report->open_frames < 0 && report->frames >= 0 && report->frames <= COUNTABLE)
+        report->open_frames = db_integer(report->db, -1, schema_statement("report/open_frames"));
     counts_read(&counts, report->db, &report->progress);
     for (size_t i = 0; i < counts.all.count; i++) {
         const struct count *count = &counts.all.at[i];
@@ -85,15 +88,6 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 /* ---- the recording as a whole ---------------------------------------------- */
 
-int64_t report_open_frames(struct db *db, int64_t frames)
-{
-    int64_t count = db_meta_integer(db, "open_frame_count", -1);
-
-    if (count < 0 && frames >= 0 && frames <= COUNTABLE)
-        count = db_integer(db, -1, "SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NULL");
-    return count;
-}
-
 static const char *state_words(const struct report *report)
 {
     if (!report->state)
@@ -111,8 +105,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
 {
     struct db *db = report->db;
     const char *which = doubts_frames(db), *values = doubts_values(db);
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
-    int64_t shortest = db_meta_integer(db, "min_duration_ns", 0);
+    int64_t frames = report->frames, open = report->open_frames, shortest = db_meta_integer(db, "min_duration_ns", 0);
     struct query *query = db_query(db, schema_statement("report/facts"));
     char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200];
 

@@ -60,26 +60,6 @@ static void fact(void *to, const char *name, const char *value)
     fputs("</dd>\n", to);
 }
 
-/* Losses, before anything that they make doubtful. */
-static void losses_put(struct report *report)
-{
-    FILE *out = report->out;
-    struct query *query = db_query(report->db, schema_statement("report/losses"));
-    char human[TABLE_HUMAN];
-
-    for (int64_t row = 0; row != report->limit && query_step(query); row++) {
-        bool stall = query_integer(query, 6) != 0;
-        fprintf(out, "<p class=\"%s\">%s: ", stall ? "soft" : "alarm",
-                stall ? "The program waited for the recorder" : "Events are missing, so that what follows may be incomplete");
-        html_text(out, query_text(query, 0, NULL), 400);
-        fprintf(out, " (%s times", table_count(human, query_integer(query, 1)));
-        if (!stall && query_type(query, 2) != QUERY_NULL)
-            fprintf(out, ", %s events", table_count(human, query_integer(query, 2)));
-        fprintf(out, ", first at %s)</p>\n", table_duration(human, query_integer(query, 3)));
-    }
-    query_close(query);
-}
-
 static void cards_put(struct report *report)
 {
     struct query *query = db_query(report->db, schema_statement("report/cards"));
@@ -141,8 +121,8 @@ bool report_html(struct report *report)
           " <a href=\"#breaks\">breaks</a> <a href=\"#guards\">guards</a> <a href=\"#functions\">functions</a>"
           " <a href=\"#timeline\">timeline</a> <a href=\"#flame\">flame graph</a> <a href=\"#processes\">processes</a>"
           " <button id=\"theme\" type=\"button\">light / dark</button></nav>\n", out);
-    losses_put(report);
     fputs("</header>\n<main>\n", out);
+    report_table(report, "losses", false); /* before anything that they make doubtful */
     overview_put(report);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         report_table(report, tables[i], false);

@@ -67,7 +67,6 @@ void report_json(struct report *report)
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
-    int64_t frames = db_meta_integer(db, "frame_count", -1), open = report_open_frames(db, frames);
     double hits = report_percent(report, report->sums.hits), eager = report_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
 
@@ -79,10 +78,10 @@ void report_json(struct report *report)
     else
         json_bool(json, "live", report->live == LIVE_YES);
     meta_json(report, json);
-    if (frames >= 0)
-        query_bind_integer(query, 1, frames);
-    if (open >= 0)
-        query_bind_integer(query, 2, open);
+    if (report->frames >= 0)
+        query_bind_integer(query, 1, report->frames);
+    if (report->open_frames >= 0)
+        query_bind_integer(query, 2, report->open_frames);
     query_step(query);
     for (int i = 0; i < query_columns(query); i++)
         result_member(json, query_name(query, i), query, i);

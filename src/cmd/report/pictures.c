@@ -208,7 +208,7 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_end(json);
     json_list(json, "misses");
     for (size_t i = 0; i < report->mark_count; i++) {
-        const struct report_mark *m = &report->marks[i];
+        const struct counted_call *m = &report->marks[i];
         *map_put(&rows->threads, m->thread_id) = *map_put(&rows->codes, m->code_id) = 1;
         ROW(rows, m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id);
     }

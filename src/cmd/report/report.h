@@ -26,12 +26,6 @@ struct picture;
 
 enum { REPORT_MARKS = 4096 };
 
-/* A lookup that was no hit, for the timeline. */
-struct report_mark {
-    int64_t lookup_id, thread_id, code_id, start_ns;
-    int outcome;
-};
-
 struct report {
     struct db *db; /* owned */
     FILE *out;     /* borrowed */
@@ -39,24 +33,22 @@ struct report {
     int64_t limit; /* rows of a table; -1: all */
     char *state;   /* owned: meta.state */
     enum liveness live;
+    int64_t frames, open_frames; /* as the recorder counted them; the latter here, where that is quick; -1: not known */
     int64_t calls[OUTCOMES], times_ns[OUTCOMES]; /* by outcome, and how long their lookups took; but for */
     int64_t turned_away, turned_away_ns;         /* those of functions that the compiler turned away unread */
     struct call_sums sums;                       /* of the former */
-    struct report_mark marks[REPORT_MARKS];      /* some of those that were no hits, evenly over the run */
+    struct counted_call marks[REPORT_MARKS];     /* some of those that were no hits, evenly over the run, for the timeline */
     size_t mark_count;
     struct picture *picture;                     /* owned: the frames, while they are read */
     struct progress progress;
 };
 
-/* Count the lookups into REPORT. */
+/* Count frames and lookups. */
 void report_read(struct report *report);
 
 /* True when any call was decided. PART of the calls that count in shares, in percent; negative when there are none. */
 bool report_decided(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
-
-/* Frames still open: counted by the recorder, or here where that is quick; else -1. FRAMES is how many there are. */
-int64_t report_open_frames(struct db *db, int64_t frames);
 
 /* What is known of the recording, one after the other: "span" and "2.5 s". */
 void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value), void *to);

@@ -18,7 +18,7 @@
 enum { COLUMNS = 16 };
 
 struct column {
-    char name[32], heading[40], what[120];
+    char name[32], heading[40], what[160];
     int at, line; /* in the statement; line: of `filename` */
     size_t width; /* bytes of a text that a terminal shows */
     bool code, optional;
@@ -62,7 +62,7 @@ static const char *column_read(struct column *column, const char *spec, struct q
         if (spec[-1] == ' ' && *column->heading)
             column->heading[strlen(column->heading) - 1] = 0;
     }
-    sscanf(spec, " (%119[^)]", column->what);
+    sscanf(spec, " (%159[^)]", column->what);
     column->at = column_at(query, column->name);
     column->line = column_at(query, "at_line");
     if (column->line < 0)
@@ -235,6 +235,7 @@ static int64_t rows_print(const struct report *report, struct query *query, cons
 static int64_t rows_html(const struct report *report, struct query *query, const struct column *columns, int count, const char *id)
 {
     FILE *out = report->out;
+    int alarm = column_at(query, "_alarm");
     int64_t rows = 0;
 
     fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"t-%s\"><thead><tr>", id);
@@ -243,7 +244,7 @@ static int64_t rows_html(const struct report *report, struct query *query, const
                 columns[i].heading);
     fputs("</tr></thead><tbody>\n", out);
     do {
-        fputs("<tr>", out);
+        fputs(alarm >= 0 && query_integer(query, alarm) ? "<tr class=\"alarm\">" : "<tr>", out);
         for (int i = 0; i < count; i++)
             cell_html(report, query, &columns[i]);
         fputs("</tr>\n", out);
@@ -302,7 +303,7 @@ void report_table(struct report *report, const char *name, bool bare)
     none = word_of(sql, "--none ");
     count = columns_read(columns, spec, query);
     any = query_step(query);
-    if (!report->page && !any && !word_of(sql, "--always"))
+    if (!any && !(report->page && none) && !word_of(sql, "--always"))
         goto out;
     if (sscanf(word_of(sql, "--id ") ? word_of(sql, "--id ") : name, "%31[^\n]", id) == 1 && report->page && !bare)
         fprintf(out, "<section id=\"%s\">\n", id);

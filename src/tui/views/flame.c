@@ -38,20 +38,12 @@ struct flame {
 
 /* ---- reading --------------------------------------------------------------- */
 
-static bool flame_tick(void *context, int64_t frame_id)
-{
-    struct flame_job *job = context;
-
-    atomic_store(&job->job.done, frame_id);
-    return !atomic_load(&job->job.cancelled);
-}
-
 static void flame_run(struct job *base, struct db *db)
 {
     struct flame_job *job = (struct flame_job *)base;
 
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    stacks_walk(db, &job->stacks, stacks_end(db), &(struct walk){.context = job, .fold = true, .tick = flame_tick});
+    stacks_walk(db, &job->stacks, stacks_end(db), &(struct walk){.context = job, .fold = true, .tick = frames_tick});
     if (atomic_load(&base->cancelled))
         return;
     names_read(&job->names, db, "tui/flame-code");
@@ -66,12 +58,6 @@ static void flame_job_free(struct job *base)
     stacks_free(&job->stacks);
     names_free(&job->names);
     names_free(&job->threads);
-}
-
-static void flame_ask(struct flame *flame)
-{
-    flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true);
-    work_start(flame->view.tui->work, &flame->job->job);
 }
 
 /* ---- nodes ----------------------------------------------------------------- */
@@ -420,14 +406,16 @@ static void flame_refresh(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (!flame->job)
-        flame_ask(flame);
+    if (flame->job)
+        return;
+    flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true);
+    work_start(view->tui->work, &flame->job->job);
 }
 
 static void flame_open(struct view *view)
 {
     view->head = 1;
-    flame_ask((struct flame *)view);
+    flame_refresh(view);
 }
 
 static void flame_close(struct view *view)

@@ -97,12 +97,12 @@ static void lookups_read(struct lanes_job *job, struct db *db)
     query_close(query);
 }
 
-static bool frames_tick(void *context, int64_t frame_id)
+bool frames_tick(void *context, int64_t frame_id)
 {
-    struct lanes_job *job = context;
+    struct job *job = context;
 
-    atomic_store(&job->job.done, frame_id);
-    return !atomic_load(&job->job.cancelled);
+    atomic_store(&job->done, frame_id);
+    return !atomic_load(&job->cancelled);
 }
 
 /* How deep each stretch of a thread is, and which ids began in it. */

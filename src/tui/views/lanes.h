@@ -36,6 +36,9 @@ void names_free(struct names *names);
 const struct name *name_find(const struct names *names, int64_t id); /* NULL: it has none */
 const char *name_text(const struct name *name);                      /* NULL is "?" */
 
+/* Of a walk over frames (trace/stacks.h) for a job. */
+bool frames_tick(void *job, int64_t frame_id);
+
 /* Ids that began in a stretch of time; 0: none. */
 struct ids {
     int64_t first, last;

@@ -32,11 +32,6 @@ static int lane_count(const struct timeline *t)
     return t->lanes ? (int)t->lanes->lanes.count : 0;
 }
 
-static const struct lane *lane_at(const struct timeline *t, int at)
-{
-    return &t->lanes->lanes.at[at];
-}
-
 /* ---- the part that is shown --------------------------------------------------- */
 
 static double column_wide(const struct timeline *t)
@@ -92,7 +87,7 @@ static void place(struct timeline *t)
     t->placed = true;
     window_set(t, 0, (double)t->lanes->span_ns);
     for (int i = 0; i < lane_count(t); i++) /* the busiest lane is what one wants to see */
-        if (lane_at(t, i)->calls > lane_at(t, t->lane)->calls)
+        if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->lane].calls)
             t->lane = i;
     if (t->view.target.at_ns <= 0)
         return;
@@ -176,7 +171,7 @@ static void timeline_settle(struct view *view)
 /* Sums of the buckets in a column. */
 static struct bucket column_sums(const struct timeline *t, int at, int column)
 {
-    const struct bucket *buckets = lane_at(t, at)->buckets;
+    const struct bucket *buckets = t->lanes->lanes.at[at].buckets;
     double span = (double)t->lanes->span_ns;
     int from = (int)((double)column_ns(t, column) / span * BUCKETS), to = (int)((double)column_ns(t, column + 1) / span * BUCKETS);
     struct bucket sums = {0};
@@ -245,7 +240,7 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
 static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
 {
     static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    const struct lane *lane = lane_at(t, at);
+    const struct lane *lane = &t->lanes->lanes.at[at];
     struct compiles compiles = compiles_find(t, at);
     bool chosen = at == t->lane, detailed = chosen && detail_fits(t, t->detail);
     uint32_t deepest = 1;
@@ -396,7 +391,7 @@ static void cursor_open(struct timeline *t)
         target = target_make(VIEW_COMPILE, compiles.longest[t->column]->id, NULL, NULL);
     } else if (detailed ? t->detail->lookups_at[t->column] > 0 : sums.hits + sums.misses + sums.eager > 0) {
         snprintf(where, sizeof where, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column), column_ns(t, t->column + 1),
-                 lane_at(t, t->lane)->thread_id);
+                 t->lanes->lanes.at[t->lane].thread_id);
         target = target_make(VIEW_LEDGER, 0, where, "this moment");
     } else if (detailed) {
         for (int depth = t->detail->depth; depth-- > 0 && !target.kind;)

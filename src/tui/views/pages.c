@@ -1,0 +1,404 @@
+/* tui/views/pages.c -- what C makes of pages (tui/text.h): what SQL cannot say of a row, or not as fast.
+ *
+ * Runs in: the viewer, in a thread. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/times.h"
+#include "trace/cause.h"
+#include "trace/counts.h"
+#include "trace/db.h"
+#include "trace/doubts.h"
+#include "trace/prose.h"
+#include "trace/remedy.h"
+#include "trace/source.h"
+#include "trace/torch_words.h"
+#include "tui/sheet.h"
+#include "tui/text.h"
+
+/* ---- overview: how calls were decided -------------------------------------------------------------------- */
+
+enum { BAR = 16 };
+
+/* The most frequent outcome. */
+static int most_of(const int64_t calls[OUTCOMES])
+{
+    int most = 0;
+
+    for (int o = 1; o < OUTCOMES; o++)
+        most = calls[o] > calls[most] ? o : most;
+    return most;
+}
+
+/* How calls of watched code were decided. The shares are those of `report` and `check`. */
+static void calls_put(struct doc *doc, struct db *db)
+{
+    struct counts counts = {0};
+    struct progress progress = {0};
+    int64_t all[OUTCOMES] = {0}, asked[OUTCOMES] = {0}, ns[OUTCOMES] = {0}, total = 0;
+    struct call_sums sums;
+    double whole;
+
+    if (!counts_read(&counts, db, &progress))
+        goto out;
+    for (size_t i = 0; i < counts.all.count; i++)
+        for (int o = 0; o < OUTCOMES; o++) {
+            const struct count *count = &counts.all.at[i];
+            all[o] += count->calls[o];
+            ns[o] = times_sum(ns[o], count->times_ns[o]);
+            asked[o] += count->turned_away ? 0 : count->calls[o];
+            total += count->calls[o];
+        }
+    if (!total) {
+        doc_part(doc, "Calls of watched code");
+        doc_line(doc, "  none: nothing that compiles frames ran");
+        goto out;
+    }
+    sums = calls_sum(asked);
+    whole = sums.asked ? (double)sums.asked / 100 : 1;
+    doc_part(doc, "Calls of watched code: %s" MARK "n  " MARK "%c%.1f %% hit" MARK "n, %.1f %% compiled, " MARK "%c%.1f %% ran eagerly",
+             doc_count(doc, total), sums.hits * 10 >= sums.asked * 9 ? 'g' : 'w', (double)sums.hits / whole,
+             (double)asked[OUTCOME_COMPILED] / whole, sums.python * 10 > sums.asked ? 'r' : 'n', (double)sums.python / whole);
+    doc_leads(doc, VIEW_LEDGER, 0, NULL, NULL);
+    for (int o = most_of(all); all[o]; o = most_of(all)) {
+        char bar[CELL_TEXT];
+        struct value share = {QUERY_REAL, {.real = (double)all[o] / (double)total}};
+        doc_line(doc, "  %-15s" MARK "%c%s" MARK "n %8s  %s in lookups", outcome_word(o), word_mark(outcome_word(o)),
+                 value_print(bar, &share, AS_BAR, BAR), doc_count(doc, all[o]), doc_time(doc, ns[o]));
+        doc_leads(doc, VIEW_LEDGER, 0, doc_print(doc, "outcome = '%s'", outcome_word(o)), outcome_word(o));
+        all[o] = 0;
+    }
+out:
+    counts_free(&counts);
+}
+
+static void overview_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    const char *which = doubts_frames(db), *values = doubts_values(db);
+
+    (void)row;
+    if (!strcmp(name, "calls")) {
+        calls_put(doc, db);
+        return;
+    }
+    if (which)
+        doc_line(doc, MARK "d%s", which);
+    if (values)
+        doc_line(doc, MARK "d%s", values);
+}
+
+const struct view_ops view_overview = {.name = "overview", .summary = "the answer on one screen", .part = overview_part, PAGE_OPS};
+
+/* ---- function: where its code came from, and its source with marks --------------------------------------- */
+
+enum { GUTTERS = 400, LINES_MOST = 1000 };
+
+/* Columns: name, the code object that it was made from. */
+static void origin_put(struct doc *doc, struct query *row)
+{
+    char *origin = NULL;
+    int64_t line = 0;
+
+    if (torch_resume(query_text(row, 0, NULL), &origin, &line))
+        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke", doc_safe(doc, origin, 160), line);
+    else if (query_type(row, 1) != QUERY_NULL)
+        doc_line(doc, "made from another function: Enter shows it");
+    if (query_type(row, 1) != QUERY_NULL)
+        doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
+    free(origin);
+}
+
+/* What stands at the left of a line, by a row of schemas/tui/function-lines.sql. */
+static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
+{
+    const char *name = query_text(row, 4, NULL);
+    int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
+    int64_t self = query_integer(row, 5), all = query_integer(row, 7);
+    struct gutter gutter = {.line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
+    char *function = NULL;
+
+    if (!query_integer(row, 0)) {
+        gutter = (struct gutter){line, MARK "rbreak" MARK "n", doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
+    } else if (torch_resume(name, &function, &after)) {
+        gutter = (struct gutter){after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
+                                 doc_print(doc, MARK "aresumed: %s calls", doc_count(doc, query_integer(row, 6))), id, VIEW_FUNCTION};
+    } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
+        gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", id, VIEW_FUNCTION};
+    } else if (self > 0 && (double)self * 20 >= (double)all) {
+        gutter.mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
+                                100.0 * (double)self / (double)all);
+        gutter.note = doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(row, 6)));
+    }
+    free(function);
+    return gutter;
+}
+
+/* Columns: file, first line. */
+static void source_show(struct doc *doc, struct db *db, struct query *row)
+{
+    struct source source = source_read(query_text(row, 0, NULL));
+    int64_t first = query_integer(row, 1), last = source.text ? source_end(&source, first) : first;
+    struct query *query = page_query(doc, db, "function-lines");
+    struct gutter gutter[GUTTERS];
+    size_t count = 0;
+
+    if (last > first + LINES_MOST)
+        last = first + LINES_MOST;
+    query_bind_integer(query, 2, first);
+    query_bind_integer(query, 3, last);
+    while (count < GUTTERS && query_step(query)) {
+        gutter[count] = gutter_of(doc, query, first, last);
+        count += gutter[count].mark != NULL;
+    }
+    query_close(query);
+    source_put(doc, db, &source, first, last, 0, gutter, count);
+    source_free(&source);
+}
+
+static void function_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    if (!strcmp(name, "origin"))
+        origin_put(doc, row);
+    else
+        source_show(doc, db, row);
+}
+
+const struct view_ops view_function = {
+    .name = "function", .summary = "one function: calls, entries, recompiles, breaks, source", .part = function_part,
+    .all = VIEW_FUNCTIONS, PAGE_OPS,
+};
+
+/* ---- entry: its guards as a tree of what they look at, and its bytecode ---------------------------------- */
+
+struct guard {
+    int64_t id, ordinal, ran, failed;
+    const char *kind, *source, *expression, *stack; /* in the doc's arena */
+};
+
+typedef LIST(struct guard) guards;
+
+static void guards_read(guards *all, struct doc *doc, struct db *db)
+{
+    struct query *query = page_query(doc, db, "entry-guards");
+
+    while (query_step(query)) {
+        const char *texts[4];
+        for (int i = 0; i < 4; i++)
+            texts[i] = doc_print(doc, "%s", query_text(query, 2 + i, NULL));
+        *list_add(all) = (struct guard){query_integer(query, 0), query_integer(query, 1), 0, 0, texts[0], texts[1], texts[2], texts[3]};
+    }
+    query_close(query);
+}
+
+/* The place of each guard in ORDINALS, an order as JSON: [3, 0, 1]; those that it leaves out keep their own. */
+static void places_read(guards *all, int64_t *places, const char *ordinals)
+{
+    int64_t place = 0;
+
+    for (size_t i = 0; i < all->count; i++)
+        places[i] = all->at[i].ordinal;
+    for (char *end; *(ordinals += strcspn(ordinals, "0123456789")); ordinals = end, place++) {
+        int64_t ordinal = strtoll(ordinals, &end, 10);
+        struct guard *guard = list_find(all, ordinal, ordinal);
+        if (guard)
+            places[guard - all->at] = place;
+    }
+}
+
+/* How often each guard ran and failed. They are still sorted by ordinal. */
+static void guards_count(guards *all, struct doc *doc, struct db *db)
+{
+    struct query *query = page_query(doc, db, "entry-ran");
+    int64_t *places = calloc(all->count + 1, sizeof *places);
+
+    while (query_step(query)) {
+        int64_t ran = query_integer(query, 0), failed = query_integer(query, 1), times = query_integer(query, 3);
+        places_read(all, places, query_whole(query, 4, NULL));
+        for (size_t i = 0; i < all->count; i++) {
+            all->at[i].ran += places[i] < ran ? times : 0;
+            if (query_type(query, 1) != QUERY_NULL && all->at[i].id == failed && strcmp(query_text(query, 2, NULL), "pass"))
+                all->at[i].failed += times;
+        }
+    }
+    query_close(query);
+    free(places);
+}
+
+static int by_source(const void *a, const void *b)
+{
+    const struct guard *x = a, *y = b;
+    int less = strcmp(x->source, y->source);
+
+    return less ? less : (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+/* Whether INNER is reached through OUTER: L['self'].fc and L['self']. */
+static bool within(const char *inner, const char *outer)
+{
+    size_t length = strlen(outer);
+
+    return length && !strncmp(inner, outer, length) && (inner[length] == '.' || inner[length] == '[');
+}
+
+static void guards_put(struct doc *doc, struct db *db, guards *guards)
+{
+    const char *path[64];
+    size_t depth = 0;
+
+    if (!doc->quick)
+        guards_count(guards, doc, db);
+    doc_part(doc, "Guards: %zu, as a tree of what they look at", guards->count);
+    if (!guards->count)
+        return;
+    doc_line(doc, "  " MARK "d%5s %9s %8s  looks at", "#", "ran", "failed");
+    qsort(guards->at, guards->count, sizeof *guards->at, by_source);
+    for (size_t i = 0; i < guards->count; i++) {
+        struct guard *g = &guards->at[i];
+        const char *shown = g->source;
+        bool again = i > 0 && !strcmp(g->source, guards->at[i - 1].source);
+        if (!again) {
+            while (depth && !within(g->source, path[depth - 1]))
+                depth--;
+            shown += depth ? strlen(path[depth - 1]) : 0;
+            if (depth < 64)
+                path[depth++] = g->source;
+        }
+        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s", g->ordinal, doc->quick ? "..." : doc_count(doc, g->ran),
+                 g->failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, g->failed), (int)(depth > 1 ? (depth - 1) * 2 : 0), "",
+                 depth > 1 ? "└ " : "", again ? "" : MARK "a", again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)",
+                 doc_safe(doc, g->kind, 40), doc_safe(doc, g->expression, 300));
+        if (g->failed)
+            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "failed_guard_id = %" PRId64, g->id), g->kind);
+        else
+            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id), "its checks");
+        if (*g->stack) {
+            const char *last = g->stack;
+            for (const char *p = g->stack; (p = strchr(p, '\n')) && p[1];)
+                last = ++p;
+            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, last + strspn(last, " "), strcspn(last, "\n")));
+        }
+    }
+}
+
+/* The next line of TEXT; at its end "". */
+static const char *line_take(struct doc *doc, const char **text)
+{
+    size_t length = strcspn(*text, "\n");
+    char *copy = strndup(*text, length);
+    const char *line;
+
+    for (char *p = copy; (p = strchr(p, '\t'));)
+        *p = ' ';
+    line = doc_safe(doc, copy, 400);
+    free(copy);
+    *text += length + ((*text)[length] == '\n');
+    return line;
+}
+
+/* Side by side where there is room for both, else one after the other. */
+static void bytecode_put(struct doc *doc, struct query *row)
+{
+    static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
+    int half = (doc->columns - 6) / 2;
+
+    if (query_type(row, 0) != QUERY_NULL && query_type(row, 1) != QUERY_NULL && half >= 44) {
+        const char *left = doc_print(doc, "%s", query_whole(row, 0, NULL)), *right = query_whole(row, 1, NULL);
+        doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
+        for (int count = 0; (*left || *right) && count < 4000; count++) {
+            const char *a = doc_fit(doc, line_take(doc, &left), half);
+            doc_line(doc, "  %s " MARK "d│" MARK "n %s", a, line_take(doc, &right));
+        }
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        if (query_type(row, i) != QUERY_NULL) {
+            doc_part(doc, "%s", titles[i]);
+            doc_text(doc, query_whole(row, i, NULL), 2, 4000);
+        }
+}
+
+static void entry_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    guards guards = {0};
+
+    if (!strcmp(name, "bytecode")) {
+        bytecode_put(doc, row);
+        return;
+    }
+    guards_read(&guards, doc, db);
+    guards_put(doc, db, &guards);
+    list_free(&guards);
+}
+
+const struct view_ops view_entry = {
+    .name = "entry", .summary = "one cache entry: guards as a tree, graphs, bytecode", .part = entry_part, .all = VIEW_ENTRIES, PAGE_OPS,
+};
+
+/* ---- compile and break: what would have helped, and the source ------------------------------------------- */
+
+/* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number, whether it decided, the cause,
+ * the function, its kind, torch's version. */
+static void compile_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
+    struct cause cause;
+    char *values = NULL, *function, *code, *remedy;
+
+    (void)db;
+    (void)name;
+    if (query_integer(row, 0) != 1 || query_type(row, 1) == QUERY_NULL)
+        return;
+    cause = cause_read(row, CAUSE);
+    function = prose_column(row, FUNCTION);
+    code = prose_column(row, FUNCTION + 1);
+    if (cause.expected && cause.actual && asprintf(&values, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause)) < 0)
+        values = NULL;
+    struct remedy_facts facts = {.kind = cause.kind, .source = cause.source, .expected = cause.expected, .actual = cause.actual,
+                                 .text = cause.text, .aspect = cause.aspect, .dimension = cause.dimension, .values = values,
+                                 .function = function, .code = code, .count = 1,
+                                 .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
+    if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
+        struct target target = target_make(VIEW_WHATIF, doc->target.id, NULL, NULL);
+        target.about = VIEW_COMPILE;
+        doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
+        doc_target(doc, target);
+        doc_wrap(doc, "", 4, remedy, 800);
+    }
+    free(remedy);
+    free(values);
+    free(function);
+    free(code);
+    cause_free(&cause);
+}
+
+const struct view_ops view_compile = {
+    .name = "compile", .summary = "one run of the compiler, and why it was needed", .part = compile_part, .all = VIEW_COMPILES,
+    PAGE_OPS,
+};
+
+/* Columns: reason, function, line, torch's version; of `source` file and line. */
+static void break_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    if (!strcmp(name, "source")) {
+        int64_t line = query_integer(row, 1);
+        struct source source = source_read(query_text(row, 0, NULL));
+        source_put(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
+        source_free(&source);
+    } else {
+        char *reason = prose_column(row, 0), *function = prose_column(row, 1), *remedy;
+        struct remedy_facts facts = {.text = reason, .function = function, .line = query_integer(row, 2),
+                                     .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
+        if ((remedy = remedy_for(ON_BREAK, &facts, NULL))) {
+            doc_part(doc, "What would have helped");
+            doc_wrap(doc, "", 2, remedy, 800);
+        }
+        free(remedy);
+        free(reason);
+        free(function);
+    }
+}
+
+const struct view_ops view_break = {
+    .name = "break", .summary = "one graph break, with its stack and source", .part = break_part, .all = VIEW_BREAKS, PAGE_OPS,
+};
