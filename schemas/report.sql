@@ -123,6 +123,7 @@ ORDER BY t.process_id, t.thread_id;
 -- name: outcomes
 -- How calls were decided: ?1 is what --json says of that, ?2 the calls that count in shares.
 --title Calls, as they were decided
+--always
 --text calls | share | lookup_ns: lookups | outcome
 --page outcome (how a call was decided) | calls | share (of those that count in shares) | lookup_ns: lookups (time until it was known what runs)
 SELECT c.key AS outcome, c.value ->> 'calls' AS calls, iif(o.asked, 100.0 * (c.value ->> 'calls') / ?2, NULL) AS share,

@@ -2,9 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * A format is a row of the table in cmd/export.c and a function that writes the
- * trace to a stream as it reads it. None keeps frames: memory is bounded by the
- * number of code objects, threads and, for folded stacks, different stacks. */
+ * A format is a row of the table in cmd/export.c and a function that writes the trace as it reads it. None keeps frames:
+ * memory is bounded by the number of code objects, threads and, for folded stacks, different stacks. */
 #ifndef DYNTRACE_EXPORT_H
 #define DYNTRACE_EXPORT_H
 

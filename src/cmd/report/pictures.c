@@ -48,7 +48,7 @@ struct picture {
     size_t count;
     int64_t end_ns, last_frame;
     int64_t least_ns;      /* what is no longer than that is none of the longest */
-    struct db *db;         /* owned when there is a thread: frames are read through it */
+    struct db *db;         /* owned: of the thread; or NULL */
     pthread_t thread;
     bool threaded, failed;
     atomic_bool cancelled;
@@ -62,8 +62,6 @@ static bool picture_tick(void *context, int64_t frame_id)
     struct picture *picture = context;
 
     atomic_store(&picture->done, frame_id);
-    if (!picture->threaded)
-        progress_tick(&picture->report->progress, frame_id, picture->last_frame);
     return !atomic_load(&picture->cancelled);
 }
 
@@ -99,10 +97,11 @@ static void picture_push(void *context, struct track *track)
 static void *frames_read(void *context)
 {
     struct picture *picture = context;
+    struct db *db = picture->db ? picture->db : picture->report->db;
 
-    stacks_walk(picture->db, &picture->stacks, picture->end_ns,
+    stacks_walk(db, &picture->stacks, picture->end_ns,
                 &(struct walk){.context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
-    picture->failed = db_failed(picture->db);
+    picture->failed = db_failed(db);
     return NULL;
 }
 
@@ -112,42 +111,31 @@ void pictures_begin(struct report *report)
     struct picture *picture = report->picture = calloc(1, sizeof *picture);
 
     picture->report = report;
-    picture->db = db;
     picture->least_ns = -1;
     picture->end_ns = stacks_end(db);
     picture->last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
     /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
-    if (!report->state || !strcmp(report->state, "recording") || !(picture->db = db_open(db_path(db)))) {
-        picture->db = db;
-        return;
-    }
-    db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
-    picture->threaded = true;
-    if (pthread_create(&picture->thread, NULL, frames_read, picture) != 0) {
-        picture->threaded = false;
-        db_close(picture->db);
-        picture->db = db;
+    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_path(db)))) {
+        db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
+        picture->threaded = pthread_create(&picture->thread, NULL, frames_read, picture) == 0;
     }
 }
 
-/* Read them, or wait until they are. */
+/* Until they are read. */
 static void frames_wait(struct picture *picture)
 {
     struct timespec until;
 
-    if (!picture->threaded) {
-        frames_read(picture);
-        return;
-    }
-    do {
+    while (picture->threaded) {
         progress_tick(&picture->report->progress, atomic_load(&picture->done), picture->last_frame);
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 50000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-    } while (pthread_timedjoin_np(picture->thread, NULL, &until) == ETIMEDOUT);
+        picture->threaded = pthread_timedjoin_np(picture->thread, NULL, &until) == ETIMEDOUT;
+    }
     db_close(picture->db);
-    picture->threaded = false;
+    picture->db = NULL;
 }
 
 /* ---- rows ------------------------------------------------------------------- */
@@ -157,7 +145,6 @@ struct rows {
     struct map codes, threads; /* those that are in a row */
 };
 
-/* [A, B, ...] */
 static void row_put(struct rows *rows, size_t count, const int64_t *values)
 {
     json_list(&rows->json, NULL);
@@ -166,8 +153,12 @@ static void row_put(struct rows *rows, size_t count, const int64_t *values)
     json_end(&rows->json);
 }
 
-#define ROW(rows, ...) \
-    row_put(rows, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+/* A box of the timeline: thread, code, start, length, ... */
+static void lane_row(struct rows *rows, const int64_t values[6])
+{
+    *map_put(&rows->threads, values[0]) = *map_put(&rows->codes, values[1]) = 1;
+    row_put(rows, 6, values);
+}
 
 /* A value of the current row; text is escaped for people. */
 static void member_put(struct rows *rows, struct query *query, int column)
@@ -192,16 +183,17 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_list(json, "frames");
     for (size_t i = 0; i < picture->count; i++) {
         const struct long_frame *f = &picture->frames[i];
-        *map_put(&rows->threads, f->thread_id) = *map_put(&rows->codes, f->code_id) = 1;
-        ROW(rows, f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id);
+        lane_row(rows, (int64_t[]){f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id});
     }
     json_end(json);
     json_list(json, "compiles");
     while (query_step(query)) {
         *map_put(&rows->threads, query_integer(query, 0)) = *map_put(&rows->codes, query_integer(query, 1)) = 1;
         json_list(json, NULL);
-        for (int i = 0; i < 6; i++)
-            member_put(rows, query, i);
+        for (int i = 0; i < 4; i++)
+            json_integer(json, NULL, query_integer(query, i));
+        member_put(rows, query, 4);
+        member_put(rows, query, 5);
         json_end(json);
     }
     query_close(query);
@@ -209,8 +201,7 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_list(json, "misses");
     for (size_t i = 0; i < report->mark_count; i++) {
         const struct counted_call *m = &report->marks[i];
-        *map_put(&rows->threads, m->thread_id) = *map_put(&rows->codes, m->code_id) = 1;
-        ROW(rows, m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id);
+        lane_row(rows, (int64_t[]){m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id});
     }
     json_end(json);
     json_list(json, "outcomes");
@@ -227,7 +218,7 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
     for (uint32_t at = nodes[node].child; at && nodes[at].total_ns >= least_ns && (*left)-- > 0; at = nodes[at].sibling) {
         const struct node *n = &nodes[at];
         *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
-        ROW(rows, n->depth - 1, n->code_id, n->total_ns, n->self_ns > 0 ? n->self_ns : 0);
+        row_put(rows, 4, (int64_t[]){n->depth - 1, n->code_id, n->total_ns, n->self_ns > 0 ? n->self_ns : 0});
         if (n->depth < FLAME_DEPTH)
             flame_rows(rows, nodes, at, left);
     }
@@ -261,6 +252,8 @@ void pictures_put(struct report *report)
     int left = BOXES;
 
     report->progress.what = "drawing";
+    if (!picture->threaded)
+        frames_read(picture);
     frames_wait(picture);
     longest_keep(picture);
     tree_link(tree);
@@ -294,8 +287,7 @@ bool pictures_end(struct report *report)
     if (!picture)
         return true;
     atomic_store(&picture->cancelled, true);
-    if (picture->threaded)
-        frames_wait(picture);
+    frames_wait(picture);
     ok = !picture->failed;
     stacks_free(&picture->stacks);
     free(picture);

@@ -255,24 +255,16 @@ static int64_t rows_html(const struct report *report, struct query *query, const
 
 static void heading_put(const struct report *report, const char *name, const char *title)
 {
-    char *sums = NULL;
-    size_t bytes;
-    FILE *made = open_memstream(&sums, &bytes);
-    int length = (int)strcspn(title, "\n");
+    char *cut = strndup(title, strcspn(title, "\n"));
 
-    sums_print(report, name, made);
-    fclose(made);
-    if (report->page) {
-        fprintf(report->out, "<h2>%.*s</h2>\n<p class=\"soft\">", length, title);
-        html_lines(report->out, sums, bytes);
-        fputs("</p>\n", report->out);
-    } else {
-        char *cut = strndup(title, (size_t)length);
+    if (report->page)
+        fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", cut);
+    else
         prose_title(report->out, cut);
-        fputs(sums, report->out);
-        free(cut);
-    }
-    free(sums);
+    sums_print(report, name, report->out); /* words of ours and numbers: there is no markup in it */
+    if (report->page)
+        fputs("</p>\n", report->out);
+    free(cut);
 }
 
 void report_table(struct report *report, const char *name, bool bare)

@@ -75,7 +75,7 @@ static const struct name *node_of(const struct flame *flame, uint32_t node)
 
 static const char *node_name(const struct flame *flame, uint32_t node)
 {
-    return node ? name_text(node_of(flame, node)) : "all threads";
+    return node ? node_of(flame, node)->text : "all threads";
 }
 
 /* The unfolded part of the tree below FOCUS, as lines. */

@@ -37,12 +37,10 @@ void names_free(struct names *names)
 
 const struct name *name_find(const struct names *names, int64_t wanted)
 {
-    return list_find(&names->all, id, wanted);
-}
+    static const struct name unknown = {.text = "?"};
+    const struct name *name = list_find(&names->all, id, wanted);
 
-const char *name_text(const struct name *name)
-{
-    return name ? name->text : "?";
+    return name ? name : &unknown;
 }
 
 /* ---- the lanes --------------------------------------------------------------- */

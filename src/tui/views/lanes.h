@@ -33,8 +33,7 @@ struct names {
 /* STATEMENT asks for id, name, file and line, by id. */
 void names_read(struct names *names, struct db *db, const char *statement);
 void names_free(struct names *names);
-const struct name *name_find(const struct names *names, int64_t id); /* NULL: it has none */
-const char *name_text(const struct name *name);                      /* NULL is "?" */
+const struct name *name_find(const struct names *names, int64_t id); /* never NULL: one that is not there is "?" */
 
 /* Of a walk over frames (trace/stacks.h) for a job. */
 bool frames_tick(void *job, int64_t frame_id);

@@ -51,6 +51,7 @@ struct replay_job {
     struct target at;      /* what the event is: owned */
     size_t event, events;
     bool filtered, stops;
+    bool failed;           /* the decisions could not be read */
 };
 
 struct replay_view {
@@ -60,7 +61,6 @@ struct replay_view {
     struct replay_job *shown; /* owned: the last one */
     moves moves;              /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
-    char *failed;             /* owned */
     enum move_kind asking;    /* what the prompt is for */
 };
 
@@ -192,7 +192,8 @@ static void replay_run(struct job *base, struct db *db)
     FILE *out;
 
     if (!core->replay) {
-        if (!(core->replay = replay_open(db, false)))
+        core->replay = replay_open(db, false);
+        if ((job->failed = !core->replay))
             return;
         cursor_begin(&core->cursor, db, core->replay, NULL);
     }
@@ -253,21 +254,15 @@ static void replay_settle(struct view *view)
     struct work *work = view->tui->work;
 
     if (r->job && (work_done(work, &r->job->job) || work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
-        if (r->job->job.error && !r->core->replay) {
-            free(r->failed);
-            r->failed = strdup(r->job->job.error);
-            work_drop(work, r->job);
-        } else {
-            if (r->job->job.error)
-                tui_alarm(view->tui, "%s", r->job->job.error);
-            else if (r->job->said[0])
-                tui_say(view->tui, "%s", r->job->said);
-            work_drop(work, r->shown);
-            r->shown = r->job;
-            r->job = NULL;
-        }
+        if (r->job->job.error && !r->job->failed)
+            tui_alarm(view->tui, "%s", r->job->job.error);
+        else if (r->job->said[0])
+            tui_say(view->tui, "%s", r->job->said);
+        work_drop(work, r->shown);
+        r->shown = r->job;
+        r->job = NULL;
     }
-    if (!r->job && r->moves.count && !r->failed)
+    if (!r->job && r->moves.count && !r->shown->failed)
         moves_start(r);
     view->busy = r->job != NULL;
     view->note[0] = 0;
@@ -282,8 +277,8 @@ static void replay_draw(struct view *view, struct screen *screen)
     int last = view->y + view->rows - 2;
     size_t count = r->shown ? r->shown->lines.count : 0;
 
-    if (r->failed || !r->shown) {
-        view_words(view, screen, r->failed ? STYLE_ALARM : STYLE_DIM, r->failed ? r->failed : "… reading the decisions");
+    if (!r->shown || r->shown->failed) {
+        view_words(view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, r->shown ? r->shown->job.error ? r->shown->job.error : "cancelled" : "… reading the decisions");
         return;
     }
     if (view->top >= count)
@@ -429,7 +424,6 @@ static void replay_view_close(struct view *view)
     work_drop(view->tui->work, r->job);
     work_drop(view->tui->work, r->shown);
     moves_free(&r->moves);
-    free(r->failed);
     core_release(r->core);
 }
 

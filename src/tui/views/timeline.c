@@ -281,7 +281,7 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
             screen_fill(screen, y + depth, x, end - x, style);
             screen_put(screen, y + depth, x, 1, style, "│");
             if (end - x > 2)
-                screen_put(screen, y + depth, x + 1, end - x - 1, style, name_text(name_find(&t->lanes->names, cell->code_id)));
+                screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id)->text);
         }
 }
 
