@@ -20,6 +20,7 @@ struct export {
     struct db *db;        /* borrowed */
     struct out_file *out; /* borrowed */
     bool failed;          /* for another reason than the trace or OUT: it was said why */
+    struct speedscope *speedscope; /* borrowed: of that format */
     struct progress progress;
     int64_t end_ns;       /* where frames without an end are drawn to */
     int64_t last_frame;   /* greatest frame_id: for progress */

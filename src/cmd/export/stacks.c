@@ -23,14 +23,14 @@
 
 enum { FILES = 200 };
 
-/* ---- folded ---------------------------------------------------------------- */
-
-static bool folded_tick(void *context, int64_t frame_id)
+static bool frames_tick(void *context, int64_t frame_id)
 {
     struct export *export = context;
 
     return export_tick(export, frame_id, export->last_frame);
 }
+
+/* ---- folded ---------------------------------------------------------------- */
 
 /* What the code or thread ID is called, by QUERY, as a part of a line: no ';', which parts, but between the columns, and
  * nothing that could end the line. */
@@ -62,7 +62,7 @@ void export_folded(struct export *export)
     LIST(uint32_t) path = {0};
 
     export->progress.what = "folding stacks";
-    stacks_walk(export->db, &stacks, export->end_ns, &(struct walk){.context = export, .fold = true, .tick = folded_tick});
+    stacks_walk(export->db, &stacks, export->end_ns, &(struct walk){.context = export, .fold = true, .tick = frames_tick});
     for (uint32_t node = 1; node < tree->nodes.count; node++) {
         if (!(node % EXPORT_TICK) && !export_tick(export, 0, 0))
             break;
@@ -90,7 +90,6 @@ void export_folded(struct export *export)
 /* ---- speedscope ------------------------------------------------------------ */
 
 struct speedscope {
-    struct export *export; /* borrowed */
     LIST(int64_t) codes;   /* by their index in shared.frames */
     struct stacks stacks;
     size_t from;           /* the threads from there on have profiles */
@@ -101,15 +100,15 @@ struct speedscope {
 };
 
 /* shared.frames; after the last a "?" for code that is not known. */
-static void codes_put(struct speedscope *s, struct json *json)
+static void codes_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(s->export->db, schema_statement("export/codes"));
+    struct query *query = db_query(export->db, schema_statement("export/codes"));
 
     json_line(json);
     json_object(json, "shared");
     json_list(json, "frames");
     while (query_step(query)) {
-        *list_add(&s->codes) = query_integer(query, 0);
+        *list_add(&export->speedscope->codes) = query_integer(query, 0);
         json_line(json);
         json_object(json, NULL);
         export_string(json, "name", query, 1);
@@ -127,13 +126,14 @@ static void codes_put(struct speedscope *s, struct json *json)
 }
 
 /* The frame on top of TRACK's stack begins or ends, AT. */
-static void event_put(struct speedscope *s, const struct track *track, const char *type, int64_t at)
+static void event_put(struct export *export, const struct track *track, const char *type, int64_t at)
 {
+    struct speedscope *s = export->speedscope;
     size_t index = (size_t)(track - s->stacks.tracks.at);
     struct profile *profile = &s->profiles[index - s->from];
     struct json json = {.compact = true};
 
-    if (index < s->from || index >= s->from + FILES || s->export->failed)
+    if (index < s->from || index >= s->from + FILES || export->failed)
         return;
     if (profile->events) {
         fputs(",\n", profile->events);
@@ -141,7 +141,7 @@ static void event_put(struct speedscope *s, const struct track *track, const cha
             at = profile->last_ns;
     } else if (!(profile->events = tmpfile())) {
         say_error("a temporary file: %s", strerror(errno));
-        s->export->failed = true;
+        export->failed = true;
         return;
     } else {
         profile->first_ns = at;
@@ -157,25 +157,18 @@ static void event_put(struct speedscope *s, const struct track *track, const cha
 
 static void speedscope_push(void *context, struct track *track)
 {
-    struct speedscope *s = context;
+    struct speedscope *s = ((struct export *)context)->speedscope;
     struct open_frame *frame = track_top(track);
 
     frame->what = (uint32_t)sorted_count(s->codes.count, i, s->codes.at[i] < frame->code_id);
     if (frame->what < s->codes.count && s->codes.at[frame->what] != frame->code_id)
         frame->what = (uint32_t)s->codes.count;
-    event_put(s, track, "O", frame->start_ns);
+    event_put(context, track, "O", frame->start_ns);
 }
 
 static void speedscope_pop(void *context, struct track *track)
 {
     event_put(context, track, "C", track_top(track)->end_ns);
-}
-
-static bool speedscope_tick(void *context, int64_t frame_id)
-{
-    struct speedscope *s = context;
-
-    return export_tick(s->export, frame_id, s->export->last_frame);
 }
 
 /* PROFILE, of the thread that ABOUT is asked about. */
@@ -209,24 +202,23 @@ static void profile_put(struct export *export, struct json *json, const struct p
 void export_speedscope(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
-    struct speedscope *s = calloc(1, sizeof *s);
+    struct speedscope *s = export->speedscope = calloc(1, sizeof *s);
     struct query *about = db_query(export->db, schema_statement("export/profile"));
     size_t count = FILES;
 
-    s->export = export;
     json_object(json, NULL);
     json_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_line(json);
     json_string(json, "exporter", "dyntrace");
     json_string(json, "name", db_path(export->db));
-    codes_put(s, json);
+    codes_put(export, json);
     export->progress.what = "exporting frames";
     json_line(json);
     json_list(json, "profiles");
     for (; s->from < count && !export->failed; s->from += FILES) {
         stacks_free(&s->stacks);
         stacks_walk(export->db, &s->stacks, export->end_ns,
-                    &(struct walk){.context = s, .tick = speedscope_tick, .push = speedscope_push, .pop = speedscope_pop});
+                    &(struct walk){.context = export, .tick = frames_tick, .push = speedscope_push, .pop = speedscope_pop});
         count = s->stacks.tracks.count;
         for (size_t i = 0; i < FILES; i++) {
             struct profile *profile = &s->profiles[i];
