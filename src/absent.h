@@ -1,6 +1,6 @@
 /* absent.h -- Pythons that should be recorded and cannot join the session say so.
  *
- * Runs in: the traced process (tracer/session.c) and the collector (collector/absent.c).
+ * Runs in: the traced process (tracer/session.c) and the collector (collector/watch.c).
  *
  * A child that became another user, or lost sight of the session's directory, has its name in the environment and
  * cannot open it. It sends a datagram to the abstract socket of the directory's name, which needs neither rights nor a
@@ -17,12 +17,6 @@
 
 #include "session_check.h"
 
-struct absent {
-    uint32_t pid, uid;
-    struct sockaddr_un address; /* where it waits for the answer */
-    socklen_t length;
-};
-
 /* The socket of the session in DIRECTORY. */
 static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
 {
@@ -33,11 +27,5 @@ static inline socklen_t absent_address(struct sockaddr_un *address, const char *
     memcpy(address->sun_path + 1, name, length);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
-
-/* Listen. -1: that cannot be, and the absent stay unknown. */
-int absent_open(const char *directory);
-/* The next sender on FD; false: there is none. */
-bool absent_next(int fd, struct absent *sender);
-void absent_answer(int fd, const struct absent *sender);
 
 #endif

@@ -6,7 +6,9 @@
  * together. */
 #include "recorder_sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "schema.h"
 #include "vocabulary.h"
 
+enum { LOG_STEP = 256 << 10, LOG_ENOUGH = ROW_LOG_BYTES / 2 /* time to commit: the other half is for what comes before one may */ };
 enum how { WHOLE, PART, STATEMENT, LOGGED = 4 };
 
 static const struct {
@@ -225,12 +228,27 @@ static void write_values(struct recorder *r, const struct put *put, const int64_
     run(r, put->statement);
 }
 
-/* The same into the log: the values, then the texts, of all together ROW_CAUSE_MAX bytes. */
+/* Memory for WANTED bytes of the log, before they are touched. False: there is none. */
+static bool log_reserve(struct row_log *log, int fd, uint64_t wanted)
+{
+    uint64_t bytes = (wanted + LOG_STEP - 1) / LOG_STEP * LOG_STEP;
+
+    if (wanted <= log->reserved)
+        return true;
+    if (wanted > ROW_LOG_BYTES || posix_fallocate(fd, offsetof(struct row_log, data), (off_t)bytes))
+        return false;
+    log->reserved = bytes;
+    return true;
+}
+
+/* The same into the log: the values, then the texts, of all together ROW_CAUSE_MAX bytes. A row that finds no room there is
+ * only in SQLite's hands. */
 static void log_values(struct recorder *r, enum recorder_put which, int64_t *values, const char *const *texts)
 {
     const struct put *put = &r->put[which];
-    char kept[ROW_CAUSE_MAX];
-    size_t used = 0;
+    struct row_log *log = r->log;
+    char kept[ROW_CAUSE_MAX], *place = log->data + (log->end - log->start);
+    size_t used = 0, fixed = put->count * sizeof *values, whole;
 
     for (unsigned i = 0; i < put->count; i++)
         if (put->column[i].text && values[i] != ROW_NONE) {
@@ -239,7 +257,14 @@ static void log_values(struct recorder *r, enum recorder_put which, int64_t *val
             memcpy(kept + used, *texts++, (size_t)values[i]);
             used += (size_t)values[i];
         }
-    row_log_append(r->log, r->log_fd, which, values, put->count * sizeof *values, kept, used);
+    whole = (sizeof(struct row_head) + fixed + used + 7) & ~(size_t)7;
+    if (!log_reserve(log, r->log_fd, log->end - log->start + whole))
+        return;
+    *(struct row_head *)place = (struct row_head){which, (uint32_t)whole};
+    memcpy(place + sizeof(struct row_head), values, fixed);
+    memcpy(place + sizeof(struct row_head) + fixed, kept, used);
+    atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
+    log->end += whole;
 }
 
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
@@ -356,7 +381,7 @@ bool recorder_replay(struct recorder *r, uint64_t end)
 
 bool recorder_log_full(const struct recorder *r)
 {
-    return r->log && r->log->end - r->log->start > ROW_LOG_ENOUGH;
+    return r->log && r->log->end - r->log->start > LOG_ENOUGH;
 }
 
 /* ---- reading ---- */

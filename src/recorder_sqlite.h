@@ -8,7 +8,7 @@
  *     recorder_close(r)
  *
  * Rows have ids that the collector gives, and a row that is put again is written over, so that a recovered session may
- * repeat itself. Those that could not be made again after a kill go through the session's log (collector/row_log.h) until
+ * repeat itself. Those that could not be made again after a kill go through the session's log (struct row_log) until
  * they are committed. A row that cannot be written (disk full) is tried again at the next recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
@@ -17,10 +17,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collector/row_log.h"
 #include "tables.h"
 
+enum { ROW_LOG_BYTES = 8 << 20, ROW_CAUSE_MAX = 1000 /* bytes of the texts of a row in it */ };
+
 struct recorder;
+
+/* The log of rows that are on their way into the trace.
+ *
+ * SQLite commits now and then; what a killed collector had said since the last
+ * commit is forgotten, and most of it cannot be written again: the words that it
+ * came from have been taken from their ring. So every such row is written here
+ * as well, in shared memory of the session, until a commit has it:
+ *
+ *          start            sure           end
+ *            v                v             v
+ *     .......[row][row][row]...[row][row].....
+ *     in the trace              of words that a decoder may take again
+ *
+ * Positions only grow; data[] holds what lies from `start` on. Each decoder
+ * commits `end` together with its own place (decode_at.logged). The next
+ * collector puts the rows back up to the highest of those places and `sure`.
+ * Every row has a key of its own, so twice is as good as once.
+ *
+ * Rows made from facts are not here: facts are read again. */
+struct row_log {             /* shared */
+    uint64_t start, sure, end;
+    uint64_t reserved;       /* bytes of data[] that have memory */
+    char data[ROW_LOG_BYTES];
+};
+
+/* A row: this, then BYTES of what it says. */
+struct row_head {
+    uint32_t kind, bytes;    /* whole, a multiple of 8 */
+};
 
 /* What can be put: X(name, table, how, columns). A compile and a process become known in parts, each with columns of its
  * own, which come in any order.

@@ -27,7 +27,7 @@
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
-#include "collector/liveness.h"
+#include "collector/session.h"
 #include "collector/recover.h"
 #include "lib/say.h"
 #include "lib/table.h"

@@ -28,12 +28,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "absent.h"
 #include "clock.h"
 #include "command.h"
-#include "collector/guard.h"
 #include "collector/process.h"
-#include "collector/salvage.h"
 #include "collector/trace_files.h"
 #include "collector/watch.h"
 #include "lib/say.h"
@@ -137,11 +134,6 @@ static bool command_goes_on(struct run *run)
     return process_lives(run->command_watch);
 }
 
-static void committed(void *t)
-{
-    traced_committed(t);
-}
-
 static void commit_sometimes(struct run *run, bool now)
 {
     struct collector *c = &run->c;
@@ -155,8 +147,7 @@ static void commit_sometimes(struct run *run, bool now)
     say_totals(c);
     recorder_meta_integer(c->recorder, "span_ns", (int64_t)c->decode.last_ns);
     if (recorder_commit(c->recorder))
-        for (struct traced *t = c->traced; t; t = t->next)
-            guarded_call(c, committed, t);
+        watch_committed(c);
     if (getppid() != run->parent)
         orphaned(run);
     run->last_commit = clock_monotonic_ns();
@@ -407,7 +398,6 @@ static int collector_open(struct run *run, struct session *session, bool resume,
     *c = (struct collector){.session = session, .resumed = resume, .state.fd = -1, .state.rows_fd = -1, .pages.fd = -1};
     run->counter_then = clock_counter();
     run->ns_then = clock_monotonic_ns();
-    guard_install(c);
     if (collector_state_open(&c->state, session, resume)) {
         *error = strerror(errno);
         run->damaged = resume && (errno == EINVAL || errno == ENOENT);
@@ -574,7 +564,7 @@ static int report_result(struct session *session, int pipe, const struct collect
 int collector_run(struct session *session, const struct collector_start *start)
 {
     struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .command_watch = -1,
-                      .watch = {.files = -1, .spilled = -1, .absent = absent_open(session->directory)}, .parent = getppid()};
+                      .watch.absent = -1, .parent = getppid()};
     struct collector *c = &run.c;
     struct collector_result result = {0};
     const char *error = NULL;
@@ -593,7 +583,7 @@ int collector_run(struct session *session, const struct collector_start *start)
         collector_close(&run);
         if (start->result >= 0 && write(start->result, "R", 1) != 1)
             return 1;
-        salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
+        recorder_salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
         if (whole)
             atomic_store(&session->file->closed, 1);
         return report_result(session, start->result, &result);

@@ -35,7 +35,7 @@ struct decode_at {
     uint32_t used;       /* bytes of that page its rows need */
     uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
-    uint64_t logged;     /* where the log of rows ended (collector/row_log.h): those after it come from words not yet taken */
+    uint64_t logged;     /* where the log of rows ended (struct row_log): those after it come from words not yet taken */
 };
 
 struct decode_check {

@@ -17,10 +17,8 @@
 
 #include "collector/state.h"
 #include "collector/launch.h"
-#include "collector/liveness.h"
 #include "collector/process.h"
 #include "collector/trace_files.h"
-#include "collector/salvage.h"
 #include "lib/say.h"
 #include "collector/session.h"
 
@@ -177,7 +175,7 @@ static void recover_without_session(struct recovery *r, const char *trace)
     r->found++;
     if (session_open_damaged(&session, directory) == 0)
         window = session_file(&session, SESSION_MAIN, "window", O_RDONLY);
-    if (salvage(trace, frames, window, &result->frames, &result->processes, result->error, sizeof result->error)) {
+    if (recorder_salvage(trace, frames, window, &result->frames, &result->processes, result->error, sizeof result->error)) {
         say_error("%s", result->error);
         r->failed++;
     } else {

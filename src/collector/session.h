@@ -60,6 +60,11 @@ bool session_whole(const struct session *s);
 void session_remove(struct session *s);
 void session_close(struct session *s);
 
+enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
+
+/* Does the collector of the session in DIRECTORY run, which is what `meta` calls session? NULL is LIVE_UNKNOWN. For viewers, too. */
+enum liveness session_live(const char *directory);
+
 /* Call VISIT with each session directory of this user. */
 void session_each(void (*visit)(const char *directory, void *context), void *context);
 

@@ -35,7 +35,7 @@ static int file_open(const struct session *session, const char *name, bool resum
     return session_file(session, SESSION_MAIN, name, O_RDWR | (resume ? 0 : O_CREAT | O_EXCL));
 }
 
-/* The log gets memory as it is needed (collector/row_log.c). */
+/* The log gets memory as it is needed (src/recorder_sqlite.c). */
 static void *map_rows(int fd)
 {
     if (ftruncate(fd, sizeof(struct row_log)) || posix_fallocate(fd, 0, offsetof(struct row_log, data)))

@@ -9,8 +9,8 @@
 #define DYNTRACE_COLLECTOR_STATE_H
 
 #include "collector/decode.h"
-#include "collector/row_log.h"
 #include "collector/session.h"
+#include "recorder_sqlite.h"
 
 enum { STATE_BLOCK = 16 /* places are mapped so many at a time */ };
 #define STATE_MAGIC "DYNSTAT"

@@ -9,6 +9,7 @@
 #define DYNTRACE_TRACE_FILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside
@@ -21,8 +22,13 @@ int recorder_create(const char *path, const char *frames, bool force, uint32_t *
  * --min-duration keeps some of them to itself. How many FRAMES, of how many PROCESSES. */
 int recorder_mend(const char *path, uint64_t *frames, uint32_t *processes);
 
-/* Frames of the finished trace PATH whose parent is not in it have none, and processes that only threads name have a row. */
-int recorder_orphans(const char *path);
+/* A trace whose recording cannot be carried on: the session's files were damaged, or they are gone, because the machine was
+ * started again, and its shared memory with it. What is on the disk is a database with the small tables, TRACE, and another,
+ * FRAMES, behind whose last page lie those of `frame`; of the window, if it is left (a descriptor of the session's file, or
+ * -1), the latest pages are taken too. Which frames were open is not known any more: all that have no end stay so.
+ * 0 with what recorder_mend counts, or -1 with ERROR. */
+int recorder_salvage(const char *trace, const char *frames, int window, uint64_t *frame_count, uint32_t *processes, char *error,
+                     size_t room);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is
  * finished, write STATE in it, and publish it. Nothing may be open on either. 0, or -1 with *ERROR
@@ -33,8 +39,6 @@ int recorder_join(const char *live, const char *frames, const char *state, const
 bool recorder_is_of(const char *live, const char *frames, const char *session);
 /* Is PATH a whole trace? (A kill may come between any two steps of the above.) */
 bool recorder_finished(const char *path);
-/* In FRAMES, whose frames are not finished: how many pages the other tables have, and the page of `frame`'s root. 0 or -1. */
-int recorder_pages(const char *frames, uint32_t *pages, uint32_t *root);
 /* The session that records PATH on this machine, to be freed; NULL: none does. */
 char *recorder_session(const char *path);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. */

@@ -2,7 +2,7 @@
  *
  * Runs in: the collector. What the file says is not trusted: every offset is
  * checked against its size, and a file that shrinks while it is read is caught
- * (collector/guard.h). */
+ * (collector/watch.c). */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 

@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,6 @@
 #include <unistd.h>
 
 #include "absent.h"
-#include "collector/guard.h"
 #include "collector/process.h"
 #include "lib/list.h"
 #include "vocabulary.h"
@@ -27,6 +28,44 @@ struct pending {
     enum session_place place;
     char name[64];
 };
+
+/* ---- a program's file that shrinks under us ---- */
+
+static sigjmp_buf guard;
+static volatile sig_atomic_t guarded;
+static struct collector *guarded_collector;
+
+/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own state there is no
+ * going on: the next collector begins from what was certain. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
+        siglongjmp(guard, 1);
+    _exit(125);
+}
+
+static void guard_install(struct collector *c)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
+
+    guarded_collector = c;
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* Call WHAT with ARGUMENT. False: a file of the program's that it read was cut short meanwhile. */
+static bool guarded_call(struct collector *c, void (*what)(void *argument), void *argument)
+{
+    if (sigsetjmp(guard, 1)) {
+        guarded = 0;
+        c->in_words = false;
+        return false;
+    }
+    guarded = 1;
+    what(argument);
+    guarded = 0;
+    return true;
+}
 
 /* ---- one process ---- */
 
@@ -115,6 +154,17 @@ void watch_status(struct traced *t)
     t->pidfd = -1;
 }
 
+static void committed(void *t)
+{
+    traced_committed(t);
+}
+
+void watch_committed(struct collector *c)
+{
+    for (struct traced *t = c->traced; t; t = t->next)
+        guarded_call(c, committed, t);
+}
+
 bool watch_statuses(struct collector *c)
 {
     bool missing = false;
@@ -147,6 +197,55 @@ static struct traced *find_ancestor(struct collector *c, uint32_t pid, const str
         if (!process_stat(pid, &pid, &started))
             break;
     return found;
+}
+
+/* Listen to those who cannot join. -1: that cannot be, and they stay unknown. */
+static int absent_open(const char *directory)
+{
+    struct sockaddr_un address;
+    socklen_t length = absent_address(&address, directory);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+
+    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) || bind(fd, (struct sockaddr *)&address, length))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+struct absent {
+    uint32_t pid, uid;
+    struct sockaddr_un address; /* where it waits for the answer */
+    socklen_t length;
+};
+
+/* The next sender on FD; false: there is none. */
+static bool absent_next(int fd, struct absent *sender)
+{
+    char byte, control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(__alignof__(struct cmsghdr))));
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_name = &sender->address, .msg_namelen = sizeof sender->address, .msg_iov = &data,
+                             .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *head;
+    struct ucred who = {0};
+
+    if (fd < 0 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) < 0)
+        return false;
+    head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len == CMSG_LEN(sizeof who))
+        memcpy(&who, CMSG_DATA(head), sizeof who);
+    sender->pid = (uint32_t)who.pid;
+    sender->uid = who.uid;
+    sender->length = message.msg_namelen;
+    return true;
+}
+
+static void absent_answer(int fd, const struct absent *sender)
+{
+    if (sender->length > sizeof(sa_family_t) &&
+        sendto(fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&sender->address, sender->length) < 0) {
+        /* It waits no longer. */
+    }
 }
 
 /* Pythons that could not join, descendants of the command as far as can be seen. */
@@ -351,6 +450,8 @@ bool watch_open(struct watch *w, struct collector *c)
     struct session *session = c->session;
 
     w->c = c;
+    guard_install(c);
+    w->absent = absent_open(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->files < 0 || inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
         return false;

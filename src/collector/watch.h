@@ -1,6 +1,6 @@
 /* collector/watch.h -- the processes of a recording: how they come, are read, and go.
  *
- * Runs in: the collector. What touches their files does so under collector/guard.h: one that is cut short ends that process's
+ * Runs in: the collector. Touching what is no longer in a mapped file is SIGBUS: a process's file that is cut short ends its
  * recording, not the collector. */
 #ifndef DYNTRACE_WATCH_H
 #define DYNTRACE_WATCH_H
@@ -10,12 +10,12 @@
 struct watch {
     struct collector *c;             /* borrowed */
     int files, spilled;              /* inotify, and its watch of the session's second directory */
-    int absent;                      /* absent_open(), -1 = none */
+    int absent;                      /* a socket, -1 = none */
     uint32_t absent_told;
     struct pending *pending;         /* owned: files whose header is not whole yet */
 };
 
-/* Look at the directories of C's session from now on. False: errno. */
+/* Look at the directories of C's session from now on, and hear of those who cannot see it. False: errno. */
 bool watch_open(struct watch *w, struct collector *c);
 void watch_close(struct watch *w);
 
@@ -32,6 +32,9 @@ size_t watch_drain(struct traced *t, unsigned *fullest);
 void watch_finish(struct traced *t);
 /* The same, and it has ended at END_NS, or later if its last event was. */
 void watch_ended(struct traced *t, uint64_t end_ns);
+
+/* What was taken is in the trace. */
+void watch_committed(struct collector *c);
 
 /* How T ended: the kernel gives its status to anybody who watched (Linux 6.15), once its parent has reaped it, which may be a while
  * later. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "collector/liveness.h"
+#include "collector/session.h"
 #include "lib/say.h"
 #include "trace/counts.h"
 
