@@ -23,13 +23,13 @@
     X(19, GRAPH, 1, 2) X(20, BREAK, 5, 2) X(21, LISTING, 1, 2) X(22, PHASE, 3, 2) X(23, ORIGIN, 2, 1) X(24, MARK, 5, 1)
 
 struct fact_text {
-    const char *text; /* borrowed */
-    uint64_t bytes;
+    const char *text; /* borrowed; NULL: none, where a row has NULL then */
+    int64_t bytes;
 };
 
 static inline struct fact_text fact_string(const char *text)
 {
-    return (struct fact_text){text, strlen(text)};
+    return (struct fact_text){text, text ? (int64_t)strlen(text) : 0};
 }
 
 struct fact_ARGV { struct fact_text argv; /* each with its NUL, as in /proc/PID/cmdline */ };
@@ -107,7 +107,7 @@ static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
     size_t bytes = sizeof(struct fact) + 8u * (fact_shapes[kind].numbers + fact_shapes[kind].texts);
 
     for (unsigned i = 0; i < fact_shapes[kind].texts; i++)
-        bytes += texts[i].bytes;
+        bytes += (size_t)texts[i].bytes;
     return (bytes + 7) & ~(size_t)7;
 }
 
@@ -121,9 +121,9 @@ static inline void fact_write(struct fact *made, enum fact_kind kind, const void
     *made = (struct fact){.bytes = (uint32_t)bytes, .kind = (uint16_t)kind};
     memcpy(made->number, fact, numbers * sizeof *made->number);
     for (unsigned i = 0; i < texts; to += text[i++].bytes) {
-        made->number[numbers + i] = (int64_t)text[i].bytes;
+        made->number[numbers + i] = text[i].bytes;
         if (text[i].bytes)
-            memcpy(to, text[i].text, text[i].bytes);
+            memcpy(to, text[i].text, (size_t)text[i].bytes);
     }
 }
 
@@ -139,8 +139,8 @@ static inline bool fact_read(const struct fact *record, union fact_any *made)
         return false;
     memcpy(made->numbers, record->number, numbers * sizeof *record->number);
     for (unsigned i = 0; i < texts; at += text[i++].bytes) {
-        text[i] = (struct fact_text){at, (uint64_t)record->number[numbers + i]};
-        if (text[i].bytes > (uint64_t)(end - at))
+        text[i] = (struct fact_text){at, record->number[numbers + i]};
+        if (text[i].bytes < 0 || text[i].bytes > end - at)
             return false;
     }
     return known;

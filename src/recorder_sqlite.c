@@ -77,7 +77,7 @@ static bool column_find(enum row_table table, const char *name, size_t bytes, st
             *found = (struct put_column){.offset = (uint16_t)offset, .text = c->holds == ROW_STRING, .id = c->id != ID_NONE};
             return true;
         }
-        offset += c->holds == ROW_STRING ? sizeof(struct row_text) : sizeof(int64_t);
+        offset += c->holds == ROW_STRING ? sizeof(struct fact_text) : sizeof(int64_t);
     }
     return false;
 }
@@ -277,16 +277,16 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
     for (unsigned i = 0; i < put->count; i++) {
         const char *member = (const char *)row + put->column[i].offset;
         if (put->column[i].text) {
-            const struct row_text *text = (const struct row_text *)member;
-            values[i] = !text->text ? ROW_NONE : text->bytes < 0 ? (int64_t)strlen(text->text) : text->bytes;
-            if (!values[i] && put->column[i].empty_null)
-                values[i] = ROW_NONE;
+            const struct fact_text *text = (const struct fact_text *)member;
+            values[i] = text->text && (text->bytes || !put->column[i].empty_null) ? text->bytes : ROW_NONE;
             if (values[i] != ROW_NONE)
                 texts[count++] = text->text;
         } else {
             memcpy(&values[i], member, sizeof *values);
         }
     }
+    if (!values[0])
+        return;
     write_values(r, put, values, texts);
     if (put_facts[which].how & LOGGED && r->log)
         log_values(r, which, values, texts);

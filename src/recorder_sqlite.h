@@ -3,7 +3,7 @@
  * Runs in: the collector.
  *
  *     r = recorder_open(path)                the live file of collector/trace_files.h
- *     recorder_put(r, GUARD, .guard_id = 7, .kind = ROW_TEXT("ID_MATCH"), ...)      rows in any order
+ *     recorder_put(r, GUARD, .guard_id = 7, .kind = fact_string("ID_MATCH"), ...)      rows in any order
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
@@ -104,7 +104,8 @@ enum recorder_put {
 RECORDER_PUTS(X)
 #undef X
 
-/* Write a row: the columns of NAME above, the others are not looked at. Texts may go away afterwards. */
+/* Write a row: the columns of NAME above, the others are not looked at; none whose own id is 0. Texts may go away
+ * afterwards. */
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "facts.h"
+
 #define COLUMNS_process(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(process_id, PROCESS) NUMBER(pid) ID(parent_process_id, PROCESS) NUMBER(rank) NUMBER(local_rank) TEXT(argv) \
     TEXT(executable) TEXT(python_version) TEXT(torch_version) TEXT(mode) TEXT(torch_mode) TEXT(torch_note) TIME(start_ns) \
@@ -90,16 +92,11 @@ enum row_id {
 };
 
 #define ROW_NONE INT64_MIN
-struct row_text {
-    const char *text; /* borrowed, or NULL */
-    int64_t bytes;    /* -1: up to its NUL */
-};
-#define ROW_TEXT(string) ((struct row_text){(string), -1})
 
 /* A row of each. Its members lie one behind the other, in the order of the columns. */
 #define MEMBER_ID(name, kind) uint64_t name;
 #define MEMBER_NUMBER(name) int64_t name;
-#define MEMBER_TEXT(name) struct row_text name;
+#define MEMBER_TEXT(name) struct fact_text name;
 #define X(table) \
     struct row_##table { \
         COLUMNS_##table(MEMBER_ID, MEMBER_ID, MEMBER_NUMBER, MEMBER_NUMBER, MEMBER_TEXT) \

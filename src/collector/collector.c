@@ -101,8 +101,8 @@ static bool has_left(const struct traced *t)
 
 static void say_totals(struct collector *c)
 {
-    for (uint32_t id = 1; id < c->decode.total_count; id++) {
-        struct decode_total *total = &c->decode.totals[id];
+    for (uint32_t id = 1; id < c->decode.totals.count; id++) {
+        struct decode_total *total = &c->decode.totals.at[id];
         if (!total->changed)
             continue;
         recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls, .total_ns = (int64_t)total->total_ns,
@@ -385,8 +385,8 @@ static void collector_close(struct run *run)
     if (c->pages.window)
         frame_pages_close(&c->pages);
     collector_state_close(&c->state);
-    free(c->decode.totals);
-    free(c->fact);
+    list_free(&c->decode.totals);
+    list_free(&c->fact);
 }
 
 /* Everything between the session's files and a working collector. */
@@ -495,9 +495,11 @@ static bool begin(struct run *run, const char *argv)
 static void total_again(void *context, const struct row_code_total *total)
 {
     struct collector *c = context;
+    struct decode_total *again = list_reach(&c->decode.totals, total->code_id);
 
-    decode_total_set(&c->decode, (uint32_t)total->code_id, &(struct decode_total){(uint64_t)total->calls, (uint64_t)total->total_ns,
-                     (uint64_t)total->self_ns, (uint64_t)total->raised, false});
+    if (again)
+        *again = (struct decode_total){(uint64_t)total->calls, (uint64_t)total->total_ns, (uint64_t)total->self_ns,
+                                       (uint64_t)total->raised, false};
 }
 
 /* Carry on where the last collector was. */

@@ -50,49 +50,27 @@ static void close_page(struct decoder *d, bool final)
 
 /* ---- the private stack and totals ---- */
 
-static bool grow(void **array, uint32_t *count, uint32_t wanted, size_t size)
-{
-    uint32_t room = *count ? *count : 256;
-    char *more;
-
-    while (room < wanted)
-        room *= 2;
-    more = realloc(*array, room * size);
-    if (!more)
-        return false;
-    memset(more + *count * size, 0, (room - *count) * size);
-    *array = more;
-    *count = room;
-    return true;
-}
-
+/* Without memory for its total, a code object shares that of others. */
 static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
 {
     static struct decode_total nowhere;
-    struct decode_session *s = d->session;
+    struct decode_total *total = list_reach(&d->session->totals, code_id);
 
-    if (code_id >= s->total_count && !grow((void **)&s->totals, &s->total_count, code_id + 1, sizeof *s->totals))
-        return &nowhere;
-    return &s->totals[code_id];
+    return total ? total : &nowhere;
 }
 
 static uint32_t *active_of(struct decoder *d, uint32_t code_id)
 {
     static uint32_t nowhere;
+    uint32_t *active = list_reach(&d->active, code_id);
 
-    if (code_id >= d->active_count && !grow((void **)&d->active, &d->active_count, code_id + 1, sizeof *d->active))
-        return &nowhere;
-    return &d->active[code_id];
+    return active ? active : &nowhere;
 }
 
-/* A place on top of the stack for one more frame, for the caller to fill field
- * by field; NULL: no memory, or too deep. */
+/* A place on top of the stack for one more frame, zeroed; NULL: no memory, or too deep. */
 static inline struct decode_frame *push(struct decoder *d)
 {
-    if (d->depth == d->room &&
-        (d->depth >= DECODE_DEPTH_MAX || !grow((void **)&d->stack, &d->room, d->depth + 1, sizeof *d->stack)))
-        return NULL;
-    return &d->stack[d->depth++];
+    return d->stack.count < DECODE_DEPTH_MAX ? list_add(&d->stack) : NULL;
 }
 
 /* After a restart: the open frames are the chain of parents from `current`. */
@@ -100,7 +78,7 @@ static void rebuild_stack(struct decoder *d)
 {
     uint64_t id = d->now.current, previous = UINT64_MAX;
 
-    while (id && id < previous && d->depth < DECODE_DEPTH_MAX) {
+    while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
         uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
         struct frame_row row;
         if (d->now.page != DECODE_NO_PAGE && slot < d->now.rows)
@@ -116,13 +94,13 @@ static void rebuild_stack(struct decoder *d)
         previous = id;
         id = row.parent_id;
     }
-    for (uint32_t i = 0; i < d->depth / 2; i++) {
-        struct decode_frame swap = d->stack[i];
-        d->stack[i] = d->stack[d->depth - 1 - i];
-        d->stack[d->depth - 1 - i] = swap;
+    for (uint32_t i = 0; i < d->stack.count / 2; i++) {
+        struct decode_frame swap = d->stack.at[i];
+        d->stack.at[i] = d->stack.at[d->stack.count - 1 - i];
+        d->stack.at[d->stack.count - 1 - i] = swap;
     }
-    for (uint32_t i = 0; i < d->depth; i++)
-        ++*active_of(d, d->stack[i].code_id);
+    for (uint32_t i = 0; i < d->stack.count; i++)
+        ++*active_of(d, d->stack.at[i].code_id);
 }
 
 /* ---- events ---- */
@@ -131,13 +109,6 @@ static void broken(struct decoder *d, const char *why)
 {
     d->broken = true;
     d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
-}
-
-void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total)
-{
-    if (code_id < session->total_count ||
-        grow((void **)&session->totals, &session->total_count, code_id + 1, sizeof *session->totals))
-        session->totals[code_id] = *total;
 }
 
 /* The full clock from its low bits. Backwards by a little: the last one again. */
@@ -157,8 +128,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     struct frame_pages *pages = d->session->pages;
     struct decode_at *now = &d->now;
     uint64_t ns = decode_ns(d->session, clock), id;
-    const struct decode_codes *codes = d->host.codes;
-    uint32_t code_id = local_code < codes->count ? codes->id[local_code] : 0;
+    const decode_ids *codes = d->host.codes;
+    uint32_t code_id = local_code < codes->count ? codes->at[local_code] : 0;
     struct decode_frame *frame;
     struct frame_row *row;
     unsigned bytes;
@@ -199,11 +170,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     now->used += bytes + 2;
     frame->frame_id = id;
     frame->start_ns = ns;
-    frame->child_ns = 0;
     frame->code_id = code_id;
     frame->ordinal = now->entered;
-    frame->outcome = 0;
-    frame->looked_up = false;
     now->entered++;
     now->current = id;
     ++*active_of(d, code_id);
@@ -216,7 +184,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame = &d->stack[--d->depth];
+    struct decode_frame *frame = &d->stack.at[--d->stack.count];
     uint64_t id = frame->frame_id, duration = ns - frame->start_ns, slot;
     bool left_out = duration < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
     struct decode_total *total = total_of(d, frame->code_id);
@@ -227,9 +195,9 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     total->raised += exit == EXIT_RAISE;
     if (*active && !--*active)
         total->total_ns += duration;
-    if (d->depth)
-        d->stack[d->depth - 1].child_ns += duration;
-    now->current = d->depth ? d->stack[d->depth - 1].frame_id : 0;
+    if (d->stack.count)
+        d->stack.at[d->stack.count - 1].child_ns += duration;
+    now->current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
 
     slot = id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
     if (now->page != DECODE_NO_PAGE && slot < now->rows) {
@@ -256,19 +224,19 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, clock);
-    uint32_t at = d->depth, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
+    uint32_t at = d->stack.count, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
     /* Nearly always the innermost frame. Frames above the one that ends were
      * left without an exit: a C stack was switched (greenlet) or unwound. */
-    while (at > lowest && (d->stack[at - 1].ordinal & RING_ID_MASK) != ordinal &&
-           d->stack[at - 1].ordinal != DECODE_ANY_ORDINAL)
+    while (at > lowest && (d->stack.at[at - 1].ordinal & RING_ID_MASK) != ordinal &&
+           d->stack.at[at - 1].ordinal != DECODE_ANY_ORDINAL)
         at--;
     if (at == lowest) {
         d->now.unmatched++;
         return;
     }
-    d->now.overtaken += d->depth - at;
-    while (d->depth > at)
+    d->now.overtaken += d->stack.count - at;
+    while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
     leave(d, ns, exit);
 }
@@ -280,9 +248,9 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
     struct decode_frame *frame;
     uint64_t slot;
 
-    if (!d->depth)
+    if (!d->stack.count)
         return;
-    frame = &d->stack[d->depth - 1];
+    frame = &d->stack.at[d->stack.count - 1];
     frame->outcome = (uint8_t)outcome;
     slot = frame->frame_id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
     if (now->page != DECODE_NO_PAGE && slot < now->rows) {
@@ -309,11 +277,11 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
-    if (d->depth && outcome < OUTCOMES) {
-        d->stack[d->depth - 1].looked_up = true;
+    if (d->stack.count && outcome < OUTCOMES) {
+        d->stack.at[d->stack.count - 1].looked_up = true;
         d->host.decision(d->host.context, &(struct decode_decision){
-            .frame_id = d->stack[d->depth - 1].frame_id, .thread_id = d->now.thread_id,
-            .code_id = d->stack[d->depth - 1].code_id, .start_ns = start_ns,
+            .frame_id = d->stack.at[d->stack.count - 1].frame_id, .thread_id = d->now.thread_id,
+            .code_id = d->stack.at[d->stack.count - 1].code_id, .start_ns = start_ns,
             .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
             .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id,
             .compile = d->now.compile, .signature = d->now.signature, .checks = d->place->checks,
@@ -339,7 +307,7 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
 
-    while (d->depth) /* a thread that ends has no frames left, unless it was cancelled */
+    while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
         leave(d, ns, EXIT_ABANDONED);
     close_page(d, false);
     d->now.clock = clock;
@@ -354,14 +322,14 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before, uint64_t lost)
 {
     uint64_t ns = decode_ns(d->session, since > before ? since : before), end_ns = decode_ns(d->session, d->now.clock);
-    uint32_t at = left ? d->depth : 0;
+    uint32_t at = left ? d->stack.count : 0;
     char cause[160];
 
-    while (at && d->stack[at - 1].ordinal != ordinal)
+    while (at && d->stack.at[at - 1].ordinal != ordinal)
         at--;
     if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
-        at = left < d->depth ? (uint32_t)left : d->depth;
-    while (d->depth > at)
+        at = left < d->stack.count ? (uint32_t)left : d->stack.count;
+    while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
     d->now.check_count = d->now.compile = d->now.signature = 0;
     snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
@@ -497,17 +465,15 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
 void decode_close(struct decoder *d)
 {
     close_page(d, true);
-    for (uint32_t i = 0; i < d->depth; i++)
-        frame_pages_leave_open(d->session->pages, d->stack[i].frame_id);
-    d->session->open_frames += d->depth;
-    d->depth = 0;
+    for (uint32_t i = 0; i < d->stack.count; i++)
+        frame_pages_leave_open(d->session->pages, d->stack.at[i].frame_id);
+    d->session->open_frames += d->stack.count;
+    d->stack.count = 0;
     d->now.current = 0;
     report(d, &d->now.unmatched, "order: exits of frames that were not open (greenlets?) were left out");
     report(d, &d->now.overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
     report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
     commit(d);
-    free(d->stack);
-    free(d->active);
-    d->stack = NULL;
-    d->active = NULL;
+    list_free(&d->stack);
+    list_free(&d->active);
 }

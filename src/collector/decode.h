@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "collector/frame_pages.h"
+#include "lib/list.h"
 
 enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
 #define DECODE_NO_PAGE UINT32_MAX
@@ -59,11 +60,8 @@ struct decode_total {
     bool changed;
 };
 
-/* Row ids of a process's code objects by the ids it uses itself; 0 = not yet. */
-struct decode_codes {
-    uint32_t *id;
-    uint32_t count;
-};
+/* Row ids by the ids that a process uses itself; 0 = not yet. */
+typedef LIST(uint32_t) decode_ids;
 
 struct decode_decision {
     uint64_t frame_id;
@@ -80,7 +78,7 @@ struct decode_decision {
 /* What the decoder asks of whoever owns the ring. */
 struct decode_host {
     void *context;
-    const struct decode_codes *codes; /* borrowed; grows as facts arrive */
+    const decode_ids *codes; /* borrowed; grows as facts arrive */
     /* Row ids of a process's code object and thread. Never 0: one that is not
      * known gets a row that says so. */
     uint32_t (*code)(void *context, uint32_t local);
@@ -98,8 +96,7 @@ struct decode_host {
 /* Shared by all decoders of a session. */
 struct decode_session {
     struct frame_pages *pages;       /* borrowed */
-    struct decode_total *totals;     /* by code_id; owned, grown here */
-    uint32_t total_count;
+    LIST(struct decode_total) totals; /* by code_id; owned, grown here */
     uint64_t start_clock, ns_per_tick_32;
     uint64_t min_duration_ns;
     uint64_t last_ns;                /* the latest event seen */
@@ -119,10 +116,8 @@ struct decoder {
     struct decode_host host;
     struct decode_place *place;      /* borrowed, shared */
     struct decode_at now;            /* the working copy */
-    struct decode_frame *stack;      /* owned */
-    uint32_t depth, room;
-    uint32_t *active;                /* by code_id: open activations on this thread; owned */
-    uint32_t active_count;
+    LIST(struct decode_frame) stack; /* owned: the open frames */
+    LIST(uint32_t) active;           /* owned, by code_id: open activations on this thread */
     uint32_t last_page;              /* the page stored last, for --min-duration */
     uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
     bool commit_due;
@@ -140,9 +135,6 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 /* The thread writes no more: frames that are open stay open for ever. Frees what
  * the decoder owns. */
 void decode_close(struct decoder *d);
-
-/* What an earlier session counted. */
-void decode_total_set(struct decode_session *session, uint32_t code_id, const struct decode_total *total);
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
 

@@ -2,39 +2,17 @@
  *
  * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids (entry 3, compile 7) become
  * row ids here; the guards of an entry have row ids that follow each other, so a guard is named by its entry and its
- * ordinal. */
-#include <stdio.h>
+ * ordinal. A row whose own id is 0, because what it is about is not known, is not written (recorder_put). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 
 #include "collector/traced.h"
 #include "lib/json.h"
 #include "vocabulary.h"
 
-enum { FACT_MAX = 64 << 20 /* bytes of one record that we believe */ };
-
-/* Room for element ID in an array of *COUNT elements of SIZE bytes; new ones are zero. */
-static bool room_for(void *array, uint32_t *count, uint64_t id, size_t size)
-{
-    uint32_t room = *count ? *count : 64;
-    char *more;
-
-    if (id < *count)
-        return true;
-    if (id >= TRACED_IDS_MAX)
-        return false;
-    while (room <= id)
-        room *= 2;
-    memcpy(&more, array, sizeof more); /* ARRAY is where the pointer is, whatever it points to */
-    more = realloc(more, room * size);
-    if (!more)
-        return false;
-    memset(more + *count * size, 0, (room - *count) * size);
-    memcpy(array, &more, sizeof more);
-    *count = room;
-    return true;
-}
+enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 }; /* bytes of one record, and ids of one kind in one process, that we believe */
 
 /* The row id that the fact already has (a killed collector gave it), or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
@@ -44,31 +22,42 @@ static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
     return shared->row_id;
 }
 
-/* The row of a table without ids of its own. */
-static uint32_t note_id(struct traced *t, struct fact *shared)
+/* The row of a table without ids of its own; 0 unless it is KNOWN what it is about. */
+static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
 {
-    return row_id(t, shared, &t->collector->state.header->next_note);
+    return known ? row_id(t, shared, &t->collector->state.header->next_note) : 0;
 }
 
-/* The row ids of what process T calls entry, compile, code LOCAL; 0 (NULL): none. */
-static struct traced_entry *entry_at(struct traced *t, int64_t local)
+/* The row id of what process T calls LOCAL from now on; 0: no room. */
+static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared, uint32_t *next)
 {
-    return local >= 0 && local < t->entry_count && t->entries[local].entry_id ? &t->entries[local] : NULL;
+    uint32_t *id = (uint64_t)local < IDS_MAX ? list_reach(ids, (size_t)local) : NULL;
+
+    return id ? *id = row_id(t, shared, next) : 0;
 }
 
-static uint32_t compile_id(const struct traced *t, int64_t local)
+/* The row id of what process T calls LOCAL; 0 (NULL): none. */
+static uint32_t id_of(const decode_ids *ids, int64_t local)
 {
-    return local >= 0 && local < t->compile_count ? t->compiles[local] : 0;
+    return (uint64_t)local < ids->count ? ids->at[local] : 0;
 }
 
-static uint32_t code_id(const struct traced *t, int64_t local)
+static const struct traced_entry *entry_of(const struct traced *t, int64_t local)
 {
-    return local >= 0 && local < t->codes.count ? t->codes.id[local] : 0;
+    static const struct traced_entry none;
+
+    return (uint64_t)local < t->entries.count ? &t->entries.at[local] : &none;
 }
 
 static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
 {
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
+}
+
+/* What is said as -1 when it is not known. */
+static int64_t known(int64_t number)
+{
+    return number < 0 ? ROW_NONE : number;
 }
 
 static int64_t session_ns(const struct traced *t, int64_t clock)
@@ -84,15 +73,10 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
     return unix_ns > start ? unix_ns - start : 0;
 }
 
-static struct row_text row_text(struct fact_text text)
-{
-    return (struct row_text){text.text, (int64_t)text.bytes};
-}
-
 static void keep_text(struct traced *t, char **kept, struct fact_text text)
 {
     free(*kept);
-    *kept = text.bytes ? strndup(text.text, text.bytes) : NULL;
+    *kept = text.bytes ? strndup(text.text, (size_t)text.bytes) : NULL;
     t->changed = true;
 }
 
@@ -121,64 +105,39 @@ static const char *code_kind(const struct fact_CODE *code)
     return code->flags & NEW_LOCALS ? "function" : "class";
 }
 
-static void take_code(struct traced *t, const struct fact_CODE *code, struct fact *shared)
-{
-    if (room_for(&t->codes.id, &t->codes.count, (uint64_t)code->code, sizeof *t->codes.id))
-        recorder_put(t->collector->recorder, CODE,
-                     .code_id = t->codes.id[code->code] = row_id(t, shared, &t->collector->state.header->next_code),
-                     .process_id = t->row.process_id, .filename = row_text(code->filename), .qualname = row_text(code->qualname),
-                     .first_line = code->first_line, .kind = ROW_TEXT(code_kind(code)), .fingerprint = code->fingerprint);
-}
-
 static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
 {
     struct state_header *next = t->collector->state.header;
-    struct traced_entry *entry;
+    struct traced_entry *entry = (uint64_t)fact->entry < IDS_MAX ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
 
-    if (!room_for(&t->entries, &t->entry_count, (uint64_t)fact->entry, sizeof *t->entries))
+    if (!entry)
         return;
-    entry = &t->entries[fact->entry];
     entry->entry_id = row_id(t, shared, &next->next_entry);
-    entry->guards = fact->guards >= 0 && fact->guards < TRACED_IDS_MAX ? (uint32_t)fact->guards : 0;
+    entry->guards = fact->guards >= 0 && fact->guards < IDS_MAX ? (uint32_t)fact->guards : 0;
     if (!t->collector->resumed || !shared->row_more || shared->row_more + (uint64_t)entry->guards > next->next_guard) {
         shared->row_more = next->next_guard;
         next->next_guard += entry->guards;
     }
     entry->guard_id = shared->row_more;
-    recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id, .code_id = code_id(t, fact->code),
-                 .label = row_text(fact->label), .backend = row_text(fact->backend), .region_id = fact->region < 0 ? ROW_NONE : fact->region,
+    recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id, .code_id = id_of(&t->codes, fact->code),
+                 .label = fact->label, .backend = fact->backend, .region_id = known(fact->region),
                  .guard_count = entry->guards, .born_ns = session_ns(t, fact->clock));
-}
-
-static void take_cause(struct traced *t, const struct fact_CAUSE *fact, struct fact *shared)
-{
-    struct traced_entry *entry = entry_at(t, fact->entry);
-
-    if (entry && compile_id(t, fact->compile))
-        recorder_put(t->collector->recorder, CAUSE, .rowid = note_id(t, shared), .compile_id = compile_id(t, fact->compile),
-                     .cache_entry_id = entry->entry_id, .ordinal = fact->how == CAUSE_ALSO, .guard_id = guard_id(entry, fact->guard),
-                     .kind = row_text(fact->kind), .source = row_text(fact->source), .aspect = row_text(fact->aspect),
-                     .dimension = fact->dimension < 0 ? ROW_NONE : fact->dimension, .expected = row_text(fact->expected),
-                     .actual = row_text(fact->actual), .text = row_text(fact->words),
-                     .how = ROW_TEXT(fact->how == CAUSE_DECIDED ? "observed" : "re-checked"));
 }
 
 static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct fact *shared)
 {
     const char *at = fact->nodes.text, *end = at + fact->nodes.bytes;
-    uint32_t id, nodes = 0;
+    uint32_t compile = id_of(&t->compiles, fact->compile), nodes = 0;
+    uint32_t id = compile ? row_id(t, shared, &t->collector->state.header->next_graph) : 0;
 
-    if (!compile_id(t, fact->compile))
-        return;
-    id = row_id(t, shared, &t->collector->state.header->next_graph);
     while (at < end) {
-        struct row_text fields[5];
+        struct fact_text fields[5];
         int field;
         for (field = 0; field < 5; field++) {
             const char *stop = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
             if (!stop)
                 break;
-            fields[field] = (struct row_text){at, stop - at};
+            fields[field] = (struct fact_text){at, stop - at};
             at = stop + 1;
         }
         if (field < 5)
@@ -186,57 +145,50 @@ static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct f
         recorder_put(t->collector->recorder, GRAPH_NODE, .graph_id = id, .ordinal = nodes++, .opcode = fields[0], .name = fields[1],
                      .target = fields[2], .args = fields[3], .kwargs = fields[4]);
     }
-    recorder_put(t->collector->recorder, GRAPH, .graph_id = id, .compile_id = compile_id(t, fact->compile), .name = row_text(fact->name),
-                 .node_count = nodes);
+    recorder_put(t->collector->recorder, GRAPH, .graph_id = id, .compile_id = compile, .name = fact->name, .node_count = nodes);
 }
 
 static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
 {
     static const char *const actions[] = {"default", "skip", "run_only"};
+    uint32_t code = id_of(&t->codes, fact->code);
 
-    if (code_id(t, fact->code) && (uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3)
-        recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared), .code_id = code_id(t, fact->code),
-                     .at_ns = session_ns(t, fact->clock), .action = ROW_TEXT(actions[fact->own]),
-                     .recursive_action = ROW_TEXT(actions[fact->callees]), .region_id = fact->region < 0 ? ROW_NONE : fact->region,
-                     .reason = row_text(fact->reason));
+    if ((uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3)
+        recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code), .code_id = code,
+                     .at_ns = session_ns(t, fact->clock), .action = fact_string(actions[fact->own]),
+                     .recursive_action = fact_string(actions[fact->callees]), .region_id = known(fact->region), .reason = fact->reason);
 }
 
 /* What torch's bridge notes of a compile. */
 static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
-    uint32_t compile = compile_id(t, fact->numbers[0]);
+    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
 
     switch (kind) {
     case FACT_NOTE:
-        if (compile)
-            recorder_put(r, COMPILE_NOTE, .compile_id = compile, .label = row_text(fact->NOTE.label), .outcome = row_text(fact->NOTE.outcome),
-                         .reason = row_text(fact->NOTE.reason), .sticky = fact->NOTE.sticky < 0 ? ROW_NONE : fact->NOTE.sticky);
+        recorder_put(r, COMPILE_NOTE, .compile_id = compile, .label = fact->NOTE.label, .outcome = fact->NOTE.outcome,
+                     .reason = fact->NOTE.reason, .sticky = known(fact->NOTE.sticky));
         break;
     case FACT_GRAPH:
         take_graph(t, &fact->GRAPH, shared);
         break;
     case FACT_BREAK:
-        if (compile)
-            recorder_put(r, BREAK, .graph_break_id = note_id(t, shared), .compile_id = compile, .code_id = code_id(t, fact->BREAK.code),
-                         .line = fact->BREAK.line, .offset = fact->BREAK.offset < 0 ? ROW_NONE : fact->BREAK.offset,
-                         .reason = row_text(fact->BREAK.reason), .user_stack = row_text(fact->BREAK.stack),
-                         .resume_code_id = code_id(t, fact->BREAK.rest));
+        recorder_put(r, BREAK, .graph_break_id = note_id(t, shared, compile), .compile_id = compile,
+                     .code_id = id_of(&t->codes, fact->BREAK.code), .line = fact->BREAK.line, .offset = known(fact->BREAK.offset),
+                     .reason = fact->BREAK.reason, .user_stack = fact->BREAK.stack, .resume_code_id = id_of(&t->codes, fact->BREAK.rest));
         break;
     case FACT_LISTING:
-        if (compile)
-            recorder_put(r, LISTING, .rowid = note_id(t, shared), .compile_id = compile, .kind = row_text(fact->LISTING.kind),
-                         .text = row_text(fact->LISTING.text));
+        recorder_put(r, LISTING, .rowid = note_id(t, shared, compile), .compile_id = compile, .kind = fact->LISTING.kind,
+                     .text = fact->LISTING.text);
         break;
     case FACT_PHASE:
-        recorder_put(r, PHASE, .rowid = note_id(t, shared), .compile_id = compile, .name = row_text(fact->PHASE.name),
-                     .start_ns = since_start(t, fact->PHASE.start), .end_ns = since_start(t, fact->PHASE.end),
-                     .label = row_text(fact->PHASE.label));
+        recorder_put(r, PHASE, .rowid = note_id(t, shared, true), .compile_id = compile, .name = fact->PHASE.name,
+                     .start_ns = since_start(t, fact->PHASE.start), .end_ns = since_start(t, fact->PHASE.end), .label = fact->PHASE.label);
         break;
     case FACT_ORIGIN:
-        if (code_id(t, fact->ORIGIN.code))
-            recorder_put(r, ORIGIN, .code_id = code_id(t, fact->ORIGIN.code), .origin_code_id = code_id(t, fact->ORIGIN.from),
-                         .kind = row_text(fact->ORIGIN.kind));
+        recorder_put(r, ORIGIN, .code_id = id_of(&t->codes, fact->ORIGIN.code), .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
+                     .kind = fact->ORIGIN.kind);
         break;
     case FACT_TORCH:
         keep_text(t, &t->torch[0], fact->TORCH.version);
@@ -252,18 +204,18 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
     }
 }
 
-/* SHARED, where the row ids are kept, may change or go away at any moment; FACT is a copy. */
-static void fact_take(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
+/* What a process and the shim in it say. */
+static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
 {
     struct collector *c = t->collector;
     struct state_header *next = c->state.header;
-    struct traced_entry *entry = entry_at(t, fact->numbers[0]);
-    uint32_t compile = compile_id(t, fact->numbers[0]);
+    const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
+    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
 
     switch (kind) {
     case FACT_ARGV:
         free(t->argv);
-        t->argv = json_array(fact->ARGV.argv.text, fact->ARGV.argv.bytes);
+        t->argv = json_array(fact->ARGV.argv.text, (size_t)fact->ARGV.argv.bytes);
         t->changed = true;
         break;
     case FACT_EXECUTABLE:
@@ -279,61 +231,59 @@ static void fact_take(struct traced *t, enum fact_kind kind, const union fact_an
         break;
     case FACT_LOSS:
         collector_loss_row(c, row_id(t, shared, &next->next_loss), t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
-                           (uint64_t)fact->LOSS.events,
-                           strndupa(fact->LOSS.cause.text, fact->LOSS.cause.bytes < ROW_CAUSE_MAX ? fact->LOSS.cause.bytes : ROW_CAUSE_MAX));
+                           (uint64_t)fact->LOSS.events, strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
         break;
     case FACT_THREAD:
-        if (room_for(&t->threads, &t->thread_count, (uint64_t)fact->THREAD.thread, sizeof *t->threads))
-            recorder_put(c->recorder, THREAD, .thread_id = t->threads[fact->THREAD.thread] = row_id(t, shared, &next->next_thread),
-                         .process_id = t->row.process_id, .os_tid = fact->THREAD.os_tid, .name = row_text(fact->THREAD.name));
+        recorder_put(c->recorder, THREAD, .thread_id = new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread),
+                     .process_id = t->row.process_id, .os_tid = fact->THREAD.os_tid, .name = fact->THREAD.name);
         break;
     case FACT_CODE:
-        take_code(t, &fact->CODE, shared);
+        recorder_put(c->recorder, CODE, .code_id = new_id(t, &t->codes, fact->CODE.code, shared, &next->next_code),
+                     .process_id = t->row.process_id, .filename = fact->CODE.filename, .qualname = fact->CODE.qualname,
+                     .first_line = fact->CODE.first_line, .kind = fact_string(code_kind(&fact->CODE)), .fingerprint = fact->CODE.fingerprint);
         break;
     case FACT_ENTRY:
         take_entry(t, &fact->ENTRY, shared);
         break;
     case FACT_GUARD:
-        if (entry && guard_id(entry, fact->GUARD.ordinal))
-            recorder_put(c->recorder, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal), .cache_entry_id = entry->entry_id,
-                         .ordinal = fact->GUARD.ordinal, .kind = row_text(fact->GUARD.kind), .source = row_text(fact->GUARD.source),
-                         .expression = row_text(fact->GUARD.expression), .user_stack = row_text(fact->GUARD.stack));
+        recorder_put(c->recorder, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal), .cache_entry_id = entry->entry_id,
+                     .ordinal = fact->GUARD.ordinal, .kind = fact->GUARD.kind, .source = fact->GUARD.source,
+                     .expression = fact->GUARD.expression, .user_stack = fact->GUARD.stack);
         break;
     case FACT_ASKED:
-        if (room_for(&t->compiles, &t->compile_count, (uint64_t)fact->ASKED.compile, sizeof *t->compiles))
-            recorder_put(c->recorder, COMPILE_BEGUN, .compile_id = t->compiles[fact->ASKED.compile] = row_id(t, shared, &next->next_compile),
-                         .code_id = code_id(t, fact->ASKED.code), .start_ns = session_ns(t, fact->ASKED.clock));
+        recorder_put(c->recorder, COMPILE_BEGUN, .compile_id = new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile),
+                     .code_id = id_of(&t->codes, fact->ASKED.code), .start_ns = session_ns(t, fact->ASKED.clock));
         break;
     case FACT_COMPILE:
-        if (compile)
-            recorder_put(c->recorder, COMPILE, .compile_id = compile, .code_id = code_id(t, fact->COMPILE.code),
-                         .label = row_text(fact->COMPILE.label), .outcome = row_text(fact->COMPILE.outcome),
-                         .reason = row_text(fact->COMPILE.reason), .start_ns = session_ns(t, fact->COMPILE.began),
-                         .end_ns = session_ns(t, fact->COMPILE.ended));
+        recorder_put(c->recorder, COMPILE, .compile_id = compile, .code_id = id_of(&t->codes, fact->COMPILE.code),
+                     .label = fact->COMPILE.label, .outcome = fact->COMPILE.outcome, .reason = fact->COMPILE.reason,
+                     .start_ns = session_ns(t, fact->COMPILE.began), .end_ns = session_ns(t, fact->COMPILE.ended));
         break;
     case FACT_COMPILED:
-        if (compile && (entry = entry_at(t, fact->COMPILED.entry))) {
-            recorder_put(c->recorder, COMPILE_ENTRY, .compile_id = compile, .cache_entry_id = entry->entry_id);
-            recorder_put(c->recorder, ENTRY_COMPILE, .cache_entry_id = entry->entry_id, .compile_id = compile);
-        }
+        entry = entry_of(t, fact->COMPILED.entry);
+        recorder_put(c->recorder, COMPILE_ENTRY, .compile_id = compile, .cache_entry_id = entry->entry_id);
+        recorder_put(c->recorder, ENTRY_COMPILE, .cache_entry_id = entry->entry_id, .compile_id = compile);
         break;
     case FACT_CAUSE:
-        take_cause(t, &fact->CAUSE, shared);
+        entry = entry_of(t, fact->CAUSE.entry);
+        recorder_put(c->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile), .compile_id = compile,
+                     .cache_entry_id = entry->entry_id, .ordinal = fact->CAUSE.how == CAUSE_ALSO,
+                     .guard_id = guard_id(entry, fact->CAUSE.guard), .kind = fact->CAUSE.kind, .source = fact->CAUSE.source,
+                     .aspect = fact->CAUSE.aspect, .dimension = known(fact->CAUSE.dimension), .expected = fact->CAUSE.expected,
+                     .actual = fact->CAUSE.actual, .text = fact->CAUSE.words,
+                     .how = fact_string(fact->CAUSE.how == CAUSE_DECIDED ? "observed" : "re-checked"));
         break;
     case FACT_ORDER:
-        if (entry)
-            recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared), .cache_entry_id = entry->entry_id,
-                         .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = row_text(fact->ORDER.ordinals));
+        recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id), .cache_entry_id = entry->entry_id,
+                     .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = fact->ORDER.ordinals);
         break;
     case FACT_DEATH:
-        if (entry)
-            recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id, .died_ns = session_ns(t, fact->DEATH.clock),
-                         .death_cause = row_text(fact->DEATH.cause));
+        recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id, .died_ns = session_ns(t, fact->DEATH.clock),
+                     .death_cause = fact->DEATH.cause);
         break;
     case FACT_SIGNATURE:
-        if (room_for(&t->signatures, &t->signature_count, (uint64_t)fact->SIGNATURE.signature, sizeof *t->signatures))
-            recorder_put(c->recorder, SIGNATURE, .text = row_text(fact->SIGNATURE.text),
-                         .signature_id = t->signatures[fact->SIGNATURE.signature] = row_id(t, shared, &next->next_signature));
+        recorder_put(c->recorder, SIGNATURE, .text = fact->SIGNATURE.text,
+                     .signature_id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature));
         break;
     case FACT_MARK:
         take_mark(t, &fact->MARK, shared);
@@ -369,50 +319,41 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
-/* SQLite must not meet memory that can go away: facts are copied first. */
-static bool copy_room(struct collector *c, size_t bytes)
+/* Take the next of the facts, which end at USED. What is wrong with it, or NULL. */
+static const char *fact_take(struct traced *t, uint64_t used)
 {
-    struct fact *more;
+    struct collector *c = t->collector;
+    struct fact *shared = (struct fact *)(t->facts->data + t->facts_read), head;
+    uint64_t end = t->facts_bytes - sizeof *t->facts;
+    union fact_any fact;
 
-    if (bytes <= c->fact_room)
-        return true;
-    more = realloc(c->fact, bytes * 2);
-    if (!more)
-        return false;
-    c->fact = more;
-    c->fact_room = bytes * 2;
-    return true;
+    if (used > end || end - t->facts_read < sizeof *shared)
+        return "its names do not end where they say";
+    head = *shared; /* what is checked must not change before it is used */
+    if (head.bytes < sizeof *shared || head.bytes % 8 || head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
+        return "a name's length makes no sense";
+    /* SQLite must not meet memory that can go away: facts are copied first. */
+    if (!list_reach(&c->fact, head.bytes))
+        return "no memory for a name of it";
+    memcpy(c->fact.at, shared, head.bytes);
+    memcpy(c->fact.at, &head, sizeof head);
+    if (!fact_read((struct fact *)c->fact.at, &fact))
+        return "a name's length makes no sense";
+    take_own(t, (enum fact_kind)head.kind, &fact, shared); /* SHARED, where the row ids are kept, may change at any moment */
+    t->facts_read += head.bytes;
+    return NULL;
 }
 
 void traced_facts(struct traced *t)
 {
     while (!t->broken && t->facts) {
         uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
-        uint64_t end = t->facts_bytes - sizeof *t->facts;
         while (t->facts_read < used) {
-            struct fact *shared = (struct fact *)(t->facts->data + t->facts_read), head;
-            union fact_any fact;
-            if (used > end || end - t->facts_read < sizeof *shared) {
-                traced_broken(t, "its names do not end where they say");
+            const char *wrong = fact_take(t, used);
+            if (wrong) {
+                traced_broken(t, wrong);
                 return;
             }
-            head = *shared; /* what is checked must not change before it is used */
-            if (head.bytes < sizeof *shared || head.bytes % 8 || head.bytes > used - t->facts_read || head.bytes > FACT_MAX) {
-                traced_broken(t, "a name's length makes no sense");
-                return;
-            }
-            if (!copy_room(t->collector, head.bytes)) {
-                traced_broken(t, "no memory for a name of it");
-                return;
-            }
-            memcpy(t->collector->fact, shared, head.bytes);
-            *t->collector->fact = head;
-            if (!fact_read(t->collector->fact, &fact)) {
-                traced_broken(t, "a name's length makes no sense");
-                return;
-            }
-            fact_take(t, (enum fact_kind)head.kind, &fact, shared);
-            t->facts_read += head.bytes;
         }
         next = t->facts->next_off;
         if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) || !traced_facts_next(t, next))
@@ -420,16 +361,12 @@ void traced_facts(struct traced *t)
     }
 }
 
-/* COUNT elements of the parent's array FROM, which has ROOM. */
-static void inherit_ids(void *array, uint32_t *have, const void *from, uint32_t room, uint32_t count, size_t size)
-{
-    char *to;
-
-    if (!count || count > room || !room_for(array, have, count - 1, size))
-        return;
-    memcpy(&to, array, sizeof to);
-    memcpy(to, from, count * size);
-}
+/* The first NUMBER of the parent's ids FROM, into TO, which is empty. */
+#define inherit(to, from, number) \
+    do { \
+        if ((number) && (number) <= (from)->count && list_reach(to, (number) - 1)) \
+            memcpy((to)->at, (from)->at, (number) * sizeof *(to)->at); \
+    } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
 {
@@ -442,10 +379,9 @@ void traced_inherit(struct traced *t, struct traced *parent)
     t->argv = parent->argv ? strdup(parent->argv) : NULL;
     t->executable = parent->executable ? strdup(parent->executable) : NULL;
     t->version = parent->version ? strdup(parent->version) : NULL;
-    inherit_ids(&t->codes.id, &t->codes.count, parent->codes.id, parent->codes.count, t->file->inherited_codes, sizeof *t->codes.id);
-    inherit_ids(&t->entries, &t->entry_count, parent->entries, parent->entry_count, t->file->inherited_entries, sizeof *t->entries);
-    inherit_ids(&t->signatures, &t->signature_count, parent->signatures, parent->signature_count, t->file->inherited_signatures,
-                sizeof *t->signatures);
+    inherit(&t->codes, &parent->codes, t->file->inherited_codes);
+    inherit(&t->entries, &parent->entries, t->file->inherited_entries);
+    inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
 }
 
 /* ---- what a decoder asks ---- */
@@ -456,12 +392,12 @@ static uint32_t host_code(void *context, uint32_t local)
     struct collector *c = t->collector;
 
     traced_facts(t);
-    if (code_id(t, local))
-        return code_id(t, local);
+    if (id_of(&t->codes, local))
+        return id_of(&t->codes, local);
     if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
         t->unknown_code = c->state.header->next_code++;
-        recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id, .filename = ROW_TEXT(""),
-                     .qualname = ROW_TEXT("(unknown code)"), .kind = ROW_TEXT("function"));
+        recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id, .filename = fact_string(""),
+                     .qualname = fact_string("(unknown code)"), .kind = fact_string("function"));
         collector_loss(c, t->row.process_id, 0, collector_now_ns(c), 0,
                        "names: no room for the names of some code; its frames are of \"(unknown code)\"");
     }
@@ -474,10 +410,11 @@ static uint32_t host_thread(void *context, uint32_t local)
     uint32_t id;
 
     traced_facts(t);
-    if (local < t->thread_count && t->threads[local])
-        return t->threads[local];
-    id = t->collector->state.header->next_thread++;
-    recorder_put(t->collector->recorder, THREAD, .thread_id = id, .process_id = t->row.process_id, .os_tid = ROW_NONE);
+    id = id_of(&t->threads, local);
+    if (!id) {
+        id = t->collector->state.header->next_thread++;
+        recorder_put(t->collector->recorder, THREAD, .thread_id = id, .process_id = t->row.process_id, .os_tid = ROW_NONE);
+    }
     return id;
 }
 
@@ -485,9 +422,9 @@ static uint32_t host_entry(void *context, uint32_t local)
 {
     struct traced *t = context;
 
-    if (!entry_at(t, local))
+    if (!entry_of(t, local)->entry_id)
         traced_facts(t);
-    return entry_at(t, local) ? entry_at(t, local)->entry_id : 0;
+    return entry_of(t, local)->entry_id;
 }
 
 static void host_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
@@ -508,7 +445,7 @@ static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_
 static bool tries_unknown(struct traced *t, const struct decode_decision *d)
 {
     for (uint32_t i = 0; i < d->count; i++)
-        if (!entry_at(t, d->checks[i].entry))
+        if (!entry_of(t, d->checks[i].entry)->entry_id)
             return true;
     return false;
 }
@@ -525,13 +462,13 @@ static void host_decision(void *context, const struct decode_decision *d)
         traced_facts(t);
     for (uint32_t i = 0; i < d->count; i++) {
         const struct decode_check *c = &d->checks[i];
-        struct traced_entry *entry = entry_at(t, c->entry);
-        if (!entry || c->result >= CHECK_RESULTS)
+        const struct traced_entry *entry = entry_of(t, c->entry);
+        if (!entry->entry_id || c->result >= CHECK_RESULTS)
             continue;
         checked += c->result != CHECK_BACKEND_MISMATCH;
         recorder_put(r, CHECK, .guard_check_id = next->next_check++, .lookup_id = lookup_id, .position = position++,
-                     .cache_entry_id = entry->entry_id, .result = ROW_TEXT(check_words[c->result]),
-                     .failed_guard_id = c->failed ? guard_id(entry, (int64_t)c->failed - 1) : 0,
+                     .cache_entry_id = entry->entry_id, .result = fact_string(check_words[c->result]),
+                     .failed_guard_id = guard_id(entry, (int64_t)c->failed - 1),
                      .guards_run = c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
                      .duration_ns = c->ticks == RING_TICKS_UNKNOWN ? ROW_NONE
                                     : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks)));
@@ -539,10 +476,9 @@ static void host_decision(void *context, const struct decode_decision *d)
     recorder_put(r, LOOKUP, .lookup_id = lookup_id, .frame_id = d->frame_id, .thread_id = d->thread_id, .code_id = d->code_id,
                  .start_ns = (int64_t)d->start_ns, .duration_ns = (int64_t)d->duration_ns, .outcome = d->outcome,
                  .cache_entry_id = d->cache_entry_id, .entries_checked = d->observed ? ROW_NONE : checked,
-                 .signature_id = d->signature && d->signature <= t->signature_count ? t->signatures[d->signature - 1] : 0);
-    if (d->compile && compile_id(t, d->compile - 1))
-        recorder_put(r, COMPILE_FRAME, .compile_id = compile_id(t, (int64_t)d->compile - 1), .frame_id = d->frame_id,
-                     .thread_id = d->thread_id);
+                 .signature_id = id_of(&t->signatures, (int64_t)d->signature - 1));
+    recorder_put(r, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->compile - 1), .frame_id = d->frame_id,
+                 .thread_id = d->thread_id);
 }
 
 struct decode_host traced_host(struct traced *t)

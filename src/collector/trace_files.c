@@ -433,7 +433,7 @@ static bool salvage_finish(const char *trace, const char *frames, int fd, struct
     frame_pages_close(&pages);
     if (rows < 0 || !(r = recorder_open(trace, error)))
         return false;
-    recorder_put(r, LOSS, .events = ROW_NONE, .cause = ROW_TEXT(LOSS_KILLED ", and the state that it left was damaged or is gone; "
+    recorder_put(r, LOSS, .rowid = UINT32_MAX /* no other's */, .events = ROW_NONE, .cause = fact_string(LOSS_KILLED ", and the state that it left was damaged or is gone; "
                  "frames that were not yet written, and what the programs had not handed over, are missing"));
     recorder_meta_integer(r, "frame_count", rows);
     if (!recorder_commit(r))

@@ -35,7 +35,7 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
                         uint64_t events, const char *cause)
 {
     recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id, .thread_id = thread_id, .at_ns = (int64_t)at_ns,
-                 .events = (int64_t)events, .cause = ROW_TEXT(cause));
+                 .events = (int64_t)events, .cause = fact_string(cause));
     if (!c->in_words) /* every decoder has committed what it said before */
         c->state.rows->sure = c->state.rows->end;
 }
@@ -305,9 +305,9 @@ void traced_say(struct traced *t)
         return;
     recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id, .pid = t->row.pid,
                  .parent_process_id = t->row.parent_process_id, .rank = t->row.rank < 0 ? ROW_NONE : t->row.rank,
-                 .local_rank = t->row.local_rank < 0 ? ROW_NONE : t->row.local_rank, .argv = ROW_TEXT(t->argv),
-                 .executable = ROW_TEXT(t->executable), .python_version = ROW_TEXT(t->version), .torch_version = ROW_TEXT(t->torch[0]),
-                 .mode = ROW_TEXT(t->row.mode), .torch_mode = ROW_TEXT(t->torch[1]), .torch_note = ROW_TEXT(t->torch[2]),
+                 .local_rank = t->row.local_rank < 0 ? ROW_NONE : t->row.local_rank, .argv = fact_string(t->argv),
+                 .executable = fact_string(t->executable), .python_version = fact_string(t->version), .torch_version = fact_string(t->torch[0]),
+                 .mode = fact_string(t->row.mode), .torch_mode = fact_string(t->torch[1]), .torch_note = fact_string(t->torch[2]),
                  .start_ns = (int64_t)t->row.start_ns);
     if (t->row.ended)
         recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
@@ -425,11 +425,11 @@ void traced_free(struct traced *t)
         close(t->fd);
     if (t->pidfd >= 0)
         close(t->pidfd);
-    free(t->codes.id);
-    free(t->threads);
-    free(t->compiles);
-    free(t->signatures);
-    free(t->entries);
+    list_free(&t->codes);
+    list_free(&t->threads);
+    list_free(&t->compiles);
+    list_free(&t->signatures);
+    list_free(&t->entries);
     free(t->argv);
     free(t->executable);
     for (int i = 0; i < 3; i++)

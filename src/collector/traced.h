@@ -24,8 +24,7 @@ struct collector {
     struct traced *command;           /* the command itself while no interpreter claimed its row */
     bool resumed;                     /* carrying on a killed collector's work */
     bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
-    struct fact *fact;                /* owned; the one being taken */
-    size_t fact_room;
+    LIST(char) fact;                  /* owned; the one being taken */
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
     uint64_t waits, wait_ns;          /* of all producers */
     uint32_t processes;               /* that recorded */
@@ -37,6 +36,10 @@ struct traced_ring {
     uint64_t count;        /* words in it, a power of two */
     uint64_t woken;        /* tail when its producer was last woken */
     struct decoder decoder;
+};
+
+struct traced_entry {
+    uint32_t entry_id, guard_id, guards; /* rows: its own, and the first of its guards' */
 };
 
 struct traced {
@@ -56,13 +59,8 @@ struct traced {
     uint64_t facts_off;           /* where it lies */
     size_t facts_bytes;           /* mapped */
     uint64_t facts_read;          /* of its data */
-    struct decode_codes codes;    /* owned: local code id -> code_id */
-    uint32_t *threads, thread_count; /* owned: FACT_THREAD id -> thread_id */
-    uint32_t *compiles, compile_count, *signatures, signature_count; /* owned: likewise */
-    struct traced_entry {
-        uint32_t entry_id, guard_id, guards; /* rows: its own, and the first of its guards' */
-    } *entries;                   /* owned: by FACT_ENTRY id */
-    uint32_t entry_count;
+    decode_ids codes, threads, compiles, signatures; /* owned: row ids by its own ids */
+    LIST(struct traced_entry) entries; /* owned: by its own ids */
     char *argv, *executable, *version; /* owned */
     char *torch[3];               /* owned: version, mode, why; or NULL */
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
@@ -83,8 +81,6 @@ struct traced {
     bool broken;
     uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */
 };
-
-enum { TRACED_IDS_MAX = 64 << 20 /* ids of one kind in one process that we believe */ };
 
 /* A row of `loss`: a new one, or that with an id that was given before: said twice it is one row. */
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);

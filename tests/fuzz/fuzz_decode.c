@@ -39,7 +39,7 @@ static void clean_up(void)
 int fuzz_one(const uint8_t *data, size_t bytes)
 {
     struct decode_session session = {.pages = &f.pages, .start_clock = 1000, .ns_per_tick_32 = UINT64_C(1) << 31};
-    struct decode_codes codes = {0};
+    decode_ids codes = {0};
     const struct decode_host host = {NULL, &codes, host_code, host_thread, host_decision, host_entry, host_late_entry, host_loss};
     struct decoder decoder;
     size_t count = bytes ? (bytes - 1) / 8 : 0, at = 0, batch;
@@ -80,8 +80,8 @@ int fuzz_one(const uint8_t *data, size_t bytes)
             words = whole;
             count -= at;
             at = 0;
-            free(decoder.stack);
-            free(decoder.active);
+            list_free(&decoder.stack);
+            list_free(&decoder.active);
             frame_pages_close(&f.pages);
             if (frame_pages_open(&f.pages, dup(f.file), f.window, true))
                 abort();
@@ -108,6 +108,6 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     free(f.row);
     f.row = NULL;
     free(words);
-    free(session.totals);
+    list_free(&session.totals);
     return 0;
 }

@@ -171,7 +171,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     snprintf(path, sizeof path, "%s/rows", directory);
     unlink(path);
     free(c->decode.totals);
-    free(c->fact);
+    list_free(&c->fact);
     free(c);
     if (++runs % 500 == 0 && !recorder_commit(recorder))
         fprintf(stderr, "%s\n", recorder_error(recorder));

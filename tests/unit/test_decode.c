@@ -52,7 +52,7 @@ struct recording {
     struct decode_session session;
     struct decode_place *place; /* shared */
     struct decoder decoder;
-    struct decode_codes codes;
+    decode_ids codes;
     struct loss {
         uint64_t events;
         char cause[100];
@@ -120,8 +120,8 @@ static struct recording *recording_open(uint64_t min_duration_ns)
 /* As a new collector would find it: nothing private is left. */
 static void recording_resume(struct recording *r)
 {
-    free(r->decoder.stack);
-    free(r->decoder.active);
+    list_free(&r->decoder.stack);
+    list_free(&r->decoder.active);
     frame_pages_close(&r->db.pages);
     if (frame_pages_open(&r->db.pages, dup(r->db.file), r->db.window, true))
         perror("frame_pages_open");
@@ -150,8 +150,8 @@ static void recording_finish(struct recording *r)
 static void recording_close(struct recording *r)
 {
     frames_db_close(&r->db);
-    free(r->session.totals);
-    free(r->codes.id);
+    list_free(&r->session.totals);
+    list_free(&r->codes);
     munmap(r->place, sizeof *r->place);
     free(r);
 }
@@ -273,10 +273,10 @@ static void test_tags(void)
        {7, -1, 10, 3, 1070, -1, -1});
     CHECK(r->losses == 0 && r->session.open_frames == 1, "tags: %d losses, %llu open", r->losses,
           (unsigned long long)r->session.open_frames);
-    CHECK(r->session.totals[5].calls == 1 && r->session.totals[5].total_ns == 50 && r->session.totals[5].self_ns == 30,
-          "totals of the call: %llu %llu %llu", (unsigned long long)r->session.totals[5].calls,
-          (unsigned long long)r->session.totals[5].total_ns, (unsigned long long)r->session.totals[5].self_ns);
-    CHECK(r->session.totals[6].calls == 0 && r->session.totals[6].raised == 1, "totals of the generator");
+    CHECK(r->session.totals.at[5].calls == 1 && r->session.totals.at[5].total_ns == 50 && r->session.totals.at[5].self_ns == 30,
+          "totals of the call: %llu %llu %llu", (unsigned long long)r->session.totals.at[5].calls,
+          (unsigned long long)r->session.totals.at[5].total_ns, (unsigned long long)r->session.totals.at[5].self_ns);
+    CHECK(r->session.totals.at[6].calls == 0 && r->session.totals.at[6].raised == 1, "totals of the generator");
     recording_close(r);
 }
 
@@ -291,8 +291,8 @@ static void test_recursion_totals(void)
     for (unsigned i = 5; i--; )
         now += 10, leave(RING_RETURN, i);
     r = decoded(0);
-    CHECK(r->session.totals[2].calls == 5 && r->session.totals[2].total_ns == 90 && r->session.totals[2].self_ns == 90,
-          "of recursive calls only the outermost counts: %llu", (unsigned long long)r->session.totals[2].total_ns);
+    CHECK(r->session.totals.at[2].calls == 5 && r->session.totals.at[2].total_ns == 90 && r->session.totals.at[2].self_ns == 90,
+          "of recursive calls only the outermost counts: %llu", (unsigned long long)r->session.totals.at[2].total_ns);
     recording_close(r);
 }
 
@@ -368,7 +368,7 @@ static void test_control(void)
     word(12345678);
     now = 1040, leave(RING_YIELD, 0);
     r = recording_open(0);
-    r->session.total_count = 0;
+    r->session.totals.count = 0;
     decode_rest(r, SIZE_MAX);
     CHECK(r->place->rows[1].code_id == 3000001u, "a wide code id: %u", r->place->rows[1].code_id);
     CHECK(loss_like(r, "stall: the program waited 12.3 ms") && r->loss[0].events == 0, "a stall is a loss of no events");
@@ -442,7 +442,7 @@ static void test_min_duration(void)
     CHECK(r->db.rows == 1 + 2 * frames / 10, "min-duration: %zu rows", r->db.rows);
     for (size_t i = 0; i < r->db.rows; i++)
         CHECK(r->db.row[i].end_ns - r->db.row[i].start_ns >= 100, "a short frame was stored");
-    CHECK(r->session.totals[3].calls == frames && r->session.totals[4].calls == frames, "the totals count them all");
+    CHECK(r->session.totals.at[3].calls == frames && r->session.totals.at[4].calls == frames, "the totals count them all");
     recording_close(r);
 
     fresh(); /* deep, all short: rows are dropped from pages that were stored */
