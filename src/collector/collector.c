@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -281,14 +282,15 @@ static void drain_until_end(struct run *run)
     int idle = 0;
 
     for (;;) {
-        unsigned fullest = 0;
-        size_t words = 0;
+        uint64_t words = 0, fullest = 0;
         bool go_on = true;
 
         orders_take(run);
         watch_new(&run->watch);
         for (struct traced *t = run->c.traced; t; t = t->next) {
-            words += watch_drain(t, &fullest);
+            watch_drain(t);
+            words += t->words;
+            fullest = MAX(fullest, t->fullest);
             watch_nested(&run->watch, t);
         }
         commit_sometimes(run, false);
@@ -449,15 +451,12 @@ static bool command_new(struct run *run, uint32_t process_id, const char *argv)
 {
     struct collector *c = &run->c;
 
-    c->command = calloc(1, sizeof *c->command);
+    c->command = traced_new(c, SESSION_MAIN, "");
     if (!c->command)
         return false;
-    c->command->collector = c;
-    c->command->fd = c->command->pidfd = -1;
     c->command->argv = argv && !c->session->file->no_argv ? strdup(argv) : NULL;
     c->command->row.process_id = process_id;
     c->command->row.pid = c->state.header->command;
-    c->command->row.rank = c->command->row.local_rank = -1;
     c->command->row.mode = "none";
     c->traced = c->command;
     return true;
@@ -514,15 +513,15 @@ static void carry_on(struct run *run)
     command_new(run, 1, NULL);
     watch_left(&run->watch);
     for (struct traced *t = c->traced; t; t = t->next) {
-        unsigned fullest = 0;
         if (t->row.ended || t == c->command)
             continue;
         if (process_lives(t->pidfd)) {
             lives = true;
             continue;
         }
-        while (watch_drain(t, &fullest) && !t->broken)
-            ;
+        do
+            watch_drain(t);
+        while (t->words && !t->broken);
         if (t->row.pid == (uint32_t)run->command && !run->orphan)
             continue; /* its parent reports the status */
         watch_status(t);

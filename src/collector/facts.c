@@ -361,11 +361,12 @@ void traced_facts(struct traced *t)
     }
 }
 
-/* The first NUMBER of the parent's ids FROM, into TO, which is empty. */
+/* The first NUMBER of the parent's ids FROM, or as many as are known, into TO, which is empty. */
 #define inherit(to, from, number) \
     do { \
-        if ((number) && (number) <= (from)->count && list_reach(to, (number) - 1)) \
-            memcpy((to)->at, (from)->at, (number) * sizeof *(to)->at); \
+        size_t ids = MIN((number), (from)->count); \
+        if (ids && list_reach(to, ids - 1)) \
+            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at); \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)

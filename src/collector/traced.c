@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -91,40 +92,45 @@ void traced_broken(struct traced *t, const char *why)
 
 /* ---- rings ---- */
 
+/* The words of a ring at AT, COUNT of them, mapped twice in a row; NULL: that cannot be. */
+static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
+{
+    size_t bytes = count * 8;
+    char *area;
+
+    if (!count || (count & (count - 1)) != 0 || count < RING_SMALLEST / 8 || count > (UINT64_C(1) << 30) / 8 ||
+        !in_file(t, at, RING_HEADER + bytes))
+        return NULL;
+    area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED) {
+            munmap(area, 2 * bytes);
+            return NULL;
+        }
+    return (uint64_t *)area;
+}
+
 static bool ring_open(struct traced *t, uint32_t n)
 {
     struct collector *c = t->collector;
-    uint64_t at = t->file->ring_off[n], words;
+    uint64_t at = t->file->ring_off[n];
     struct ring *ring = traced_map(t, at, RING_HEADER);
-    struct traced_ring *more;
-    char *area = MAP_FAILED;
-    size_t bytes = 0;
-    struct decode_place *place;
+    uint64_t count = ring ? ring->words : 0, *words = words_map(t, at, count);
+    struct decode_place *place = words ? collector_state_place(&c->state, t->name, n) : NULL;
+    struct traced_ring *more = place ? list_add(&t->rings) : NULL;
 
-    words = ring ? ring->words : 0;
-    if (words && (words & (words - 1)) == 0 && words >= RING_SMALLEST / 8 && words <= (UINT64_C(1) << 30) / 8 &&
-        in_file(t, at, RING_HEADER + words * 8)) {
-        bytes = words * 8;
-        area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    }
-    place = collector_state_place(&c->state, t->name, n);
-    if (area == MAP_FAILED || !place ||
-        mmap(area, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED ||
-        mmap(area + bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED) {
-        if (area != MAP_FAILED)
-            munmap(area, 2 * bytes);
+    if (!more) {
+        if (words)
+            munmap(words, count * 16);
         if (ring)
             munmap(ring, RING_HEADER);
         traced_broken(t, "a thread's ring lies outside the file");
         return false;
     }
-    more = realloc(t->rings, (n + 1) * sizeof *more);
-    if (!more)
-        return false;
-    t->rings = more;
-    t->rings[n] = (struct traced_ring){.ring = ring, .words = (uint64_t *)area, .count = words};
-    decode_open(&t->rings[n].decoder, &c->decode, traced_host(t), place);
-    t->ring_count = n + 1;
+    *more = (struct traced_ring){.ring = ring, .words = words, .count = count};
+    decode_open(&more->decoder, &c->decode, traced_host(t), place);
     return true;
 }
 
@@ -143,25 +149,24 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
     }
 }
 
-static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *fullest)
+static void ring_drain(struct traced *t, struct traced_ring *r)
 {
     /* B: matches the producer's A. */
     uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire), tail = r->decoder.now.tail;
     uint64_t there = head - tail;
 
     if (!there)
-        return 0;
+        return;
     if (there > r->count) {
         traced_broken(t, "a thread's ring holds more than fits");
-        return 0;
+        return;
     }
-    if (there * 256 / r->count > *fullest)
-        *fullest = (unsigned)(there * 256 / r->count);
+    t->words += there;
+    t->fullest = MAX(t->fullest, there * 256 / r->count);
     while (tail != head) {
-        uint64_t span = head - tail < CHUNK_WORDS ? head - tail : CHUNK_WORDS;
         uint64_t taken;
         t->collector->in_words = true;
-        taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), span);
+        taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), MIN(head - tail, CHUNK_WORDS));
         t->collector->in_words = false;
         if (!taken) {
             traced_broken(t, "a thread's ring ends within a record");
@@ -174,29 +179,27 @@ static size_t ring_drain(struct traced *t, struct traced_ring *r, unsigned *full
         if (recorder_log_full(t->collector->recorder))
             recorder_commit(t->collector->recorder);
     }
-    return there;
 }
 
-size_t traced_drain(struct traced *t, unsigned *fullest)
+void traced_drain(struct traced *t)
 {
-    size_t words = 0;
     uint32_t rings;
 
+    t->words = t->fullest = 0;
     if (t->broken || t->drained || !t->file)
-        return 0;
+        return;
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
         traced_broken(t, "it says it has more rings than a process can have");
-        return 0;
+        return;
     }
-    while (t->ring_count < rings && ring_open(t, t->ring_count))
+    while (t->rings.count < rings && ring_open(t, (uint32_t)t->rings.count))
         ;
-    for (uint32_t i = 0; i < t->ring_count && !t->broken; i++)
-        words += ring_drain(t, &t->rings[i], fullest);
+    for (size_t i = 0; i < t->rings.count && !t->broken; i++)
+        ring_drain(t, &t->rings.at[i]);
     traced_facts(t);
-    if (words)
+    if (t->words)
         t->last_words_ns = clock_monotonic_ns();
-    return words;
 }
 
 /* ---- life ---- */
@@ -218,70 +221,64 @@ static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
     return id ? id : c->state.header->next_process++;
 }
 
-size_t traced_nested(int fd, uint64_t newest, uint64_t seen, uint64_t **offsets)
+struct nested traced_nested(int fd, uint64_t newest, uint64_t seen)
 {
-    size_t count = 0, room = 0;
     struct process_file file;
+    struct nested found = {0};
 
-    *offsets = NULL;
-    for (uint64_t at = newest; at && at != seen && count < NESTED_MAX; at = file.next_nested) {
-        if (count == room) {
-            uint64_t *more = realloc(*offsets, (room = room ? room * 2 : 16) * sizeof *more);
-            if (!more)
-                break;
-            *offsets = more;
-        }
-        if (at % 4096 || at > INT64_MAX || pread(fd, &file, sizeof file, (off_t)at) != sizeof file)
+    for (uint64_t at = newest; at && at != seen && found.count < NESTED_MAX; at = file.next_nested) {
+        uint64_t *one = at % 4096 == 0 && at <= INT64_MAX && pread(fd, &file, sizeof file, (off_t)at) == sizeof file ? list_add(&found) : NULL;
+        if (!one)
             break;
-        (*offsets)[count++] = at;
+        *one = at;
     }
-    for (size_t i = 0; i < count / 2; i++) {
-        uint64_t swap = (*offsets)[i];
-        (*offsets)[i] = (*offsets)[count - 1 - i];
-        (*offsets)[count - 1 - i] = swap;
-    }
-    return count;
+    return found;
 }
 
-struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry)
+void traced_nested_look(struct traced *t)
+{
+    t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
+}
+
+struct traced *traced_new(struct collector *c, enum session_place place, const char *name)
+{
+    struct traced *t = calloc(1, sizeof *t);
+
+    if (t) {
+        *t = (struct traced){.collector = c, .place = place, .fd = -1, .pidfd = -1, .row = {.rank = -1, .local_rank = -1}};
+        snprintf(t->name, sizeof t->name, "%s", name);
+    }
+    return t;
+}
+
+void traced_open(struct traced *t)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
-    struct traced *t = calloc(1, sizeof *t);
-    uint64_t started, id, at = strchr(name, '@') ? strtoull(strchr(name, '@') + 1, NULL, 16) : 0;
-    char file[sizeof t->name];
+    struct collector *c = t->collector;
+    char *offset = strchr(t->name, '@'), file[sizeof t->name];
+    uint64_t at = offset ? strtoull(offset + 1, NULL, 16) : 0;
 
-    *retry = false;
-    if (!t)
-        return NULL;
-    t->collector = c;
-    t->pidfd = -1;
-    snprintf(t->name, sizeof t->name, "%s", name);
-    t->place = place;
-    snprintf(file, sizeof file, "%.*s", (int)strcspn(name, "@"), name);
-    t->fd = session_file(c->session, place, file, O_RDWR);
+    snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
+    t->fd = session_file(c->session, t->place, file, O_RDWR);
     t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
     t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;
     if (!t->root || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
-        *retry = t->fd >= 0;
-        goto err;
+        t->opened = t->fd >= 0 ? TRACED_NOT_YET : TRACED_NONE;
+        return;
     }
     if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) || t->file->format != RING_FORMAT ||
         t->file->word_bytes != 8) {
         collector_loss(c, 0, 0, collector_now_ns(c), 0,
                        "ring: a file in the session is not a process's ring, or of another dyntrace; it was left out");
-        goto err;
+        return;
     }
-    started = t->file->start_time;
-    id = t->file->process_id = process_id(c, t->file->pid, t->file->process_id);
-    t->started = started;
-    t->row.process_id = (uint32_t)id;
+    t->started = t->file->start_time;
     t->row.pid = t->file->pid;
-    t->row.rank = t->row.local_rank = -1;
+    t->row.process_id = process_id(c, t->row.pid, t->file->process_id);
+    t->file->process_id = t->row.process_id;
     t->row.mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
-    t->row.start_ns = decode_ns(&c->decode, t->file->born_clock);
-    if (t->row.start_ns > collector_now_ns(c))
-        t->row.start_ns = collector_now_ns(c); /* not believed */
+    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c)); /* not believed */
     t->last_words_ns = clock_monotonic_ns();
     traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;
@@ -293,10 +290,12 @@ struct traced *traced_open(struct collector *c, enum session_place place, const 
     t->changed = true;
     traced_facts(t);
     c->processes++;
-    return t;
-err:
-    traced_free(t);
-    return NULL;
+    t->opened = TRACED_OPEN;
+    if (c->resumed && atomic_load(&t->file->finished)) { /* opened for the names that its children know by its ids */
+        t->row.ended = true;
+        traced_finish(t);
+        t->changed = false;
+    }
 }
 
 void traced_say(struct traced *t)
@@ -342,8 +341,8 @@ static void report_losses(struct traced *t)
 
     if (t->broken)
         return;
-    for (uint32_t i = 0; i < t->ring_count; i++) {
-        struct ring *ring = t->rings[i].ring;
+    for (size_t i = 0; i < t->rings.count; i++) {
+        struct ring *ring = t->rings.at[i].ring;
         c->waits += ring->waits;
         c->wait_ns += ring->wait_ns;
         if (!ring->lost)
@@ -354,7 +353,7 @@ static void report_losses(struct traced *t)
         else
             snprintf(cause, sizeof cause, "collector: it %s while the program ran on; frames from here on were not recorded",
                      c->resumed ? "was gone" : "took nothing");
-        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id, t->rings[i].decoder.now.thread_id,
+        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id, t->rings.at[i].decoder.now.thread_id,
                            decode_ns(&c->decode, ring->lost_since), ring->lost, cause);
     }
     threads = atomic_load(&t->file->lost_threads);
@@ -371,13 +370,16 @@ static void report_losses(struct traced *t)
     }
 }
 
-static void headers_unmap(struct traced *t)
+static void file_close(struct traced *t)
 {
     if (t->root && t->root != t->file)
         munmap(t->root, HEADER_BYTES);
     if (t->file)
         munmap(t->file, HEADER_BYTES);
+    if (t->fd >= 0)
+        close(t->fd);
     t->root = t->file = NULL;
+    t->fd = -1;
 }
 
 void traced_finish(struct traced *t)
@@ -385,12 +387,12 @@ void traced_finish(struct traced *t)
     t->drained = true;
     t->changed = true;
     /* First what cannot fail, whatever became of the file. */
-    for (uint32_t i = 0; i < t->ring_count; i++)
-        decode_close(&t->rings[i].decoder);
+    for (size_t i = 0; i < t->rings.count; i++)
+        decode_close(&t->rings.at[i].decoder);
     if (t->file)
         report_losses(t);
-    for (uint32_t i = 0; i < t->ring_count; i++) {
-        struct traced_ring *r = &t->rings[i];
+    for (size_t i = 0; i < t->rings.count; i++) {
+        struct traced_ring *r = &t->rings.at[i];
         munmap(r->words, r->count * 16);
         munmap(r->ring, RING_HEADER);
         /* The memory goes back; the file keeps its names, which a recovery needs. */
@@ -398,9 +400,7 @@ void traced_finish(struct traced *t)
             fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)t->file->ring_off[i] + RING_HEADER,
                       (off_t)(r->count * 8));
     }
-    free(t->rings);
-    t->rings = NULL;
-    t->ring_count = 0;
+    list_free(&t->rings);
     if (t->facts)
         munmap(t->facts, t->facts_bytes);
     t->facts = NULL;
@@ -412,17 +412,12 @@ void traced_committed(struct traced *t)
         return;
     if (!t->broken)
         atomic_store(&t->file->finished, 1);
-    headers_unmap(t);
-    if (t->fd >= 0)
-        close(t->fd);
-    t->fd = -1;
+    file_close(t);
 }
 
 void traced_free(struct traced *t)
 {
-    headers_unmap(t);
-    if (t->fd >= 0)
-        close(t->fd);
+    file_close(t);
     if (t->pidfd >= 0)
         close(t->pidfd);
     list_free(&t->codes);

@@ -52,8 +52,9 @@ struct traced {
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
     struct process_file *root;    /* shared; the process at the start of its file */
     uint64_t nested;              /* the newest nested process that was looked at */
-    struct traced_ring *rings;    /* owned */
-    uint32_t ring_count;
+    uint64_t nested_newest;       /* traced_nested_look() */
+    LIST(struct traced_ring) rings; /* owned */
+    uint64_t words, fullest;      /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
     /* facts */
     struct facts *facts;          /* shared; the chunk being read */
     uint64_t facts_off;           /* where it lies */
@@ -76,6 +77,7 @@ struct traced {
     uint32_t parent_pid;
     uint64_t started;             /* /proc start time: distinguishes processes with one pid */
     int pidfd;                    /* owned; kept until the exit status is known; -1: gone, or not known */
+    enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened; /* not a process file; a header that is not whole yet */
     bool changed;                 /* the row must be written again */
     bool drained;                 /* ended, and everything was taken; `finished` in its file once the trace has that */
     bool broken;
@@ -105,15 +107,19 @@ struct decode_host traced_host(struct traced *t);
 void *traced_map(struct traced *t, uint64_t at, size_t bytes);
 /* The file cannot be trusted for a reason that becomes a loss: as traced_abandon. */
 void traced_broken(struct traced *t, const char *why);
-/* Open the session's file NAME. NULL with *RETRY: not whole yet. NULL without:
- * not a process file (the reason is recorded as a loss). */
-struct traced *traced_open(struct collector *c, enum session_place place, const char *name, bool *retry);
-/* The nested processes of the file FD that are newer than SEEN, from NEWEST on: how many, and in *OFFSETS (to be freed)
- * where they lie, the oldest first. */
-size_t traced_nested(int fd, uint64_t newest, uint64_t seen, uint64_t **offsets);
-/* Take everything it has written; returns words taken, *FULLEST = share of a
- * ring that was in use, in 1/256. */
-size_t traced_drain(struct traced *t, unsigned *fullest);
+/* For the session's file NAME; NULL: no memory. */
+struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
+/* Open that file: T->opened. Why it is not a process file is recorded as a loss. */
+void traced_open(struct traced *t);
+/* The offsets of the nested processes of the file FD that are newer than SEEN, from NEWEST on. To be freed. */
+struct nested {
+    uint64_t *at;
+    size_t count, room;
+} traced_nested(int fd, uint64_t newest, uint64_t seen);
+/* T->nested_newest: the newest in its file now. */
+void traced_nested_look(struct traced *t);
+/* Take everything it has written. */
+void traced_drain(struct traced *t);
 /* Take nothing more from a file that cannot be trusted; its producers stop waiting. */
 void traced_abandon(struct traced *t);
 /* Nothing more will come: close its decoders, give back its memory. */

@@ -53,75 +53,43 @@ static void guard_install(struct collector *c)
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* Call WHAT with ARGUMENT. False: a file of the program's that it read was cut short meanwhile. */
-static bool guarded_call(struct collector *c, void (*what)(void *argument), void *argument)
+/* Call WHAT with T. False: a file of the program's that it read was cut short meanwhile. */
+static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
 {
     if (sigsetjmp(guard, 1)) {
         guarded = 0;
-        c->in_words = false;
+        t->collector->in_words = false;
         return false;
     }
     guarded = 1;
-    what(argument);
+    what(t);
     guarded = 0;
     return true;
 }
 
 /* ---- one process ---- */
 
-static void abandon(void *t)
+/* As guarded_call, but that is said. */
+static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
 {
-    traced_abandon(t);
-}
-
-static void cut_short(struct traced *t)
-{
-    if (t->broken)
+    if (guarded_call(what, t) || t->broken)
         return;
     t->broken = true;
-    guarded_call(t->collector, abandon, t);
+    guarded_call(traced_abandon, t);
     collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
                    "ring: the file was cut short while it was read; nothing more of this process was taken");
 }
 
-struct draining {
-    struct traced *t;
-    size_t words;
-    unsigned fullest;
-};
-
-static void drain(void *argument)
+void watch_drain(struct traced *t)
 {
-    struct draining *d = argument;
-
-    d->words = traced_drain(d->t, &d->fullest);
-}
-
-size_t watch_drain(struct traced *t, unsigned *fullest)
-{
-    static struct draining d; /* not on the stack: read after a jump */
-    struct collector *c = t->collector;
-
-    d = (struct draining){t, 0, *fullest};
-    if (!guarded_call(c, drain, &d))
-        cut_short(t);
-    *fullest = d.fullest;
-    c->state.header->last_ns = c->decode.last_ns;
-    return d.words;
-}
-
-static void finish(void *t)
-{
-    traced_finish(t);
+    guarded_or_broken(traced_drain, t);
+    t->collector->state.header->last_ns = t->collector->decode.last_ns;
 }
 
 void watch_finish(struct traced *t)
 {
-    unsigned fullest = 0;
-
-    watch_drain(t, &fullest);
-    if (!guarded_call(t->collector, finish, t))
-        cut_short(t);
+    watch_drain(t);
+    guarded_or_broken(traced_finish, t);
 }
 
 void watch_ended(struct traced *t, uint64_t end_ns)
@@ -154,15 +122,10 @@ void watch_status(struct traced *t)
     t->pidfd = -1;
 }
 
-static void committed(void *t)
-{
-    traced_committed(t);
-}
-
 void watch_committed(struct collector *c)
 {
     for (struct traced *t = c->traced; t; t = t->next)
-        guarded_call(c, committed, t);
+        guarded_call(traced_committed, t);
 }
 
 bool watch_statuses(struct collector *c)
@@ -269,48 +232,15 @@ static void absent_new(struct watch *w)
     }
 }
 
-struct opening {
-    struct collector *c;
-    enum session_place place;
-    const char *name;
-    struct traced *t;
-    bool retry;
-};
-
-static void open_file(void *argument)
+/* T has a file: it is one of the processes from now on. */
+static void process_add(struct collector *c, struct traced *t)
 {
-    struct opening *o = argument;
-
-    o->t = traced_open(o->c, o->place, o->name, &o->retry);
-    if (o->t && o->c->resumed && atomic_load(&o->t->file->finished)) { /* opened for the names that its children know by its ids */
-        o->t->row.ended = true;
-        traced_finish(o->t);
-        o->t->changed = false;
-    }
-}
-
-/* The process of file NAME. False: it is not whole yet. */
-static bool process_new(struct collector *c, const char *name, enum session_place place)
-{
-    static struct opening o; /* not on the stack: read after a jump */
-    struct traced *t, *before;
+    struct traced *before = find_pid(c, t->row.pid, t);
     uint32_t parent;
 
-    for (t = c->traced; t; t = t->next)
-        if (!strcmp(t->name, name))
-            return true;
-    o = (struct opening){c, place, name, NULL, false};
-    if (!guarded_call(c, open_file, &o)) {
-        collector_loss(c, 0, 0, collector_now_ns(c), 0,
-                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
-        return true;
-    }
-    if (!(t = o.t))
-        return !o.retry;
     if (!t->started && !process_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
         t->started = 0;
     /* The same process after an exec: the image before it has ended. */
-    before = find_pid(c, t->row.pid, t);
     if (before && before->started == t->started) {
         t->row.parent_process_id = before->row.process_id;
         t->pidfd = before->pidfd;
@@ -325,7 +255,30 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
     if (t->pidfd < 0 && !t->row.ended)
         t->pidfd = process_watch(t->row.pid, t->started);
     traced_say(t);
-    return true;
+}
+
+/* The process of file NAME. False: it is not whole yet. */
+static bool process_new(struct collector *c, const char *name, enum session_place place)
+{
+    struct traced *t;
+    bool retry;
+
+    for (t = c->traced; t; t = t->next)
+        if (!strcmp(t->name, name))
+            return true;
+    if (!(t = traced_new(c, place, name)))
+        return true;
+    if (!guarded_call(traced_open, t)) {
+        t->opened = TRACED_NONE;
+        collector_loss(c, 0, 0, collector_now_ns(c), 0,
+                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
+    }
+    retry = t->opened == TRACED_NOT_YET;
+    if (t->opened == TRACED_OPEN)
+        process_add(c, t);
+    else
+        traced_free(t);
+    return !retry;
 }
 
 static void nested_name(char name[64], const char *file, uint64_t offset)
@@ -333,34 +286,23 @@ static void nested_name(char name[64], const char *file, uint64_t offset)
     snprintf(name, 64, "%.*s@%llx", (int)strcspn(file, "@"), file, (unsigned long long)offset);
 }
 
-static uint64_t newest_nested;
-
-static void read_nested(void *argument)
-{
-    const struct traced *t = argument;
-
-    newest_nested = atomic_load_explicit(&t->root->nested, memory_order_acquire);
-}
-
 void watch_nested(struct watch *w, struct traced *t)
 {
-    uint64_t *offsets = NULL;
-    size_t count;
+    struct nested found;
 
     if (t->broken || !t->root)
         return;
-    newest_nested = 0;
-    guarded_call(w->c, read_nested, t);
-    if (newest_nested == t->nested)
+    guarded_call(traced_nested_look, t);
+    if (t->nested_newest == t->nested)
         return;
-    count = traced_nested(t->fd, newest_nested, t->nested, &offsets);
-    t->nested = newest_nested;
-    for (size_t i = 0; i < count; i++) {
+    found = traced_nested(t->fd, t->nested_newest, t->nested);
+    t->nested = t->nested_newest;
+    for (size_t i = found.count; i--; ) { /* the oldest first */
         char name[sizeof t->name];
-        nested_name(name, t->name, offsets[i]);
+        nested_name(name, t->name, found.at[i]);
         process_new(w->c, name, t->place);
     }
-    free(offsets);
+    list_free(&found);
 }
 
 /* A note that an interpreter of no use to us left, or a process without room. */
@@ -508,18 +450,17 @@ static uint64_t left_add(left_files *files, int fd, uint64_t at, const char *nam
 /* What file NAME holds. */
 static void left_read(struct collector *c, left_files *files, const char *name, enum session_place place)
 {
-    uint64_t *offsets;
-    size_t count;
+    struct nested found;
     int fd;
 
     if (ends_with(name, ".lost") || ends_with(name, ".unsupported"))
         note_new(c, name);
     if (!ends_with(name, ".ring") || strlen(name) >= NESTED_AT || (fd = session_file(c->session, place, name, O_RDONLY)) < 0)
         return;
-    count = traced_nested(fd, left_add(files, fd, 0, name, place), 0, &offsets);
-    for (size_t i = 0; i < count; i++)
-        left_add(files, fd, offsets[i], name, place);
-    free(offsets);
+    found = traced_nested(fd, left_add(files, fd, 0, name, place), 0);
+    for (size_t i = found.count; i--; ) /* the oldest first */
+        left_add(files, fd, found.at[i], name, place);
+    list_free(&found);
     close(fd);
 }
 
@@ -529,15 +470,11 @@ void watch_left(struct watch *w)
     left_files files = {0};
 
     for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
-        int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *directory = again >= 0 ? fdopendir(again) : NULL;
-        struct dirent *entry;
-        while (directory && (entry = readdir(directory)))
-            left_read(w->c, &files, entry->d_name, (enum session_place)place);
-        if (directory)
-            closedir(directory);
-        else if (again >= 0)
-            close(again);
+        struct dirent **entries = NULL;
+        int count = scandirat(session->place[place], ".", &entries, NULL, NULL);
+        for (int i = 0; i < count; free(entries[i++]))
+            left_read(w->c, &files, entries[i]->d_name, (enum session_place)place);
+        free(entries);
     }
     if (files.count)
         qsort(files.at, files.count, sizeof *files.at, by_birth);

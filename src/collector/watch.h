@@ -26,8 +26,8 @@ void watch_nested(struct watch *w, struct traced *t);
 /* Those whose files a killed collector left, oldest first, so that a fork's parent is there before it. */
 void watch_left(struct watch *w);
 
-/* Take what T has written: how many words; *FULLEST as traced_drain. */
-size_t watch_drain(struct traced *t, unsigned *fullest);
+/* Take what T has written, as traced_drain. */
+void watch_drain(struct traced *t);
 /* T writes no more: take the rest, and close its decoders. */
 void watch_finish(struct traced *t);
 /* The same, and it has ended at END_NS, or later if its last event was. */

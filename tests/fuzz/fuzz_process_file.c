@@ -115,8 +115,6 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     struct collector *c;
     struct traced *t;
     char path[128];
-    bool retry;
-    unsigned fullest;
     int fd;
 
     if (!recorder)
@@ -148,14 +146,15 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     if (frame_pages_open(&c->pages, dup(f.file), c->state.window, false))
         abort();
     c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32};
-    t = traced_open(c, SESSION_MAIN, "1-1-0.ring", &retry);
-    if (t) {
+    t = traced_new(c, SESSION_MAIN, "1-1-0.ring");
+    traced_open(t);
+    if (t->opened == TRACED_OPEN) {
         for (int i = 0; i < 3; i++)
-            traced_drain(t, &fullest);
+            traced_drain(t);
         traced_finish(t);
         traced_say(t);
-        traced_free(t);
     }
+    traced_free(t);
     f.finished = frame_pages_finish(&c->pages);
     frames_db_read(&f, false);
     if (strcmp(f.integrity, "ok") || f.finished < 0) {
@@ -170,7 +169,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     unlink(path);
     snprintf(path, sizeof path, "%s/rows", directory);
     unlink(path);
-    free(c->decode.totals);
+    list_free(&c->decode.totals);
     list_free(&c->fact);
     free(c);
     if (++runs % 500 == 0 && !recorder_commit(recorder))
