@@ -51,7 +51,7 @@ struct put {
     struct put_column {
         uint16_t offset; /* in the row */
         bool text, id;
-        bool empty_null, stays; /* "?", "=" */
+        bool empty_null; /* "?" */
     } column[ROW_COLUMNS];
 };
 
@@ -86,37 +86,32 @@ static bool column_find(enum row_table table, const char *name, size_t bytes, st
 static char *put_text(enum recorder_put which, struct put *put)
 {
     const char *table = row_tables[put_facts[which].table].name, *key = put_facts[which].columns;
-    bool part = (put_facts[which].how & ~LOGGED) == PART;
-    char *made = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    sqlite3_str *names = sqlite3_str_new(NULL), *updates = sqlite3_str_new(NULL);
+    char *made, *update;
 
-    if (!out)
-        return NULL;
-    fprintf(out, part ? "INSERT INTO %s(" : "INSERT OR REPLACE INTO %s(", table);
-    for (const char *at = key; *at; at += strcspn(at, " "), at += *at == ' ') {
+    for (const char *at = key; *at; at += strspn(at, " ")) {
         int length = (int)strcspn(at, " ?=");
         struct put_column *c = &put->column[put->count++];
-        if (!column_find(put_facts[which].table, at, (size_t)length, c))
+        const char *name = at, *comma = put->count > 2 ? ", " : "";
+        if (!column_find(put_facts[which].table, name, (size_t)length, c))
             abort(); /* RECORDER_PUTS has a column that tables.h has not */
-        c->empty_null = memchr(at, '?', strcspn(at, " ")) != NULL;
-        c->stays = memchr(at, '=', strcspn(at, " ")) != NULL;
-        fprintf(out, "%s%.*s", at == key ? "" : ", ", length, at);
+        at += strcspn(at, " ");
+        c->empty_null = memchr(name, '?', (size_t)(at - name));
+        sqlite3_str_appendf(names, put->count > 1 ? ", %.*s" : "%.*s", length, name);
+        if (put->count == 1)
+            continue; /* the key */
+        if (memchr(name, '=', (size_t)(at - name))) /* what is there already stays */
+            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(%.*s, excluded.%.*s)", comma, length, name, length, name, length, name);
+        else
+            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(excluded.%.*s, %.*s)", comma, length, name, length, name, length, name);
     }
-    fputs(") VALUES (?", out);
-    for (unsigned i = 1; i < put->count; i++)
-        fputs(", ?", out);
-    fputs(")", out);
-    if (part) {
-        const char *at = key + strcspn(key, " ");
-        fprintf(out, " ON CONFLICT(%.*s) DO UPDATE SET ", (int)(at - key), key);
-        for (unsigned i = 1; i < put->count; i++, at += strcspn(at, " ")) {
-            int length = (int)strcspn(++at, " ?=");
-            fprintf(out, put->column[i].stays ? "%s%.*s = COALESCE(%.*s, excluded.%.*s)" : "%s%.*s = COALESCE(excluded.%.*s, %.*s)",
-                    i > 1 ? ", " : "", length, at, length, at, length, at);
-        }
-    }
-    fclose(out);
+    update = (put_facts[which].how & ~LOGGED) == PART
+                 ? sqlite3_mprintf("ON CONFLICT(%.*s) DO UPDATE SET %s", (int)strcspn(key, " "), key, sqlite3_str_value(updates)) : NULL;
+    made = sqlite3_mprintf("INSERT %s INTO %s(%s) VALUES (?%.*s) %s", update ? "" : "OR REPLACE", table, sqlite3_str_value(names),
+                           (int)(put->count - 1) * 2, ",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", update ? update : "");
+    sqlite3_free(update);
+    sqlite3_free(sqlite3_str_finish(names));
+    sqlite3_free(sqlite3_str_finish(updates));
     return made;
 }
 
@@ -127,7 +122,7 @@ static bool put_prepare(struct recorder *r, enum recorder_put which)
     const char *sql = put_sql[which] ? put_sql[which] : made;
     bool done = sql && sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) == SQLITE_OK;
 
-    free(made);
+    sqlite3_free(made);
     return done;
 }
 
@@ -219,7 +214,7 @@ static void write_values(struct recorder *r, const struct put *put, const int64_
 {
     begin(r);
     for (unsigned i = 0; i < put->count; i++)
-        if (put->column[i].text ? values[i] != ROW_NONE : put->column[i].id ? values[i] != 0 : values[i] != ROW_NONE) {
+        if (values[i] != (put->column[i].id ? 0 : ROW_NONE)) {
             if (put->column[i].text)
                 sqlite3_bind_text(put->statement, (int)i + 1, *texts++, (int)values[i], SQLITE_STATIC);
             else
@@ -296,8 +291,7 @@ void recorder_meta(struct recorder *r, const char *key, const char *text)
 {
     begin(r);
     sqlite3_bind_text(r->meta, 1, key, -1, SQLITE_STATIC);
-    if (text)
-        sqlite3_bind_text(r->meta, 2, text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(r->meta, 2, text, -1, SQLITE_STATIC);
     run(r, r->meta);
 }
 

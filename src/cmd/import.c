@@ -26,24 +26,12 @@
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/list.h"
-#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
 
 enum { TICK_ROWS = 1 << 8, MOST = 15 << 20 /* bytes of a line, and of a record's text: readers take a row of 16 MB */ };
-
-static struct {
-    const char *out;
-    bool force;
-} given;
-
-static const struct option options[] = {
-    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
-    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
-    OPTION_END,
-};
 
 struct import {
     struct db *out;                /* owned */
@@ -337,15 +325,15 @@ static int import_main(int count, char **operands)
         say_error("import: which directory? `dyntrace import TORCH_TRACE_DIR -o FILE`");
         return 2;
     }
-    if (!out_is_named(given.out)) {
+    if (!out_is_named(out_given.path)) {
         say_error("import: -o FILE names the trace to make");
         return 2;
     }
-    if (out_is(given.out, operands[0])) {
-        say_error("import: %s: is the log itself", given.out);
+    if (out_is(out_given.path, operands[0])) {
+        say_error("import: %s: is the log itself", out_given.path);
         return 2;
     }
-    if (!out_open(&out, given.out, given.force))
+    if (!out_open(&out, out_given.path, out_given.force))
         return 2;
     import.progress = progress_begin("importing");
     if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) && files_import(&import, operands[0])) {
@@ -372,7 +360,7 @@ const struct command command_import = {
     .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases, guards, "
              "recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits, lookups. "
              "Damaged lines are counted in the table `loss`.",
-    .options = options,
+    .options = out_options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",
     .run = import_main,

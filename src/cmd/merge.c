@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "command.h"
-#include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
@@ -27,17 +26,6 @@
 #include "trace/db.h"
 
 enum { SQL_MOST = 2000 /* a table has 18 columns at most */ };
-
-static struct {
-    const char *out;
-    bool force;
-} given;
-
-static const struct option options[] = {
-    {"output", 'o', "FILE", option_text, &given.out, .help = "the trace to make", .needed = true},
-    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE"},
-    OPTION_END,
-};
 
 struct merge {
     struct db *out;        /* owned */
@@ -214,7 +202,7 @@ static int merge_main(int count, char **operands)
     int64_t lost = 0;
     bool ok;
 
-    if (!out_is_named(given.out)) {
+    if (!out_is_named(out_given.path)) {
         say_error("merge: -o FILE names the trace to make");
         return 2;
     }
@@ -223,11 +211,11 @@ static int merge_main(int count, char **operands)
         return 2;
     }
     for (int i = 0; i < count; i++)
-        if (out_is(given.out, operands[i])) {
-            say_error("merge: %s: is one of the traces to merge", given.out);
+        if (out_is(out_given.path, operands[i])) {
+            say_error("merge: %s: is one of the traces to merge", out_given.path);
             return 2;
         }
-    if (!out_open(&out, given.out, given.force))
+    if (!out_open(&out, out_given.path, out_given.force))
         return 2;
     merge.progress = progress_begin("merging");
     merge.out = db_make(out.temporary);
@@ -240,7 +228,7 @@ static int merge_main(int count, char **operands)
     db_close(merge.out);
     ok = ok && out_commit(&out);
     if (ok && lost)
-        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", given.out, lost);
+        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", out_given.path, lost);
     out_close(&out);
     return ok ? 0 : 2;
 }
@@ -251,7 +239,7 @@ const struct command command_merge = {
     .operands = "A B...",
     .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
              "count from the start of the earliest trace, by the machines' clocks.",
-    .options = options,
+    .options = out_options,
     .more = "Traces that are still being recorded, and two that have a process in common, are refused.",
     .operands_most = OPERANDS_ANY,
     .run = merge_main,

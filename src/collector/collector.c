@@ -71,25 +71,18 @@ static void calibrate(struct run *run)
 {
     struct collector *c = &run->c;
     struct session_file *file = c->session->file;
-    uint64_t ticks, ns;
+    uint64_t ticks = 1, ns = 1, best = UINT64_MAX;
 
     if (c->decode.ns_per_tick_32)
         return;
-    if (file->clock == SESSION_MONOTONIC) {
-        ticks = ns = 1;
-    } else {
-        while (clock_monotonic_ns() - run->ns_then < CALIBRATE_NS)
-            usleep(1000);
-        /* The reading that was interrupted least. */
-        uint64_t best = UINT64_MAX;
-        ticks = ns = 1;
-        for (int i = 0; i < 8; i++) {
-            uint64_t before = clock_counter(), now = clock_monotonic_ns(), after = clock_counter();
-            if (after - before < best) {
-                best = after - before;
-                ticks = before + (after - before) / 2 - run->counter_then;
-                ns = now - run->ns_then;
-            }
+    while (file->clock != SESSION_MONOTONIC && clock_monotonic_ns() - run->ns_then < CALIBRATE_NS)
+        usleep(1000);
+    for (int i = 0; i < 8 && file->clock != SESSION_MONOTONIC; i++) {
+        uint64_t before = clock_counter(), now = clock_monotonic_ns(), after = clock_counter();
+        if (after - before < best) { /* the reading that was interrupted least */
+            best = after - before;
+            ticks = before + (after - before) / 2 - run->counter_then;
+            ns = now - run->ns_then;
         }
     }
     file->ns_per_tick_32 = c->decode.ns_per_tick_32 = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
@@ -154,6 +147,14 @@ static void commit_sometimes(struct run *run, bool now)
     run->last_commit = clock_monotonic_ns();
 }
 
+/* The command has ended, with STATUS of waitpid(), or -1. */
+static void command_ended(struct run *run, int status)
+{
+    run->ended = true;
+    run->status = status;
+    run->ended_ns = clock_monotonic_ns();
+}
+
 static void orders_take(struct run *run)
 {
     struct collector *c = &run->c;
@@ -171,24 +172,19 @@ static void orders_take(struct run *run)
                 c->command->changed = true;
             }
         } else if (order.what == ORDER_ENDED) {
-            run->ended = true;
-            run->status = order.status;
-            run->ended_ns = clock_monotonic_ns();
-        } else if (order.what == ORDER_STOP) {
+            command_ended(run, order.status);
+        } else {
             run->stop = true;
-        } else if (order.what == ORDER_DONE) {
-            run->stop = run->ended = run->done = true;
-            run->status = -1;
-            run->ended_ns = clock_monotonic_ns();
+        }
+        if (order.what == ORDER_DONE) {
+            run->done = true;
+            command_ended(run, -1);
         }
     }
     if (got == 0)
         orphaned(run);
-    if (run->orphan && !run->ended && !command_goes_on(run)) {
-        run->ended = true;
-        run->status = -1;
-        run->ended_ns = clock_monotonic_ns();
-    }
+    if (run->orphan && !run->ended && !command_goes_on(run))
+        command_ended(run, -1);
 }
 
 /* Is this process worth waiting for, now that the command has ended? */
@@ -232,37 +228,25 @@ static bool stragglers(struct run *run)
 /* Sleep until something happens or MS milliseconds; mark processes that ended. */
 static void wait_for_events(struct run *run, int milliseconds)
 {
-    static struct pollfd *fds;
-    static struct traced **whose;
-    static size_t room;
-    size_t count = 1;
+    static LIST(struct pollfd) fds;
+    static LIST(struct traced *) whose;
+    struct traced **one;
 
+    fds.count = whose.count = 0;
     for (struct traced *t = run->c.traced; t; t = t->next)
-        count++;
-    if (count > room) {
-        struct pollfd *more = realloc(fds, 2 * count * sizeof *fds);
-        if (more)
-            fds = more;
-        struct traced **more_whose = realloc(whose, 2 * count * sizeof *whose);
-        if (more_whose)
-            whose = more_whose;
-        if (!more || !more_whose) {
-            usleep(1000);
-            return;
-        }
-        room = 2 * count;
+        if (!t->row.ended && (one = list_add(&whose)))
+            *one = t;
+    if (!list_reach(&fds, whose.count)) {
+        usleep(1000);
+        return;
     }
-    count = 0;
-    fds[count++] = (struct pollfd){run->orders, POLLIN, 0};
-    for (struct traced *t = run->c.traced; t; t = t->next)
-        if (!t->row.ended) {
-            whose[count] = t;
-            fds[count++] = (struct pollfd){t->pidfd, POLLIN, 0};
-        }
-    poll(fds, count, milliseconds);
-    for (size_t i = 1; i < count; i++) {
-        struct traced *t = whose[i];
-        if (t->pidfd >= 0 && !(fds[i].revents & (POLLIN | POLLHUP | POLLERR)))
+    fds.at[whose.count] = (struct pollfd){run->orders, POLLIN, 0};
+    for (size_t i = 0; i < whose.count; i++)
+        fds.at[i] = (struct pollfd){whose.at[i]->pidfd, POLLIN, 0};
+    poll(fds.at, whose.count + 1, milliseconds);
+    for (size_t i = 0; i < whose.count; i++) {
+        struct traced *t = whose.at[i];
+        if (t->pidfd >= 0 && !(fds.at[i].revents & (POLLIN | POLLHUP | POLLERR)))
             continue;
         if (t->row.pid == (uint32_t)run->command && !t->row.has_status) {
             if (!run->ended)
@@ -321,35 +305,12 @@ static void say_disk_full(struct collector *c, char *error, size_t room)
              c->session->trace, strerror(c->pages.error), (unsigned long long)c->pages.lost);
 }
 
-static void finish(struct run *run, struct collector_result *result)
+/* The frames are there, FRAMES of them: the rest of the trace, and then it is whole. */
+static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
-    uint64_t now = collector_now_ns(c);
-    char cause[200];
     const char *why;
-    int64_t frames;
 
-    atomic_store(&c->session->file->closed, 1);
-    for (struct traced *t = c->traced; t; t = t->next) {
-        if (t->row.ended)
-            continue;
-        if (!run->done && !has_left(t)) {
-            snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
-            collector_loss(c, t->row.process_id, 0, now, 0, cause);
-            result->still_running++;
-        }
-        watch_finish(t);
-    }
-    for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
-        usleep(1000);
-    frames = frame_pages_finish(&c->pages);
-    say_disk_full(c, result->error, sizeof result->error);
-    result->has_loss_of_frames = c->pages.lost > 0;
-    if (frames < 0) {
-        if (!result->error[0])
-            snprintf(result->error, sizeof result->error, "%s: %s", c->session->frames, strerror(c->pages.error));
-        goto done;
-    }
     result->frames = (uint64_t)frames;
     recorder_meta_integer(c->recorder, "frame_count", frames);
     recorder_meta_integer(c->recorder, "open_frame_count", (int64_t)c->decode.open_frames);
@@ -367,7 +328,33 @@ static void finish(struct run *run, struct collector_result *result)
                  c->session->trace);
         result->frames = 0;
     }
-done:
+}
+
+static void finish(struct run *run, struct collector_result *result)
+{
+    struct collector *c = &run->c;
+    uint64_t now = collector_now_ns(c);
+    char cause[200];
+    int64_t frames;
+
+    atomic_store(&c->session->file->closed, 1);
+    for (struct traced *t = c->traced; t; t = t->next) {
+        if (t->row.ended)
+            continue;
+        if (!run->done && !has_left(t)) {
+            snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
+            collector_loss(c, t->row.process_id, 0, now, 0, cause);
+        }
+        watch_finish(t);
+    }
+    for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
+        usleep(1000);
+    frames = frame_pages_finish(&c->pages);
+    say_disk_full(c, result->error, sizeof result->error);
+    if (frames >= 0)
+        finish_trace(run, frames, result);
+    else if (!result->error[0])
+        snprintf(result->error, sizeof result->error, "%s: %s", c->session->frames, strerror(c->pages.error));
     result->processes = c->processes;
     snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
     snprintf(result->unsupported, sizeof result->unsupported, "%s", c->state.header->unsupported);
@@ -391,11 +378,11 @@ static void collector_close(struct run *run)
     list_free(&c->fact);
 }
 
-/* Everything between the session's files and a working collector. */
-static int collector_open(struct run *run, struct session *session, bool resume, const char **error)
+/* Everything between the session's files and a working collector. False, with *ERROR. */
+static bool collector_open(struct run *run, struct session *session, bool resume, const char **error)
 {
     struct collector *c = &run->c;
-    int fd;
+    int fd = -1;
 
     *c = (struct collector){.session = session, .resumed = resume, .state.fd = -1, .state.rows_fd = -1, .pages.fd = -1};
     run->counter_then = clock_counter();
@@ -403,16 +390,16 @@ static int collector_open(struct run *run, struct session *session, bool resume,
     if (collector_state_open(&c->state, session, resume)) {
         *error = strerror(errno);
         run->damaged = resume && (errno == EINVAL || errno == ENOENT);
-        return -1;
+        return false;
     }
-    fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || frame_pages_open(&c->pages, fd, c->state.window, resume)) {
+    if ((fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
+        frame_pages_open(&c->pages, fd, c->state.window, resume) || !watch_open(&run->watch, c)) {
         *error = strerror(errno);
-        return -1;
+        return false;
     }
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
-        return -1;
+        return false;
     c->decode = (struct decode_session){
         .pages = &c->pages, .start_clock = session->file->start_clock,
         .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
@@ -420,13 +407,9 @@ static int collector_open(struct run *run, struct session *session, bool resume,
     recorder_log(c->recorder, c->state.rows, c->state.rows_fd);
     if (resume && !recorder_replay(c->recorder, collector_state_logged(&c->state))) {
         *error = recorder_error(c->recorder);
-        return -1;
+        return false;
     }
-    if (!watch_open(&run->watch, c)) {
-        *error = strerror(errno);
-        return -1;
-    }
-    return 0;
+    return true;
 }
 
 static void write_stats(const struct collector *c, const struct collector_result *result)
@@ -552,72 +535,78 @@ static bool is_finished(struct session *session, struct collector_result *result
 
 /* ---- a collector's life ---- */
 
-/* Without a parent to report to, it removes the session itself. */
-static int report_result(struct session *session, int pipe, const struct collector_result *result)
+/* Say 'R', ready, or 'E' to the parent, if there is one. False: it is gone. */
+static bool say_word(const struct collector_start *start, char word)
 {
-    if (pipe >= 0 && write(pipe, result, sizeof *result) == sizeof *result)
+    return start->result < 0 || write(start->result, &word, 1) == 1;
+}
+
+/* Without a parent to report to, it removes the session itself. */
+static int report_result(struct session *session, const struct collector_start *start, const struct collector_result *result)
+{
+    if (start->result >= 0 && write(start->result, result, sizeof *result) == sizeof *result)
         return 0;
     if (!result->error[0] || result->frames)
         session_remove(session);
     return 1;
 }
 
+/* Record, or go on with that, once everything is open. False: *ERROR; NULL is that the parent is gone. */
+static bool record(struct run *run, const struct collector_start *start, struct collector_result *result, const char **error)
+{
+    struct collector *c = &run->c;
+    bool resume = c->resumed;
+
+    if (!resume) {
+        c->state.window->first = start->first;
+        c->state.window->root = start->root;
+        if (!begin(run, start->argv)) {
+            *error = recorder_error(c->recorder);
+            return false;
+        }
+    }
+    if (run->orders < 0)
+        orphaned(run);
+    if (!say_word(start, 'R'))
+        return false;
+    calibrate(run);
+    if (resume)
+        carry_on(run);
+    if (run->orders >= 0)
+        fcntl(run->orders, F_SETFL, O_NONBLOCK);
+    drain_until_end(run);
+    finish(run, result);
+    write_stats(c, result);
+    return true;
+}
+
 int collector_run(struct session *session, const struct collector_start *start)
 {
     struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .command_watch = -1,
                       .watch.absent = -1, .parent = getppid()};
-    struct collector *c = &run.c;
     struct collector_result result = {0};
     const char *error = NULL;
-    bool resume = !start->argv, whole = session_whole(session);
-    int window;
+    bool resume = !start->argv, whole = session_whole(session), done;
 
-    if (resume && whole && is_finished(session, &result)) {
-        if (start->result >= 0 && write(start->result, "R", 1) != 1)
-            return 1;
-        return report_result(session, start->result, &result);
-    }
-    if (whole && collector_open(&run, session, resume, &error) && !run.damaged)
-        goto err;
+    if (resume && whole && is_finished(session, &result))
+        return say_word(start, 'R') ? report_result(session, start, &result) : 1;
+    done = whole && collector_open(&run, session, resume, &error) && record(&run, start, &result, &error);
+    collector_close(&run);
     if (!whole || run.damaged) {
-        window = session_file(session, SESSION_MAIN, "window", O_RDONLY);
-        collector_close(&run);
-        if (start->result >= 0 && write(start->result, "R", 1) != 1)
+        int window = session_file(session, SESSION_MAIN, "window", O_RDONLY);
+        if (!say_word(start, 'R'))
             return 1;
         recorder_salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
         if (whole)
             atomic_store(&session->file->closed, 1);
-        return report_result(session, start->result, &result);
-    }
-    if (!resume) {
-        c->state.window->first = start->first;
-        c->state.window->root = start->root;
-    }
-    if (!resume && !begin(&run, start->argv)) {
-        error = recorder_error(c->recorder);
-        goto err;
-    }
-    if (run.orders < 0)
-        orphaned(&run);
-    if (start->result >= 0 && write(start->result, "R", 1) != 1)
-        goto err;
-    calibrate(&run);
-    if (resume)
-        carry_on(&run);
-    if (run.orders >= 0)
-        fcntl(run.orders, F_SETFL, O_NONBLOCK);
-    drain_until_end(&run);
-    finish(&run, &result);
-    write_stats(c, &result);
-    collector_close(&run);
-    if (resume && !result.error[0])
+    } else if (!done) {
+        snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
+        if (start->result >= 0 && say_word(start, 'E') && write(start->result, &result, sizeof result)) {
+            /* Said; if not, the parent is gone and nobody would hear it. */
+        }
+        return 1;
+    } else if (resume && !result.error[0]) {
         recorder_mend(session->trace, &result.frames, &result.processes);
-    return report_result(session, start->result, &result);
-err:
-    snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
-    collector_close(&run);
-    if (start->result >= 0 && write(start->result, "E", 1) == 1 && write(start->result, &result, sizeof result)) {
-        /* Said; if not, the parent is gone and nobody would hear it. */
     }
-    return 1;
+    return report_result(session, start, &result);
 }

@@ -20,11 +20,10 @@ struct collector_order {
  * comes first, when it is ready for the command to start. */
 struct collector_result {
     uint64_t frames, missing;
-    uint32_t processes, still_running;
+    uint32_t processes;
     char unsupported[512], torch_note[512];
     char worst[256];                /* the largest of what is missing */
     char error[2 * PATH_MAX + 512]; /* "" = the trace is complete */
-    bool has_loss_of_frames;
 };
 
 struct collector_start {

@@ -364,7 +364,9 @@ void traced_facts(struct traced *t)
 /* The first NUMBER of the parent's ids FROM, or as many as are known, into TO, which is empty. */
 #define inherit(to, from, number) \
     do { \
-        size_t ids = MIN((number), (from)->count); \
+        size_t ids = (number); /* read once: it is in reach of the program */ \
+        if (ids > (from)->count) \
+            ids = (from)->count; \
         if (ids && list_reach(to, ids - 1)) \
             memcpy((to)->at, (from)->at, ids * sizeof *(to)->at); \
     } while (0)

@@ -43,37 +43,38 @@ static bool lives(uint32_t pid, uint64_t started)
     return living;
 }
 
+/* A process that records into the file NAME, 0: none lives. */
+static uint32_t recorded_in(const struct session *session, enum session_place place, const char *name)
+{
+    const char *end = strrchr(name, '.');
+    int fd = end && !strcmp(end, ".ring") ? session_file(session, place, name, O_RDONLY) : -1;
+    struct process_file header;
+    uint64_t at = 0;
+    uint32_t found = 0;
+
+    for (int count = 0; fd >= 0 && !found && count < RECORDED_MAX && pread(fd, &header, sizeof header, (off_t)at) == sizeof header; count++) {
+        if (!header.finished && !header.left && lives(header.pid, header.start_time))
+            found = header.pid;
+        at = at ? header.next_nested : header.nested;
+        if (!at)
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
 /* A process that records into one of the session's files, 0: none lives. */
 static uint32_t recorded_process(const struct session *session)
 {
     uint32_t found = 0;
 
     for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
-        int again = openat(session->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *directory = again >= 0 ? fdopendir(again) : NULL;
-        struct dirent *entry;
-        while (directory && !found && (entry = readdir(directory))) {
-            struct process_file header;
-            size_t length = strlen(entry->d_name);
-            int fd;
-            if (length < 5 || strcmp(entry->d_name + length - 5, ".ring"))
-                continue;
-            fd = session_file(session, (enum session_place)place, entry->d_name, O_RDONLY);
-            for (uint64_t at = 0, count = 0; fd >= 0 && !found && count < RECORDED_MAX; at = header.next_nested, count++) {
-                if (pread(fd, &header, sizeof header, (off_t)at) != sizeof header)
-                    break;
-                if (!header.finished && !header.left && lives(header.pid, header.start_time))
-                    found = header.pid;
-                if (!at)
-                    header.next_nested = header.nested;
-                if (!header.next_nested)
-                    break;
-            }
-            if (fd >= 0)
-                close(fd);
-        }
-        if (directory)
-            closedir(directory);
+        struct dirent **entries = NULL;
+        int count = scandirat(session->place[place], ".", &entries, NULL, NULL);
+        for (int i = 0; i < count; free(entries[i++]))
+            found = found ? found : recorded_in(session, (enum session_place)place, entries[i]->d_name);
+        free(entries);
     }
     return found;
 }

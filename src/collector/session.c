@@ -40,31 +40,25 @@ enum session_clock session_clock_choose(void)
 #if defined __aarch64__
     return SESSION_TSC; /* cntvct is constant by the architecture */
 #else
-    char name[16] = "";
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re"), *info = NULL;
+    char name[16] = "", *line = NULL;
+    size_t room = 0;
+    bool trusted;
 
-    if (fd >= 0) {
-        if (read(fd, name, sizeof name - 1) < 0)
-            name[0] = 0;
-        close(fd);
-    }
-    if (!strncmp(name, "tsc", 3))
-        return SESSION_TSC;
+    if (source && !fgets(name, sizeof name, source))
+        name[0] = 0;
+    trusted = !strncmp(name, "tsc", 3);
     /* A virtual machine may prefer its own clock source over a good counter. */
-    if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6)) {
-        char *line = NULL;
-        size_t room = 0;
-        FILE *info = fopen("/proc/cpuinfo", "re");
-        bool invariant = false;
-        while (info && !invariant && getline(&line, &room, info) > 0)
-            invariant = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
-        free(line);
-        if (info)
-            fclose(info);
-        if (invariant)
-            return SESSION_TSC;
-    }
-    return SESSION_MONOTONIC;
+    if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6))
+        info = fopen("/proc/cpuinfo", "re");
+    while (info && !trusted && getline(&line, &room, info) > 0)
+        trusted = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
+    free(line);
+    if (info)
+        fclose(info);
+    if (source)
+        fclose(source);
+    return trusted ? SESSION_TSC : SESSION_MONOTONIC;
 #endif
 }
 
@@ -157,25 +151,15 @@ static int file_make(struct session *s, const struct session_options *o)
         return -1;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    memcpy(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic);
-    s->file->format = RING_FORMAT;
-    s->file->bytes = (uint32_t)bytes;
     s->bytes = bytes;
-    s->file->clock = session_clock_choose();
-    s->file->frames = o->frames;
-    s->file->max_depth = o->max_depth;
-    s->file->torch = o->torch;
-    s->file->values = o->values;
-    s->file->no_argv = o->no_argv;
-    s->file->min_duration_ns = o->min_duration_ns;
-    s->file->max_stall_ns = o->max_stall_ns;
-    s->file->globs = o->glob_count;
-    s->file->ring_bytes = RING_BYTES;
-    s->file->budget_bytes = BUDGET_BYTES;
-    s->file->start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    *s->file = (struct session_file){
+        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .bytes = (uint32_t)bytes, .clock = session_clock_choose(),
+        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv,
+        .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
+        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES,
+        .start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     s->file->start_clock = s->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
-    at = 0;
-    at += (size_t)sprintf(s->file->text + at, "%s", s->spill) + 1;
+    at = (size_t)sprintf(s->file->text, "%s", s->spill) + 1;
     at += (size_t)sprintf(s->file->text + at, "%s", s->trace) + 1;
     for (uint32_t i = 0; i < o->glob_count; i++)
         at += (size_t)sprintf(s->file->text + at, "%s", o->globs[i]) + 1;
@@ -220,66 +204,65 @@ static bool file_map(struct session *s)
 {
     int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
     struct stat status;
+    void *mapped = MAP_FAILED;
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX) {
-        s->bytes = (size_t)status.st_size;
-        s->file = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
+        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (s->file == MAP_FAILED)
-        s->file = NULL;
-    if (s->file && (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
-                    s->file->bytes != s->bytes || ((char *)s->file)[s->bytes - 1])) {
-        munmap(s->file, s->bytes);
-        s->file = NULL;
-    }
-    return s->file;
+    if (mapped == MAP_FAILED)
+        return false;
+    s->bytes = (size_t)status.st_size;
+    s->file = mapped; /* session_close unmaps it */
+    return !memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) && s->file->format == RING_FORMAT &&
+           s->file->bytes == s->bytes && !((char *)mapped)[s->bytes - 1];
 }
 
-int session_open(struct session *s, const char *directory, bool *busy)
+/* What its file says of the second directory and the trace. */
+static void file_read(struct session *s)
 {
-    const char *text, *end;
+    const char *text = s->file->text, *end = (char *)s->file + s->bytes; /* the last byte is 0, so the strings end within */
 
-    *busy = false;
-    *s = SESSION_CLOSED;
-    if (strlen(directory) >= sizeof s->directory)
-        return -1;
-    snprintf(s->directory, sizeof s->directory, "%s", directory);
-    s->place[SESSION_MAIN] = session_open_directory(directory);
-    if (s->place[SESSION_MAIN] < 0 || !file_map(s))
-        goto err;
-    text = s->file->text; /* the last byte is 0, so the strings end within the file */
-    end = (char *)s->file + s->bytes;
-    if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(directory)))
+    if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
         s->place[SESSION_SPILL] = session_open_directory(text);
     if (s->place[SESSION_SPILL] >= 0)
         snprintf(s->spill, sizeof s->spill, "%s", text);
     text += strlen(text) + 1;
     snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-    if (session_take(s)) {
-        *busy = true;
-        goto err;
+}
+
+/* Open DIRECTORY and, unless it is DAMAGED, its file; hold its lock. */
+static int open_left(struct session *s, const char *directory, bool damaged, bool *busy)
+{
+    *s = SESSION_CLOSED;
+    *busy = false;
+    if (strlen(directory) < sizeof s->directory) {
+        snprintf(s->directory, sizeof s->directory, "%s", directory);
+        s->place[SESSION_MAIN] = session_open_directory(directory);
     }
-    return 0;
-err:
+    if (s->place[SESSION_MAIN] >= 0 && (damaged || file_map(s))) {
+        if (!damaged)
+            file_read(s);
+        if (session_take(s) == 0)
+            return 0;
+        *busy = true;
+    }
     session_close(s);
     return -1;
 }
 
+int session_open(struct session *s, const char *directory, bool *busy)
+{
+    return open_left(s, directory, false, busy);
+}
+
 int session_open_damaged(struct session *s, const char *directory)
 {
-    *s = SESSION_CLOSED;
-    if (strlen(directory) >= sizeof s->directory)
-        return -1;
-    snprintf(s->directory, sizeof s->directory, "%s", directory);
-    s->place[SESSION_MAIN] = session_open_directory(directory);
-    if (s->place[SESSION_MAIN] >= 0 && session_take(s) == 0)
-        return 0;
-    session_close(s);
-    return -1;
+    bool busy;
+
+    return open_left(s, directory, true, &busy);
 }
 
 bool session_whole(const struct session *s)
@@ -296,17 +279,13 @@ bool session_whole(const struct session *s)
 /* Delete the files in the directory that FD is, then itself. We make no directories there: one that is not empty stays. */
 static void directory_remove(const char *path, int fd)
 {
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = again >= 0 ? fdopendir(again) : NULL;
-    struct dirent *entry;
+    struct dirent **entries = NULL;
+    int count = scandirat(fd, ".", &entries, NULL, NULL);
 
-    while (directory && (entry = readdir(directory)))
-        if (unlinkat(fd, entry->d_name, 0) && strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
-    if (directory)
-        closedir(directory);
-    else if (again >= 0)
-        close(again);
+    for (int i = 0; i < count; free(entries[i++]))
+        if (unlinkat(fd, entries[i]->d_name, 0) && strcmp(entries[i]->d_name, ".") && strcmp(entries[i]->d_name, ".."))
+            unlinkat(fd, entries[i]->d_name, AT_REMOVEDIR);
+    free(entries);
     rmdir(path); /* what lies there now, if that is empty */
 }
 
@@ -343,20 +322,18 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
     const char *bases[] = {shared_memory, temporary_directory()};
 
     for (int i = 0; i < 2; i++) {
-        DIR *directory = opendir(bases[i]);
-        struct dirent *entry;
-        while (directory && (entry = readdir(directory))) {
+        struct dirent **entries = NULL;
+        int count = scandir(bases[i], &entries, NULL, NULL);
+        for (int e = 0; e < count; free(entries[e++])) {
             char path[600];
             int fd;
-            snprintf(path, sizeof path, "%s/%s", bases[i], entry->d_name);
-            fd = session_open_directory(path);
-            if (fd < 0)
-                continue;
-            close(fd);
-            visit(path, context);
+            snprintf(path, sizeof path, "%s/%s", bases[i], entries[e]->d_name);
+            if ((fd = session_open_directory(path)) >= 0) {
+                close(fd);
+                visit(path, context);
+            }
         }
-        if (directory)
-            closedir(directory);
+        free(entries);
     }
 }
 
@@ -380,25 +357,19 @@ static bool ours(const char *directory)
  * way of a collector that is just starting. */
 enum liveness session_live(const char *directory)
 {
-    enum liveness live = LIVE_UNKNOWN;
-    char *path = NULL, line[256];
+    enum liveness live = LIVE_NO;
+    char path[300], line[256];
+    unsigned long long inode;
     struct stat st;
-    FILE *locks = NULL;
+    FILE *locks;
 
-    if (!directory || !ours(directory) || asprintf(&path, "%s/collector.lock", directory) < 0)
+    if (!directory || !ours(directory) || (size_t)snprintf(path, sizeof path, "%s/collector.lock", directory) >= sizeof path ||
+        stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
         return LIVE_UNKNOWN;
-    if (stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
-        goto out;
-    live = LIVE_NO;
-    while (fgets(line, sizeof line, locks)) {
-        unsigned long long inode;
+    while (fgets(line, sizeof line, locks))
         /* "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF" */
         if (sscanf(line, "%*s FLOCK %*s WRITE %*s %*x:%*x:%llu", &inode) == 1 && inode == st.st_ino)
             live = LIVE_YES;
-    }
-out:
-    if (locks)
-        fclose(locks);
-    free(path);
+    fclose(locks);
     return live;
 }

@@ -18,29 +18,20 @@ enum {
     BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095,
 };
 
-/* Map BYTES at AT of FD after reserving them; MAP_FAILED with errno. */
-static void *map_part(int fd, off_t at, size_t bytes)
+/* Map BYTES at AT of FD, of which the first RESERVED get memory now. NULL with errno. */
+static void *map_part(int fd, off_t at, size_t bytes, size_t reserved)
 {
-    int error = posix_fallocate(fd, at, (off_t)bytes);
+    void *mapped;
 
-    if (error) {
-        errno = error;
-        return MAP_FAILED;
-    }
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    if ((errno = posix_fallocate(fd, at, (off_t)reserved)))
+        return NULL;
+    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    return mapped == MAP_FAILED ? NULL : mapped;
 }
 
 static int file_open(const struct session *session, const char *name, bool resume)
 {
     return session_file(session, SESSION_MAIN, name, O_RDWR | (resume ? 0 : O_CREAT | O_EXCL));
-}
-
-/* The log gets memory as it is needed (src/recorder_sqlite.c). */
-static void *map_rows(int fd)
-{
-    if (ftruncate(fd, sizeof(struct row_log)) || posix_fallocate(fd, 0, offsetof(struct row_log, data)))
-        return MAP_FAILED;
-    return mmap(NULL, sizeof(struct row_log), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
 static bool has_bytes(int fd, size_t bytes)
@@ -61,70 +52,60 @@ static bool is_sound(const struct collector_state *s)
            s->window->written <= s->window->next_page && s->window->first && s->window->root;
 }
 
-int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
+/* Map the files, which are open. False: errno. */
+static bool files_map(struct collector_state *s, int window, bool resume)
 {
-    int window = -1, saved;
-
-    *s = (struct collector_state){.fd = -1, .rows_fd = -1};
-    s->fd = file_open(session, "state", resume);
-    s->rows_fd = file_open(session, "rows", resume);
-    window = file_open(session, "window", resume);
     if (s->fd < 0 || s->rows_fd < 0 || window < 0)
-        goto err;
+        return false;
     if (resume && (!has_bytes(s->fd, HEADER_BYTES) || !has_bytes(window, sizeof *s->window) ||
                    !has_bytes(s->rows_fd, offsetof(struct row_log, data)))) {
         errno = EINVAL;
-        goto err;
+        return false;
     }
-    s->header = map_part(s->fd, 0, HEADER_BYTES);
-    s->window = map_part(window, 0, sizeof *s->window);
-    s->rows = map_rows(s->rows_fd);
-    if (s->header == MAP_FAILED || s->window == MAP_FAILED || s->rows == MAP_FAILED) {
-        s->header = s->header == MAP_FAILED ? NULL : s->header;
-        s->window = s->window == MAP_FAILED ? NULL : s->window;
-        s->rows = s->rows == MAP_FAILED ? NULL : s->rows;
-        goto err;
-    }
-    close(window);
-    window = -1;
-    if (resume) {
-        if (is_sound(s))
-            return 0;
+    /* The log gets memory as it is needed (src/recorder_sqlite.c). */
+    return !ftruncate(s->rows_fd, sizeof(struct row_log)) && (s->header = map_part(s->fd, 0, HEADER_BYTES, HEADER_BYTES)) &&
+           (s->window = map_part(window, 0, sizeof *s->window, sizeof *s->window)) &&
+           (s->rows = map_part(s->rows_fd, 0, sizeof *s->rows, offsetof(struct row_log, data)));
+}
+
+int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
+{
+    int window = file_open(session, "window", resume), saved;
+    bool done;
+
+    *s = (struct collector_state){.fd = file_open(session, "state", resume), .rows_fd = file_open(session, "rows", resume)};
+    done = files_map(s, window, resume);
+    if (done && !resume)
+        *s->header = (struct state_header){
+            .magic = STATE_MAGIC, .format = RING_FORMAT, .next_process = 1, .next_thread = 1, .next_code = 1, .next_entry = 1,
+            .next_guard = 1, .next_compile = 1, .next_signature = 1, .next_graph = 1, .next_note = 1, .next_loss = 1,
+            .next_lookup = 1, .next_check = 1};
+    if (done && resume && !is_sound(s)) {
         errno = EINVAL;
-        goto err;
+        done = false;
     }
-    memcpy(s->header->magic, STATE_MAGIC, sizeof s->header->magic);
-    s->header->format = RING_FORMAT;
-    s->header->next_process = s->header->next_thread = s->header->next_code = 1;
-    s->header->next_entry = s->header->next_guard = s->header->next_compile = s->header->next_signature = 1;
-    s->header->next_graph = s->header->next_note = s->header->next_loss = 1;
-    s->header->next_lookup = s->header->next_check = 1;
-    return 0;
-err:
     saved = errno;
     if (window >= 0)
         close(window);
-    collector_state_close(s);
+    if (!done)
+        collector_state_close(s);
     errno = saved;
-    return -1;
+    return done ? 0 : -1;
 }
 
 static struct decode_place *place_at(struct collector_state *s, uint32_t n)
 {
-    uint32_t block = n / STATE_BLOCK;
-
-    while (block >= s->block_count) {
-        struct decode_place **more = realloc(s->blocks, (s->block_count + 1) * sizeof *more);
-        void *mapped;
-        if (!more)
+    while (n / STATE_BLOCK >= s->blocks.count) {
+        void *mapped = map_part(s->fd, HEADER_BYTES + (off_t)s->blocks.count * BLOCK_BYTES, BLOCK_BYTES, BLOCK_BYTES);
+        struct decode_place **block = mapped ? list_add(&s->blocks) : NULL;
+        if (!block) {
+            if (mapped)
+                munmap(mapped, BLOCK_BYTES);
             return NULL;
-        s->blocks = more;
-        mapped = map_part(s->fd, HEADER_BYTES + (off_t)s->block_count * BLOCK_BYTES, BLOCK_BYTES);
-        if (mapped == MAP_FAILED)
-            return NULL;
-        s->blocks[s->block_count++] = mapped;
+        }
+        *block = mapped;
     }
-    return &s->blocks[block][n % STATE_BLOCK];
+    return &s->blocks.at[n / STATE_BLOCK][n % STATE_BLOCK];
 }
 
 struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring)
@@ -169,16 +150,16 @@ bool collector_state_holds(const struct collector_state *s, const void *address)
     bool held = holds(s->header, HEADER_BYTES, address) || holds(s->window, sizeof *s->window, address) ||
                 holds(s->rows, sizeof *s->rows, address);
 
-    for (uint32_t i = 0; i < s->block_count && !held; i++)
-        held = holds(s->blocks[i], BLOCK_BYTES, address);
+    for (size_t i = 0; i < s->blocks.count && !held; i++)
+        held = holds(s->blocks.at[i], BLOCK_BYTES, address);
     return held;
 }
 
 void collector_state_close(struct collector_state *s)
 {
-    for (uint32_t i = 0; i < s->block_count; i++)
-        munmap(s->blocks[i], BLOCK_BYTES);
-    free(s->blocks);
+    for (size_t i = 0; i < s->blocks.count; i++)
+        munmap(s->blocks.at[i], BLOCK_BYTES);
+    list_free(&s->blocks);
     if (s->header)
         munmap(s->header, HEADER_BYTES);
     if (s->window)

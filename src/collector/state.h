@@ -34,8 +34,7 @@ struct collector_state {
     struct state_header *header;  /* shared */
     struct frame_window *window;  /* shared */
     struct row_log *rows;         /* shared */
-    struct decode_place **blocks; /* owned array of shared blocks */
-    uint32_t block_count;
+    LIST(struct decode_place *) blocks; /* shared */
     int fd, rows_fd;              /* of `state` and `rows`; owned */
 };
 

@@ -207,3 +207,11 @@ char *state_file(const char *name)
         close(fd);
     return path;
 }
+
+struct out_given out_given;
+
+const struct option out_options[] = {
+    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make", .needed = true},
+    {"force", .read = option_flag, .to = &out_given.force, .help = "replace FILE"},
+    OPTION_END,
+};

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "lib/option.h"
+
 struct out_file {
     FILE *file;      /* owned; stdout for "-" */
     char *path;      /* owned: where it will be; NULL for stdout */
@@ -47,5 +49,12 @@ bool out_is(const char *path, const char *other);
 /* Path of the file NAME where this user's histories are kept, made for its owner alone; NULL when there is no place for one.
  * The caller frees it. */
 char *state_file(const char *name);
+
+/* What a command that makes a trace is given, and its options. */
+extern struct out_given {
+    const char *path; /* -o */
+    bool force;
+} out_given;
+extern const struct option out_options[];
 
 #endif
