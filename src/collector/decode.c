@@ -465,8 +465,12 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
 void decode_close(struct decoder *d)
 {
     close_page(d, true);
-    for (uint32_t i = 0; i < d->stack.count; i++)
-        frame_pages_leave_open(d->session->pages, d->stack.at[i].frame_id);
+    for (uint64_t i = 0, done = UINT64_MAX; i < d->stack.count; i++) {
+        uint64_t page = (d->stack.at[i].frame_id - 1) / FRAME_PAGE_ROWS;
+        if (page != done) /* which leaves open all that are in it */
+            frame_pages_leave_open(d->session->pages, d->stack.at[i].frame_id);
+        done = page;
+    }
     d->session->open_frames += d->stack.count;
     d->stack.count = 0;
     d->now.current = 0;

@@ -208,55 +208,27 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], type_bytes[type]);
 }
 
-static bool cell_end(struct cell *cell, uint64_t end_ns, unsigned outcome, unsigned exit)
-{
-    if (cell->type[COLUMN_END] != 6 || cell->type[COLUMN_EXIT] != 1 || cell->type[COLUMN_OUTCOME] != 1)
-        return false;
-    patch_big_endian(cell->column[COLUMN_OUTCOME], outcome, 1);
-    patch_big_endian(cell->column[COLUMN_END], end_ns, 8);
-    patch_big_endian(cell->column[COLUMN_EXIT], exit, 1);
-    return true;
-}
-
-/* Take the bytes [FROM, TO) out of the cells' area: what lies before moves up. */
-static void cut_out(uint8_t *page, uint8_t *from, uint8_t *to)
-{
-    unsigned content = get16(page + 5), cells = get16(page + 3), removed = (unsigned)(to - from);
-
-    memmove(page + content + removed, page + content, (size_t)(from - (page + content)));
-    memset(page + content, 0, removed);
-    for (unsigned i = 0; i < cells; i++) {
-        unsigned at = get16(page + 8 + 2 * i);
-        if (at < (unsigned)(from - page))
-            put16(page + 8 + 2 * i, at + removed);
-    }
-    put16(page + 5, content + removed);
-}
-
-/* Make COLUMN of SLOT's cell NULL, which needs no bytes. */
-static bool cell_clear(uint8_t *page, unsigned slot, int column)
+/* The row of slot SLOT, whose id is ID. False: there is none, or none that we have made. */
+static bool row_find(uint8_t *page, unsigned slot, uint64_t id, struct frame_row *row)
 {
     struct cell cell;
-    uint8_t *from, *to;
+    uint64_t value[COLUMNS];
 
-    if (!cell_find(page, slot, &cell) || page + get16(page + 5) > cell.start)
+    if (!cell_find(page, slot, &cell))
         return false;
-    from = cell.column[column];
-    to = cell.column[column + 1];
-    cell.type[column] = 0;
-    cell.start[0] = (uint8_t)(cell.start[0] - (to - from));
-    cut_out(page, from, to);
+    for (int i = 1; i < COLUMNS; i++)
+        value[i] = cell_integer(&cell, i);
+    if (value[COLUMN_KIND] > 127 || value[COLUMN_OUTCOME] > 127 || value[COLUMN_EXIT] > 127)
+        return false;
+    *row = (struct frame_row){
+        .parent_id = value[COLUMN_PARENT], .start_ns = value[COLUMN_START], .code_id = (uint32_t)value[COLUMN_CODE],
+        .thread_id = (uint32_t)value[COLUMN_THREAD], .kind = (uint8_t)value[COLUMN_KIND], .outcome = (uint8_t)value[COLUMN_OUTCOME],
+        .cache_entry_id = (uint32_t)value[COLUMN_ENTRY]};
+    row->entry_bytes = (uint8_t)frame_bytes_of(row->cache_entry_id);
+    row->bytes = row->open_bytes = (uint8_t)frame_row_bytes(id, row->parent_id, row->thread_id, row->code_id, row->kind, row->start_ns);
+    if (cell.type[COLUMN_END] && !(cell.type[COLUMN_END] == 6 && !value[COLUMN_END])) /* not left open, nor still to end */
+        frame_row_end(row, value[COLUMN_END], (unsigned)value[COLUMN_EXIT]);
     return true;
-}
-
-/* Take the reserved end and exit out of the cell. */
-static bool cell_leave_open(uint8_t *page, unsigned slot)
-{
-    struct cell cell;
-
-    if (!cell_find(page, slot, &cell) || cell.type[COLUMN_END] != 6 || cell.type[COLUMN_EXIT] != 1)
-        return false;
-    return cell_clear(page, slot, COLUMN_EXIT) && cell_clear(page, slot, COLUMN_END);
 }
 
 /* ---- where a page is ---- */
@@ -286,6 +258,11 @@ static int write_whole(struct frame_pages *w, const void *data, size_t bytes, ui
         at += (size_t)wrote;
     }
     return 0;
+}
+
+static int write_page(struct frame_pages *w, uint32_t page, const uint8_t *data)
+{
+    return write_whole(w, data, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES);
 }
 
 static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
@@ -399,19 +376,17 @@ uint32_t frame_pages_take(struct frame_pages *w)
     return page;
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
+/* Make PAGE of COUNT rows; those that have not ended get room to, unless it is FINAL. False: they do not fit. */
+static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
 {
-    uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], *p;
-    uint32_t slot = page % FRAME_WINDOW_PAGES;
     struct id_prefix prefix = id_prefix(frame_id(page, 0));
     unsigned bytes = 0;
+    uint8_t *p;
 
-    if (page >= w->limit) {
-        w->lost += count;
-        return;
-    }
     for (uint32_t i = 0; i < count; i++)
         bytes += row_bytes(&rows[i], final);
+    if (bytes + 2 * count > FRAME_PAGE_ROOM)
+        return false;
     memset(made, 0, FRAME_PAGE_BYTES - bytes);
     made[0] = 13;
     put16(made + 3, count);
@@ -423,6 +398,18 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
             prefix = id_prefix(frame_id(page, i));
         p = cell_make(p, &prefix, i, &rows[i], final);
     }
+    return true;
+}
+
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
+{
+    uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK];
+    uint32_t slot = page % FRAME_WINDOW_PAGES;
+
+    if (page >= w->limit || !page_make(made, page, rows, count, final)) {
+        w->lost += count;
+        return;
+    }
     w->cells[page] = (uint8_t)count;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0; /* not whole from here ... */
@@ -430,126 +417,92 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
-    } else if (write_whole(w, made, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES)) {
+    } else if (write_page(w, page, made)) {
         w->cells[page] = 0; /* a hole, or half a page */
         w->lost += count;
         disk_full(w);
     }
 }
 
-/* Bring a stored page into view, change it by CHANGE, put it back. A change that
- * is more than patching bytes is not made in the window: a kill in the middle
- * would leave half of it. The page moves to the file, by one write. */
-static bool change_page(struct frame_pages *w, uint64_t id, bool (*change)(uint8_t *, unsigned, const uint64_t *),
-                        const uint64_t *arguments, bool patches)
+/* The stored page of frame ID, in the window or else in COPY; NULL: there is none. */
+static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
 {
-    uint8_t copy[FRAME_PAGE_BYTES], *data;
-    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
-    unsigned slot = (unsigned)((id - 1) % FRAME_PAGE_ROWS);
+    uint64_t page = (id - 1) / FRAME_PAGE_ROWS;
+    uint8_t *data;
 
-    if (!id || (id - 1) / FRAME_PAGE_ROWS >= w->window->next_page || page >= w->limit || !w->cells[page])
-        return false;
-    data = in_window(w, page);
-    if (data && patches)
-        return change(data, slot, arguments);
-    if (data)
-        memcpy(copy, data, sizeof copy);
-    else if (read_page(w, page, copy))
-        return false;
-    if (!change(copy, slot, arguments))
-        return false;
-    if (write_whole(w, copy, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES))
-        return data && change(data, slot, arguments); /* no room: in the window after all */
-    if (data) {
-        atomic_signal_fence(memory_order_release);
-        w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
-    }
-    return true;
-}
-
-static bool change_end(uint8_t *page, unsigned slot, const uint64_t *arguments)
-{
-    struct cell cell;
-
-    return cell_find(page, slot, &cell) &&
-           cell_end(&cell, arguments[0], (unsigned)arguments[1], (unsigned)arguments[2]);
-}
-
-void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
-{
-    change_page(w, id, change_end, (uint64_t[]){end_ns, outcome, exit}, true);
-}
-
-static bool change_leave_open(uint8_t *page, unsigned slot, const uint64_t *arguments)
-{
-    (void)arguments;
-    return cell_leave_open(page, slot);
-}
-
-void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
-{
-    change_page(w, id, change_leave_open, NULL, false);
-}
-
-void frame_pages_leave_all_open(struct frame_pages *w)
-{
-    for (uint32_t page = 0; page < w->window->next_page && page < w->cells_room; page++) {
-        uint8_t copy[FRAME_PAGE_BYTES], *held = in_window(w, page);
-        struct cell cell;
-        if (!w->cells[page] || (!held && read_page(w, page, copy)))
-            continue;
-        if (held) /* it moves as its rows change */
-            memcpy(copy, held, sizeof copy);
-        for (unsigned slot = 0; slot < w->cells[page]; slot++)
-            if (cell_find(copy, slot, &cell) && cell_integer(&cell, COLUMN_END) == 0)
-                frame_pages_leave_open(w, frame_id(page, slot));
-    }
-}
-
-static bool change_drop(uint8_t *page, unsigned slot, const uint64_t *arguments)
-{
-    struct cell cell;
-
-    (void)arguments;
-    if (slot + 1 != get16(page + 3) || !cell_find(page, slot, &cell))
-        return false;
-    put16(page + 3, slot);
-    cut_out(page, cell.start, cell.column[COLUMNS]);
-    return true;
-}
-
-void frame_pages_drop(struct frame_pages *w, uint64_t id)
-{
-    if (change_page(w, id, change_drop, NULL, false))
-        w->cells[(id - 1) / FRAME_PAGE_ROWS]--;
+    if (!id || page >= w->window->next_page || page >= w->limit)
+        return NULL;
+    data = in_window(w, (uint32_t)page);
+    return data ? data : read_page(w, (uint32_t)page, copy) ? NULL : copy;
 }
 
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
-    uint8_t copy[FRAME_PAGE_BYTES], *data;
-    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
+    uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
+
+    return data && row_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), id, row);
+}
+
+void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
+{
+    uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
     struct cell cell;
 
-    if (!id || (id - 1) / FRAME_PAGE_ROWS >= w->window->next_page || page >= w->limit)
+    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) || cell.type[COLUMN_END] != 6 ||
+        cell.type[COLUMN_EXIT] != 1 || cell.type[COLUMN_OUTCOME] != 1)
+        return;
+    patch_big_endian(cell.column[COLUMN_OUTCOME], outcome, 1);
+    patch_big_endian(cell.column[COLUMN_END], end_ns, 8);
+    patch_big_endian(cell.column[COLUMN_EXIT], exit, 1);
+    if (data == copy)
+        write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
+}
+
+/* Make the stored page of frame ID again: FINAL, or else without that frame, which must be its last. Not in the window: a
+ * kill in the middle would leave half of it. The page moves to the file, by one write. False: nothing has changed. */
+static bool page_again(struct frame_pages *w, uint64_t id, bool final)
+{
+    uint8_t copy[FRAME_PAGE_BYTES], made[FRAME_PAGE_BYTES + CELL_SLACK], *data = page_of(w, id, copy);
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS), slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
+    uint32_t count = data ? get16(data + 3) : 0;
+    struct frame_row rows[FRAME_PAGE_ROWS];
+
+    if (slot >= count || count > FRAME_PAGE_ROWS || !w->cells[page] || (!final && slot + 1 != count))
         return false;
-    data = in_window(w, page);
-    if (!data) {
-        if (read_page(w, page, copy))
+    for (uint32_t i = 0; i < count; i++)
+        if (!row_find(data, i, frame_id(page, i), &rows[i]))
             return false;
-        data = copy;
-    }
-    if (!cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
+    if (!page_make(made, page, rows, final ? count : slot, final) || !memcmp(made, data, FRAME_PAGE_BYTES))
         return false;
-    *row = (struct frame_row){
-        .parent_id = cell.type[COLUMN_PARENT] ? cell_integer(&cell, COLUMN_PARENT) : 0,
-        .start_ns = cell_integer(&cell, COLUMN_START),
-        .end_ns = cell_integer(&cell, COLUMN_END),
-        .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
-        .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
-        .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
-        .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME),
-    };
+    if (!write_page(w, page, made)) {
+        if (data != copy) {
+            atomic_signal_fence(memory_order_release);
+            w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
+        }
+    } else if (data != copy) {
+        memcpy(data, made, FRAME_PAGE_BYTES); /* no room: in the window after all */
+    } else {
+        return false;
+    }
     return true;
+}
+
+void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
+{
+    page_again(w, id, true);
+}
+
+void frame_pages_leave_all_open(struct frame_pages *w)
+{
+    for (uint32_t page = 0; page < w->window->next_page && page < w->cells_room; page++)
+        if (w->cells[page])
+            page_again(w, frame_id(page, 0), true);
+}
+
+void frame_pages_drop(struct frame_pages *w, uint64_t id)
+{
+    if (page_again(w, id, false))
+        w->cells[(id - 1) / FRAME_PAGE_ROWS]--;
 }
 
 /* ---- the end ---- */

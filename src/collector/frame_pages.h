@@ -133,10 +133,9 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);
 /* Take the row away if it is its page's last. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
-/* The row will never end: end_ns becomes NULL. */
+/* The row, and those of its page, will never end where they have not yet: end_ns becomes NULL. */
 void frame_pages_leave_open(struct frame_pages *w, uint64_t id);
-
-/* The same for every row that was stored without an end: nobody knows of it any more. */
+/* The same for every page: nobody knows of its rows any more. */
 void frame_pages_leave_all_open(struct frame_pages *w);
 
 /* Write what is left and the interior pages. Returns the number of rows, or -1
