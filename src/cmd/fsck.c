@@ -28,7 +28,7 @@
 #include "lib/list.h"
 #include "lib/option.h"
 #include "collector/session.h"
-#include "collector/recover.h"
+#include "collector/launch.h"
 #include "lib/say.h"
 #include "lib/table.h"
 

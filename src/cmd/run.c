@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cmd/run/run.h"
-#include "collector/recover.h"
+#include "collector/launch.h"
 #include "collector/trace_files.h"
 #include "command.h"
 #include "lib/bounds.h"

@@ -294,13 +294,10 @@ static void drain_until_end(struct run *run)
 
 static void say_disk_full(struct collector *c, char *error, size_t room)
 {
-    char cause[256];
-
     if (!c->pages.error)
         return;
-    snprintf(cause, sizeof cause, "disk: the trace could not grow (%s); the frames after that are not in it",
-             strerror(c->pages.error));
-    collector_loss(c, 0, 0, collector_now_ns(c), c->pages.lost, cause);
+    collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames after that are not in it",
+                   strerror(c->pages.error));
     snprintf(error, room, "%s: %s; the program went on, %llu frames could not be stored, the trace holds those before",
              c->session->trace, strerror(c->pages.error), (unsigned long long)c->pages.lost);
 }
@@ -333,18 +330,14 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
 static void finish(struct run *run, struct collector_result *result)
 {
     struct collector *c = &run->c;
-    uint64_t now = collector_now_ns(c);
-    char cause[200];
     int64_t frames;
 
     atomic_store(&c->session->file->closed, 1);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended)
             continue;
-        if (!run->done && !has_left(t)) {
-            snprintf(cause, sizeof cause, "recording ended: process %u was still running", t->row.pid);
-            collector_loss(c, t->row.process_id, 0, now, 0, cause);
-        }
+        if (!run->done && !has_left(t))
+            collector_lost(c, t->row.process_id, 0, "recording ended: process %u was still running", t->row.pid);
         watch_finish(t);
     }
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)

@@ -48,6 +48,14 @@ static void close_page(struct decoder *d, bool final)
     d->now.rows = d->now.used = 0;
 }
 
+/* The row of frame ID in the page that is being filled; NULL: it is stored. */
+static struct frame_row *row_here(struct decoder *d, uint64_t id)
+{
+    uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
+
+    return d->now.page != DECODE_NO_PAGE && slot < d->now.rows ? &d->place->rows[slot] : NULL;
+}
+
 /* ---- the private stack and totals ---- */
 
 /* Without memory for its total, a code object shares that of others. */
@@ -79,14 +87,11 @@ static void rebuild_stack(struct decoder *d)
     uint64_t id = d->now.current, previous = UINT64_MAX;
 
     while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
-        uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
-        struct frame_row row;
-        if (d->now.page != DECODE_NO_PAGE && slot < d->now.rows)
-            row = d->place->rows[slot];
-        else if (!frame_pages_read(d->session->pages, id, &row))
-            break;
-        struct decode_frame *frame = push(d);
-        if (!frame)
+        struct frame_row *here = row_here(d, id), row;
+        struct decode_frame *frame;
+        if (here)
+            row = *here;
+        if ((!here && !frame_pages_read(d->session->pages, id, &row)) || !(frame = push(d)))
             break;
         *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
                                        .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome,
@@ -185,7 +190,8 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
-    uint64_t id = frame->frame_id, duration = ns - frame->start_ns, slot;
+    uint64_t id = frame->frame_id, duration = ns - frame->start_ns;
+    struct frame_row *row = row_here(d, id);
     bool left_out = duration < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
     struct decode_total *total = total_of(d, frame->code_id);
     uint32_t *active = active_of(d, frame->code_id);
@@ -199,25 +205,21 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         d->stack.at[d->stack.count - 1].child_ns += duration;
     now->current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
 
-    slot = id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
-    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
-        struct frame_row *row = &d->place->rows[slot];
-        if (left_out && slot + 1 == now->rows) {
-            /* Its place will be used again; what was committed must not need it. */
-            d->commit_due = true;
-            now->rows--;
-            now->used -= row->open_bytes + row->entry_bytes + 2u;
-            return;
-        }
-        now->used -= frame_row_end(row, ns, exit);
-    } else if (left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        /* The row goes away once no commit names it as open. A kill before that
-         * leaves a short row, hence the end. */
-        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
-        d->dropped = id;
+    if (row && left_out && row == &d->place->rows[now->rows - 1]) {
+        /* Its place will be used again; what was committed must not need it. */
         d->commit_due = true;
+        now->rows--;
+        now->used -= row->open_bytes + row->entry_bytes + 2u;
+    } else if (row) {
+        now->used -= frame_row_end(row, ns, exit);
     } else {
         frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
+    }
+    if (!row && left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
+        /* The row goes away once no commit names it as open. A kill before that
+         * leaves a short row, hence the end. */
+        d->dropped = id;
+        d->commit_due = true;
     }
 }
 
@@ -246,15 +248,13 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
     struct decode_frame *frame;
-    uint64_t slot;
+    struct frame_row *row;
 
     if (!d->stack.count)
         return;
     frame = &d->stack.at[d->stack.count - 1];
     frame->outcome = (uint8_t)outcome;
-    slot = frame->frame_id - 1 - (uint64_t)now->page * FRAME_PAGE_ROWS;
-    if (now->page != DECODE_NO_PAGE && slot < now->rows) {
-        struct frame_row *row = &d->place->rows[slot];
+    if ((row = row_here(d, frame->frame_id))) {
         unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
         row->outcome = (uint8_t)outcome;
         if (!entry_id)

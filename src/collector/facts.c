@@ -401,8 +401,7 @@ static uint32_t host_code(void *context, uint32_t local)
         t->unknown_code = c->state.header->next_code++;
         recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id, .filename = fact_string(""),
                      .qualname = fact_string("(unknown code)"), .kind = fact_string("function"));
-        collector_loss(c, t->row.process_id, 0, collector_now_ns(c), 0,
-                       "names: no room for the names of some code; its frames are of \"(unknown code)\"");
+        collector_lost(c, t->row.process_id, 0, "names: no room for the names of some code; its frames are of \"(unknown code)\"");
     }
     return t->unknown_code;
 }

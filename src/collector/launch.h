@@ -44,4 +44,13 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct co
 
 void launch_close(struct launch *l);
 
+/* ---- collector/recover.c: recordings whose collector was killed ---- */
+
+/* Finish the interrupted recording of trace PATH, or with NULL every one of this
+ * user. Says what it did. Returns 0 (done, or nothing to do), 1 (some failed). */
+int recover_trace(const char *path);
+
+/* The same for all, silent when there is nothing to do: for the start of `run`. */
+void recover_all_quietly(void);
+
 #endif

@@ -1,4 +1,4 @@
-/* collector/recover.c -- recordings whose collector was killed. See collector/recover.h.
+/* collector/recover.c -- recordings whose collector was killed. See collector/launch.h.
  *
  * Runs in: the command line (`fsck --recover`, and `run` before it starts).
  *
@@ -6,21 +6,18 @@
  * `run` or `collect` that started it lives, that puts another in its place, and
  * we keep away. Otherwise we start one (launch_orphan): it goes on recording as
  * long as the command lives, or finishes the trace at once if nothing does. */
-#include "collector/recover.h"
+#include "collector/launch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/state.h"
-#include "collector/launch.h"
 #include "collector/process.h"
+#include "collector/state.h"
 #include "collector/trace_files.h"
 #include "lib/say.h"
-#include "collector/session.h"
 
 enum {
     RECORDED_MAX = 1 << 20, /* processes in one file that we believe */

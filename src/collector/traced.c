@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,17 @@ void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id
     collector_loss_row(c, c->state.header->next_loss++, process_id, thread_id, at_ns, events, cause);
 }
 
+void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
+{
+    char cause[400];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(cause, sizeof cause, format, arguments);
+    va_end(arguments);
+    collector_loss(c, process_id, 0, collector_now_ns(c), events, cause);
+}
+
 /* ---- the file ---- */
 
 /* Is [AT, AT + BYTES) within the file? */
@@ -81,13 +93,10 @@ void traced_abandon(struct traced *t)
 
 void traced_broken(struct traced *t, const char *why)
 {
-    char cause[200];
-
     if (t->broken)
         return;
     traced_abandon(t);
-    snprintf(cause, sizeof cause, "ring: %s; nothing more of this process was taken", why);
-    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0, cause);
+    collector_lost(t->collector, t->row.process_id, 0, "ring: %s; nothing more of this process was taken", why);
 }
 
 /* ---- rings ---- */
@@ -269,8 +278,7 @@ void traced_open(struct traced *t)
     }
     if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) || t->file->format != RING_FORMAT ||
         t->file->word_bytes != 8) {
-        collector_loss(c, 0, 0, collector_now_ns(c), 0,
-                       "ring: a file in the session is not a process's ring, or of another dyntrace; it was left out");
+        collector_lost(c, 0, 0, "ring: a file in the session is not a process's ring, or of another dyntrace; it was left out");
         return;
     }
     t->started = t->file->start_time;

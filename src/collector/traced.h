@@ -88,6 +88,9 @@ struct traced {
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
 void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
                         uint64_t events, const char *cause);
+/* Something was lost now, in process PROCESS_ID (0: in none that is known). */
+void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
 
 /* ---- collector/facts.c ---- */

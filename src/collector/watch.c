@@ -76,7 +76,7 @@ static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
         return;
     t->broken = true;
     guarded_call(traced_abandon, t);
-    collector_loss(t->collector, t->row.process_id, 0, collector_now_ns(t->collector), 0,
+    collector_lost(t->collector, t->row.process_id, 0,
                    "ring: the file was cut short while it was read; nothing more of this process was taken");
 }
 
@@ -221,12 +221,10 @@ static void absent_new(struct watch *w)
         uint32_t parent = 0;
         uint64_t started;
         struct traced *ancestor = process_stat(sender.pid, &parent, &started) ? find_ancestor(c, parent, NULL) : NULL;
-        char cause[200];
         if (ancestor) {
             w->absent_told++;
-            snprintf(cause, sizeof cause, "process: Python process %u of user %u may not join the recording of user %u, or does not "
-                     "see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
-            collector_loss(c, ancestor->row.process_id, 0, collector_now_ns(c), 0, cause);
+            collector_lost(c, ancestor->row.process_id, 0, "process: Python process %u of user %u may not join the recording of user %u, "
+                           "or does not see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
         }
         absent_answer(w->absent, &sender);
     }
@@ -270,7 +268,7 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
         return true;
     if (!guarded_call(traced_open, t)) {
         t->opened = TRACED_NONE;
-        collector_loss(c, 0, 0, collector_now_ns(c), 0,
+        collector_lost(c, 0, 0,
                        "ring: a process's file was cut short when it was opened; nothing of the process was taken");
     }
     retry = t->opened == TRACED_NOT_YET;
@@ -309,7 +307,8 @@ void watch_nested(struct watch *w, struct traced *t)
 static void note_new(struct collector *c, const char *name)
 {
     int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
-    char text[256] = "", cause[400];
+    const char *error = strrchr(name, '-');
+    char text[256] = "";
     ssize_t got;
 
     if (fd < 0)
@@ -318,16 +317,13 @@ static void note_new(struct collector *c, const char *name)
     close(fd);
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
-        const char *error = strrchr(name, '-');
-        snprintf(cause, sizeof cause, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
-                 strerror(error ? atoi(error + 1) : 0));
+        collector_lost(c, 0, 0, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
+                       strerror(error ? atoi(error + 1) : 0));
     } else {
-        snprintf(cause, sizeof cause, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded",
-                 pid, text);
+        collector_lost(c, 0, 0, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded", pid, text);
         if (!c->state.header->unsupported[0])
             snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
     }
-    collector_loss(c, 0, 0, collector_now_ns(c), 0, cause);
     unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
 }
 
