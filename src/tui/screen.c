@@ -93,7 +93,7 @@ static struct glyph glyph_read(const struct screen *screen, const char *text)
         snprintf(g.escape, sizeof g.escape, named ? "\\%c" : "\\x%02x", named ? named[1] : *p);
         g.bytes = g.bytes ? g.bytes : 1;
     } else if (rune_moves(rune) || g.columns < 0) {
-        snprintf(g.escape, sizeof g.escape, "\\u%04lx", rune);
+        snprintf(g.escape, sizeof g.escape, "\\u%04x", (unsigned)rune & 0x1fffff);
     }
     if (g.escape[0])
         g.columns = (int)strlen(g.escape);
