@@ -156,7 +156,7 @@ void decision_entry_order_words(const struct cache_entry *entry, PyObject *order
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
-    struct text words = {.used = 0};
+    struct text words; /* large, and this is asked at each call of skipped code */
 
     if (!is_seen(state->mark) || actions.written ||
         (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
@@ -164,6 +164,7 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     actions.written = true;
     if (!code_state_act(state, region, actions) || !recorded(state->mark))
         return;
+    words.used = 0;
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
                 .own = actions.own, .callees = actions.callees, .region = region,
                 .reason = text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));

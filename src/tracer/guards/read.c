@@ -82,7 +82,8 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
 }
 
 /* The attribute NAME, an interned string. Returns as guard_step_read() does. */
-static int read_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
+static __attribute__((noinline)) int /* or reading a local would save the registers that this needs */
+read_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(object);
 

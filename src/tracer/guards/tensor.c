@@ -22,6 +22,7 @@ struct guard_tensor {
     PyObject *attributes;       /* owned tuple of (name, wanted), dtype's first; none with TENSOR_BUFFER */
     PyObject *dtype;            /* borrowed from there */
     PyObject *format;           /* owned str, TENSOR_BUFFER; or NULL */
+    const char *format_text;    /* borrowed from it */
     Py_ssize_t itemsize;
     PyObject *keys;             /* owned tuple: dispatch keys wanted, torch's functions for a tensor's, the thread's included
                                    and excluded ones; or NULL */
@@ -144,7 +145,7 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct 
         PyErr_Clear(); /* a released memoryview, a closed mmap */
         return differ_gone(out, "type", "no buffer");
     }
-    if (view.itemsize != t->itemsize || PyUnicode_CompareWithASCIIString(t->format, view.format ? view.format : "B")) {
+    if (view.itemsize != t->itemsize || strcmp(t->format_text, view.format ? view.format : "B")) {
         PyObject *got = out ? PyUnicode_FromString(view.format ? view.format : "B") : NULL;
         result = differ(out, "dtype", t->format, got);
         Py_XDECREF(got);
@@ -400,6 +401,8 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
     } else {
         t->format = Py_NewRef(format);
         t->way = TENSOR_BUFFER;
+        if (!(t->format_text = PyUnicode_AsUTF8(format)))
+            return -1;
     }
     leaf->stays = t->way == TENSOR_ATTRIBUTES;
     leaf->expected = values_format("%U %U", values_type(Py_TYPE(value)), Py_NewRef(words));
