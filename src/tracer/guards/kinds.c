@@ -189,12 +189,13 @@ int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
     default:
         break;
     }
-    if (!PyArg_ParseTuple(arguments, "|O", &object)) /* WEAKREF_ALIVE may do without */
+    if (!PyArg_ParseTuple(arguments, leaf->kind->id == WEAKREF_ALIVE ? "|O" : "O", &object))
         return -1;
     switch (leaf->kind->id) {
     case WEAKREF_ALIVE:
         return expect_alive(leaf, tree, object);
     case FUNCTION_MATCH:
+        return expect_function(leaf, tree, object);
     case BUILTIN_MATCH:
         return is_callable(leaf, object) ? expect_function(leaf, tree, object) : -1;
     case ID_MATCH:
