@@ -86,7 +86,7 @@ static void view_end(struct view *view)
 {
     if (view->ops->close)
         view->ops->close(view);
-    target_free(&view->target);
+    arena_free(&view->arena);
     free(view);
 }
 
@@ -116,7 +116,7 @@ void tui_go(struct tui *tui, const struct target *target)
     view = calloc(1, ops->size);
     view->ops = ops;
     view->tui = &loop->face;
-    view->target = target_copy(target);
+    view->target = target_keep(&view->arena, target);
     view_place(loop, view);
     if (ops->open)
         ops->open(view);
@@ -242,6 +242,7 @@ static void command(struct loop *loop, char *text)
 static void answer(struct loop *loop, enum request asked, char *text)
 {
     struct view *view = top(loop);
+    struct stat st;
 
     switch (asked) {
     case REQUEST_SEARCH:
@@ -253,7 +254,9 @@ static void answer(struct loop *loop, enum request asked, char *text)
         view->ops->filter(view, text);
         break;
     case REQUEST_EXPORT:
-        if (*text && view->ops->export(view, text) && !loop->message[0])
+        if (*text && lstat(text, &st) == 0)
+            tui_alarm(&loop->face, "not exported: %s: exists already; choose another name", text);
+        else if (*text && view->ops->export(view, text) && !loop->message[0])
             tui_say(&loop->face, "writing %s", text);
         break;
     case REQUEST_INPUT:
@@ -335,7 +338,6 @@ static void go_subject(struct loop *loop, enum view_kind kind)
     if (view->ops->subject)
         view->ops->subject(view, &subject);
     tui_go(&loop->face, &(struct target){.kind = kind, .id = subject.id, .at_ns = subject.at_ns, .about = subject.kind});
-    target_free(&subject);
 }
 
 static void reopen(struct loop *loop);

@@ -11,12 +11,22 @@ enum {
     LAYOUT_MOST = 64,
 };
 
+static bool is_text(const struct list_column *column)
+{
+    return column->format <= AS_SPARK;
+}
+
 /* ---- drawing --------------------------------------------------------------- */
 
 struct layout {
     int count;
     struct { int column, x, width; } at[LAYOUT_MOST];
 };
+
+static const char *cell_print(const struct list_column *column, char *made, const struct value *value)
+{
+    return value_print(made, value, column->format, column->width);
+}
 
 /* What a column would like to be wide, by its heading and by the rows that are there. */
 static int natural_width(const struct list *list, const struct screen *screen, int column)
@@ -30,7 +40,7 @@ static int natural_width(const struct list *list, const struct screen *screen, i
 
     for (size_t i = from; i < to; i++) {
         const struct value *row = row_at(list, i);
-        int wide = row ? screen_width(screen, cell_print(list, made, row, column), TEXT_WIDEST) : 0;
+        int wide = row ? screen_width(screen, cell_print(c, made, &row[column]), TEXT_WIDEST) : 0;
         if (wide > width)
             width = wide;
     }
@@ -120,7 +130,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
             screen_put(screen, y, layout->at[i].x, 1, STYLE_DIM | selected, "…");
             continue;
         }
-        cell_print(list, made, row, c);
+        cell_print(column, made, &row[c]);
         style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
                     ? STYLE_MATCH : cell_style(column, &row[c], made);
         cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,
@@ -128,12 +138,18 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     }
 }
 
+/* What stands behind WORD in its sheet, or NULL. */
+static const char *block_line(const struct list *list, const char *word)
+{
+    return list->block ? block_word(list->block, word) : NULL;
+}
+
 /* What stands there in place of rows. */
 static const char *empty_words(const struct list *list)
 {
-    const char *none = list->block ? block_word(list->block, "none") : NULL;
+    const char *none = block_line(list, "none");
 
-    if (list->failed)
+    if (list->failed[0])
         return list->failed;
     if (!list->ready || list->asking)
         return "…";
@@ -147,7 +163,7 @@ void list_draw(struct view *view, struct screen *screen)
 
     head_draw(list, screen, &layout);
     if (!view->count)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list));
+        screen_put(screen, view->y + 2, 2, view->columns - 4, list->failed[0] ? STYLE_ALARM : STYLE_DIM, empty_words(list));
     for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }
@@ -184,43 +200,45 @@ static void sort_by(struct list *list, int column)
 }
 
 /* Where TEXT leads from the chosen row. */
-static struct target target_of(const struct list *list, const char *text)
+static struct target target_of(const struct list *list, struct arena *arena, const char *text)
 {
     const struct value *row = text ? row_at(list, list->view.at) : NULL;
     const char *names[column_count(list) + 1];
 
     for (int i = 0; i < column_count(list); i++)
         names[i] = column_at(list, i)->name;
-    return row ? row_target(&(struct row){row, names, column_count(list)}, text) : (struct target){0};
+    return row ? row_target(arena, &(struct row){row, names, column_count(list)}, text) : (struct target){0};
 }
 
 static void row_open(struct list *list)
 {
     const struct list_column *column = list->column < column_count(list) ? column_at(list, list->column) : NULL;
-    struct target target = target_of(list, column && column->lead ? column->lead : list->row);
-    const struct value *title = list->title ? value_at(list, list->view.at, list->title) : row_at(list, list->view.at);
+    const struct value *row = row_at(list, list->view.at);
+    int title = column_named(list, block_line(list, "title"));
+    struct arena arena = {0};
+    struct target target = target_of(list, &arena, column && column->lead ? column->lead : block_line(list, "row"));
     char made[CELL_TEXT];
 
-    if (target.kind == VIEW_NONE) {
-        if (title)
-            tui_say(list->view.tui, "this leads nowhere further");
-        return;
-    }
-    if (!target.title) /* what the row is called */
-        target.title = strdup(value_print(made, title, AS_TEXT, 0));
-    tui_go(list->view.tui, &target);
-    target_free(&target);
+    if (row && !target.title) /* what the row is called */
+        target.title = value_print(made, &row[title < 0 ? 0 : title], AS_TEXT, 0);
+    if (target.kind != VIEW_NONE)
+        tui_go(list->view.tui, &target);
+    else if (row)
+        tui_say(list->view.tui, "this leads nowhere further");
+    arena_free(&arena);
 }
 
 bool list_place(struct view *view, char **file, int64_t *line)
 {
-    const struct value *value = value_at((struct list *)view, view->at, "where");
-    const char *colon = value && value->type == QUERY_TEXT ? strrchr(value->text, ':') : NULL;
+    struct list *list = (struct list *)view;
+    const struct value *row = row_at(list, view->at);
+    int where = column_named(list, "where");
+    const char *text = row && where >= 0 && row[where].type == QUERY_TEXT ? row[where].text : "", *colon = strrchr(text, ':');
 
     if (!colon)
         return false;
     *line = strtoll(colon + 1, NULL, 10);
-    *file = strndup(value->text, (size_t)(colon - value->text));
+    *file = strndup(text, (size_t)(colon - text));
     return true;
 }
 
@@ -228,7 +246,7 @@ void list_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
 
-    *subject = target_of(list, list->block ? block_word(list->block, "subject") : NULL);
+    *subject = target_of(list, &view->arena, block_line(list, "subject"));
 }
 
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
@@ -332,7 +350,7 @@ void list_refresh(struct view *view)
 
     if (list->asking || !list->q.sql)
         return;
-    work_drop(work_of(list), list->window); /* its rows may have changed, too */
+    work_drop(list->view.tui->work, list->window); /* its rows may have changed, too */
     rows_again(list, true);
     if (!view->at) /* at the top it stays there, whatever comes first now */
         list->wanted_id = -1;
@@ -349,21 +367,17 @@ bool list_export(struct view *view, const char *path)
 {
     struct list *list = (struct list *)view;
 
-    if (!list->q.sql)
-        return false;
-    work_drop(work_of(list), list->exporting);
-    list->exporting = list_ask(&list->q, ASK_EXPORT, false);
-    list->exporting->text = strdup(path);
-    work_start(work_of(list), &list->exporting->job);
-    return true;
+    if (list->q.sql)
+        rows_export(list, path);
+    return list->q.sql != NULL;
 }
 
 /* ---- opening and closing --------------------------------------------------- */
 
 /* "name   format width  => lead" as a column. */
-static void column_read(struct list *list, const char *text)
+static void column_read(struct list *list, char *name)
 {
-    char *name = (char *)(uintptr_t)text, *end = strstr(name, "  "); /* of the sheet's own text */
+    char *end = strstr(name, "  ");
     const char *format = end + strspn(end, " ");
     size_t word = strcspn(format, " ");
 
@@ -375,22 +389,15 @@ static void column_read(struct list *list, const char *text)
 void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
-    const char *sort;
 
     sheet_open(&list->sheet, view->ops->name, NULL);
     list->block = &list->sheet.blocks.at[list->sheet.blocks.count - 1];
     list->q = (struct question){.sql = list->block->sql, .key = block_word(list->block, "window"), .where = view->target.where,
-                                .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL, .sort = -1};
-    list->row = block_word(list->block, "row");
-    list->id = block_word(list->block, "id");
-    list->title = block_word(list->block, "title");
-    sort = block_word(list->block, "sort");
+                                .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL};
     for (size_t i = 0; i < list->block->lines.count; i++)
         if (!strcmp(list->block->lines.at[i].word, "|"))
             column_read(list, list->block->lines.at[i].rest);
-    for (int i = 0; sort && i < column_count(list); i++)
-        if (!strcmp(column_at(list, i)->name, sort))
-            list->q.sort = i;
+    list->q.sort = column_named(list, block_word(list->block, "sort"));
     snprintf(view->title, sizeof view->title, "%s", view->target.title ? view->target.title : "");
     view->head = 1;
     rows_ask(list);
@@ -419,7 +426,7 @@ void list_open_sql(struct list *list, const char *sql)
 void list_close(struct view *view)
 {
     struct list *list = (struct list *)view;
-    struct work *work = work_of(list);
+    struct work *work = list->view.tui->work;
 
     work_drop(work, list->asking);
     work_drop(work, list->fetching);
@@ -430,6 +437,5 @@ void list_close(struct view *view)
     list_free(&list->q.columns);
     arena_free(&list->names);
     sheet_close(&list->sheet);
-    free(list->failed);
     free(list->sql_text);
 }

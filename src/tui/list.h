@@ -3,8 +3,8 @@
  * Runs in: the viewer; the jobs in threads.
  *
  * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters, search, export,
- * refreshing, where Enter leads -- is in list.c (what is drawn, and the keys), rows.c (the rows that are there) and
- * list_ask.c (what is asked, in threads).
+ * refreshing, where Enter leads -- is in list.c (what is drawn, and the keys) and rows.c (what is asked, and the rows that
+ * are there).
  *
  *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
  *                Sorted and filtered here.
@@ -27,11 +27,8 @@
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
 
-#include "lib/list.h"
 #include "tui/sheet.h"
 #include "tui/view.h"
-
-enum { FIRST_IDS = 400 }; /* what is asked for first */
 
 struct list_column {
     const char *name;        /* in the SQL, and the heading */
@@ -55,10 +52,10 @@ struct question {
     bool typed;              /* a user's SQL, not all of which can stand within another query */
 };
 
-/* ASK_IDS     ids of all rows as they are sorted and filtered: a first screenful at once, then all
- * ASK_ROWS    whole lists: all rows
+/* ASK_ROWS    whole lists: all rows, at first those that are quick
+ * ASK_IDS     windowed lists: ids of all rows as they are sorted and filtered; at first a screenful
  * ASK_WINDOW  windowed lists: the rows of some ids
- * ASK_SEEK    the next row with a text in it
+ * ASK_SEEK    windowed lists: the next row with a text in it
  * ASK_EXPORT  all rows to a file */
 enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_EXPORT };
 
@@ -66,32 +63,23 @@ struct list_job {
     struct job job;
     enum ask what;
     char *sql;             /* owned */
-    bool first;            /* only the first screenful */
+    bool first;            /* another will ask for all */
 
     /* given */
     LIST(int64_t) ids;     /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
-    size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood */
+    size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood, then where it is */
     int direction;
     char *text;            /* owned: looked for; a path */
     list_columns columns;  /* ASK_SEEK: their formats */
 
     /* found */
-    LIST(struct value) values; /* row_count * width */
-    size_t row_count, bytes, at;
+    LIST(struct value) values; /* row_count * width; their texts are in the arena */
+    size_t row_count, bytes;
     int width;
     LIST(const char *) names;  /* of the columns; in the arena */
     struct arena arena;
     bool cut, found;
 };
-
-/* A job that is not started yet. */
-struct list_job *list_ask(const struct question *question, enum ask what, bool first);
-
-/* The SQL for that; the caller frees it. */
-char *question_sql(const struct question *question, enum ask what, bool first);
-
-/* A shown column of ROW has TEXT in it, PLAIN: as it is, not as it is shown. */
-bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
 
 struct list {
     struct view view;
@@ -99,7 +87,7 @@ struct list {
     const struct sheet_block *block; /* of the sheet; NULL: any SQL */
     struct question q;            /* owned */
     struct arena names;           /* of columns that the sheet does not name */
-    const char *row, *id, *title; /* of the block, or NULL */
+    int id;                       /* whole: the column that names a row, -1: none does */
 
     /* jobs, all owned: those that have answered */
     struct list_job *read;        /* the rows; windowed: the ids */
@@ -109,16 +97,11 @@ struct list {
 
     uint32_t *order;              /* owned: whole: rows as they are shown, after the filter; view.count of them */
     bool ready;                   /* the first answer is there */
-    char *failed;                 /* owned: why there is none */
+    char failed[400];             /* why there is none, or "" */
     int column, scroll;           /* the chosen column; the first one after the frozen */
     char *sql_text;               /* owned: a user's SQL */
     int64_t wanted_id;            /* stay on this row when rows come anew; -1: on none */
 };
-
-static inline bool is_text(const struct list_column *column)
-{
-    return column->format <= AS_SPARK;
-}
 
 static inline struct list_column *column_at(const struct list *list, int column)
 {
@@ -130,28 +113,34 @@ static inline int column_count(const struct list *list)
     return (int)list->q.columns.count;
 }
 
+/* The column NAME, or -1. */
+static inline int column_named(const struct list *list, const char *name)
+{
+    int column = name ? column_count(list) - 1 : -1;
+
+    while (column >= 0 && strcmp(column_at(list, column)->name, name))
+        column--;
+    return column;
+}
+
 static inline bool windowed(const struct list *list)
 {
     return list->q.key != NULL;
 }
 
-static inline struct work *work_of(const struct list *list)
-{
-    return list->view.tui->work;
-}
-
+/* rows.c: the SQL for that; the caller frees it. */
+char *question_sql(const struct question *question, enum ask what, bool first);
 /* The values of the row that is shown as number AT, or NULL. */
 const struct value *row_at(const struct list *list, size_t at);
-/* A value of the row at AT, NULL when there is none (yet), or COLUMN is NULL. */
-const struct value *value_at(const struct list *list, size_t at, const char *column);
-const char *cell_print(const struct list *list, char *made, const struct value *row, int column);
-
+/* A shown column of ROW has TEXT in it, PLAIN: as it is, not as it is shown. */
+bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
 /* Ask for the rows, at first for a screenful, or what is quick. */
 void rows_ask(struct list *list);
 /* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
 void rows_again(struct list *list, bool ask);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);
+void rows_export(struct list *list, const char *path);
 void rows_forget(struct list *list);
 
 void list_open(struct view *view);

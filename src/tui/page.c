@@ -8,17 +8,18 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/source.h"
-#include "tui/sheet.h"
+
+static struct query *query_of(struct doc *doc, struct db *db, const char *sql)
+{
+    struct query *query = db_query(db, sql);
+
+    query_bind_integer(query, 1, doc->target.id);
+    return query;
+}
 
 struct query *page_query(struct doc *doc, struct db *db, const char *name)
 {
-    char path[64];
-    struct query *query;
-
-    snprintf(path, sizeof path, "tui/%s", name);
-    query = db_query(db, schema_statement(path));
-    query_bind_integer(query, 1, doc->target.id);
-    return query;
+    return query_of(doc, db, schema_statement(doc_print(doc, "tui/%s", name)));
 }
 
 static bool is(const struct sheet_line *line, const char *word)
@@ -26,10 +27,10 @@ static bool is(const struct sheet_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
-/* A line or a heading, with where it leads. */
-static void line_put(struct doc *doc, const struct row *row, const char *text, bool part)
+/* A line or a heading, with where it leads; what is printed on the way is in ARENA. */
+static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text, bool part)
 {
-    char *made = row_print(row, text, true);
+    const char *made = row_print(arena, row, text, true);
 
     if (!made)
         return;
@@ -37,20 +38,7 @@ static void line_put(struct doc *doc, const struct row *row, const char *text, b
         doc_part(doc, "%s", made);
     else
         doc_line(doc, "%s", made);
-    doc_target(doc, row_target(row, text));
-    free(made);
-}
-
-/* A heading, where it is another one than that of the row before. */
-static void heading_put(struct doc *doc, const struct row *row, const char *text, int number)
-{
-    char *made = row_print(row, text, true);
-
-    if (made && (!number || !doc->heading || strcmp(made, doc->heading) != 0)) {
-        doc->heading = doc_print(doc, "%s", made);
-        line_put(doc, row, text, true);
-    }
-    free(made);
+    doc_target(doc, row_target(&doc->arena, row, text));
 }
 
 /* The text of the first field of TEXT, whole, or NULL. */
@@ -61,43 +49,44 @@ static const char *field_whole(struct query *query, const struct row *row, const
     return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL) : NULL;
 }
 
-/* One row of a block. False: the last that is shown. */
-static bool row_put(struct doc *doc, struct db *db, const struct sheet_block *block, struct query *query, const struct row *row,
-                    int number)
+/* Row NUMBER of a block. False: the last that is shown. */
+static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block, struct query *query,
+                    const struct row *row, int number)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct sheet_line *line = &block->lines.at[i];
-        char *rest = (char *)(uintptr_t)line->rest;
+        char *rest = line->rest;
         long most = strtol(rest, &rest, 10);
         const char *text;
         rest += *rest == ' ';
         if (is(line, "more") && number == most) {
-            line_put(doc, row, rest, false);
+            line_put(doc, arena, row, rest, false);
             return false;
         }
-        if (is(line, "#")) {
-            heading_put(doc, row, line->rest, number);
+        if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
+            if ((text = row_print(arena, row, line->rest, true)) && (!number || !doc->heading || strcmp(text, doc->heading))) {
+                doc->heading = doc_print(doc, "%s", text);
+                line_put(doc, arena, row, line->rest, true);
+            }
         } else if (is(line, "|")) {
-            line_put(doc, row, line->rest, false);
+            line_put(doc, arena, row, line->rest, false);
         } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
             doc_text(doc, text, 2, (size_t)most);
         } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {
             doc_wrap(doc, doc_print(doc, "%.*s", (int)strcspn(rest, "{"), rest), 0, text, (size_t)most);
-            doc_target(doc, row_target(row, rest));
+            doc_target(doc, row_target(&doc->arena, row, rest));
         } else if (is(line, "call")) {
             doc->ops->part(doc, db, query, line->rest);
         } else if (is(line, "title")) {
-            char *title = row_print(row, line->rest, false);
-            snprintf(doc->title, sizeof doc->title, "%s", title ? doc_safe(doc, title, sizeof doc->title - 4) : "");
-            free(title);
+            text = row_print(arena, row, line->rest, false);
+            snprintf(doc->title, sizeof doc->title, "%s", text ? text_safe(arena, text, sizeof doc->title - 4) : "");
         } else if (is(line, "file") && !doc->file && (text = field_whole(query, row, line->rest))) {
-            const char *number = strstr(line->rest, "} {");
-            doc->file = strdup(text);
-            if (number)
-                row_integer(row, number + 1, &doc->file_line);
+            const char *place = strstr(line->rest, "} {");
+            doc->file = doc_print(doc, "%s", text);
+            if (place)
+                row_integer(row, place + 1, &doc->file_line);
         } else if (is(line, "subject")) {
-            target_free(&doc->subject);
-            doc->subject = row_target(row, line->rest);
+            doc->subject = row_target(&doc->arena, row, line->rest);
         } else if (is(line, "start") && !doc->start) {
             doc->start = doc->lines.count;
         }
@@ -114,41 +103,38 @@ static void instead_put(struct doc *doc, const struct sheet_block *block, const 
         const char *text = block->lines.at[i].rest;
         bool part = text[0] == '#' && text[1] == ' ';
         if (*text && is(&block->lines.at[i], word))
-            line_put(doc, &none, part ? text + 2 : text, part);
+            line_put(doc, &doc->arena, &none, part ? text + 2 : text, part);
     }
 }
 
 static void block_put(struct doc *doc, struct db *db, const struct sheet_block *block)
 {
-    struct query *query;
-    int number = 0, columns;
-    bool more = true;
-
-    if (!*block->sql) {
-        row_put(doc, db, block, NULL, &(struct row){0}, 0);
-        return;
-    }
-    query = db_query(db, block->sql);
-    query_bind_integer(query, 1, doc->target.id);
-    columns = query_columns(query);
+    struct query *query = *block->sql ? query_of(doc, db, block->sql) : NULL;
+    int number = 0, columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
+    struct arena arena = {0}; /* of a row */
+    bool more = true;
+
+    if (!*block->sql)
+        row_put(doc, db, &arena, block, NULL, &(struct row){0}, 0);
     for (; more && query_step(query); number++) {
+        arena_free(&arena);
         for (int i = 0; i < columns; i++) {
-            values[i] = value_read(query, i);
+            values[i] = value_read(&arena, query, i);
             names[i] = query_name(query, i);
         }
-        more = row_put(doc, db, block, query, &(struct row){values, names, columns}, number);
-        values_free(values, (size_t)columns);
+        more = row_put(doc, db, &arena, block, query, &(struct row){values, names, columns}, number);
     }
-    if (!number && !query_failed(query))
+    if (!number && *block->sql && !query_failed(query))
         instead_put(doc, block, "none");
+    arena_free(&arena);
     query_close(query);
 }
 
 void page_build(struct doc *doc, struct db *db)
 {
-    struct sheet sheet;
+    struct sheet sheet = {0};
     struct query *codes = doc->ops->all == VIEW_FUNCTIONS ? page_query(doc, db, "codes") : NULL;
     bool known = query_step(codes) && query_type(codes, 0) != QUERY_NULL;
 

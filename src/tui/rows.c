@@ -1,16 +1,234 @@
-/* tui/rows.c -- the rows of a list: asked for, kept, filtered and sorted. See tui/list.h.
+/* tui/rows.c -- the rows of a list: asked for beside the keys, kept, filtered and sorted. See tui/list.h.
  *
- * Runs in: the viewer. */
+ * Runs in: the viewer; list_run() in a thread. */
+#include "lib/out_file.h"
+#include "lib/say.h"
 #include "lib/table.h"
 #include "trace/db.h"
+#include "trace/result.h"
 #include "tui/list.h"
 
 enum {
-    FETCH_WAIT_MS = 8,   /* for a window, before the screen is drawn without it */
-    WINDOW_MARGIN = 100, /* rows fetched beyond the screen */
+    ROWS_MOST = 100000,    /* of a whole list */
+    BYTES_MOST = 48 << 20, /* of them */
+    IDS_MOST = 8000000,    /* of a windowed list */
+    FIRST_IDS = 400,       /* what is asked for first */
+    FETCH_WAIT_MS = 8,     /* for a window, before the screen is drawn without it */
+    WINDOW_MARGIN = 100,   /* rows fetched beyond the screen */
 };
 
-/* ---- the rows that are there ------------------------------------------------ */
+/* ---- the question, as SQL ---------------------------------------------------- */
+
+static void name_put(FILE *out, const char *name)
+{
+    text_quote(out, name, strlen(name), '"');
+}
+
+/* Each word must be in some text column. */
+static void words_put(FILE *out, const struct question *q)
+{
+    const char *words = q->filter, *between = "";
+
+    while (*(words += strspn(words, " "))) {
+        size_t length = strcspn(words, " ");
+        fprintf(out, "%s(0", between);
+        for (size_t i = 0; i < q->columns.count; i++) {
+            if (q->columns.at[i].format > AS_OUTCOME)
+                continue;
+            fputs(" OR instr(lower(", out);
+            name_put(out, q->columns.at[i].name);
+            fputs("), lower(", out);
+            text_quote(out, words, length, '\'');
+            fputs("))", out);
+        }
+        fputs(")", out);
+        between = " AND ";
+        words += length;
+    }
+}
+
+char *question_sql(const struct question *q, enum ask what, bool first)
+{
+    bool filter = q->filter && (q->filter_sql || q->key);
+    char *made = NULL;
+    size_t bytes;
+    FILE *out;
+
+    if (q->typed && !filter && q->sort < 0)
+        return strdup(q->sql);
+    if (what == ASK_WINDOW || what == ASK_SEEK)
+        return say_print("SELECT * FROM (%s\n) WHERE %s = ?1", q->sql, q->key);
+    out = open_memstream(&made, &bytes);
+    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS ? q->key : "*",
+            what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
+    if (q->where)
+        fprintf(out, " WHERE (%s)", q->where);
+    if (filter) {
+        fputs(q->where ? " AND (" : " WHERE (", out);
+        if (q->filter_sql)
+            fprintf(out, "%s\n", q->filter);
+        else
+            words_put(out, q);
+        putc(')', out);
+    }
+    if (q->sort >= 0 && (what != ASK_ROWS || q->typed)) {
+        const char *by = q->columns.at[q->sort].name;
+        fputs(" ORDER BY ", out);
+        name_put(out, by);
+        fputs(q->descending ? " DESC" : "", out);
+        if (q->key && strcmp(q->key, by))
+            fprintf(out, ", %s", q->key);
+    }
+    if (what == ASK_IDS)
+        fprintf(out, " LIMIT %d", first ? FIRST_IDS : IDS_MOST + 1);
+    fclose(out);
+    return made;
+}
+
+/* ---- asking, in a thread ----------------------------------------------------- */
+
+bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain)
+{
+    char made[CELL_TEXT];
+
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct list_column *c = &columns->at[i];
+        if (c->format != AS_HIDDEN && strcasestr(value_print(made, &row[i], plain ? AS_TEXT : c->format, c->width), text))
+            return true;
+    }
+    return false;
+}
+
+/* A row; without a query one of nothing. */
+static void row_read(struct list_job *ask, struct query *query)
+{
+    struct value *row = list_add_many(&ask->values, (size_t)ask->width);
+
+    for (int i = 0; query && i < ask->width; i++) {
+        row[i] = value_read(&ask->arena, query, i);
+        ask->bytes += sizeof *row + (row[i].type == QUERY_TEXT ? strlen(row[i].text) + 16 : 0);
+    }
+    ask->row_count++;
+}
+
+static void ask_rows(struct list_job *ask, struct query *query)
+{
+    if (query && !ask->width)
+        say_error("this finds no rows: only SELECT does");
+    while (ask->width && !ask->cut && query_step(query)) {
+        ask->cut = ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST;
+        if (!ask->cut)
+            row_read(ask, query);
+    }
+}
+
+static void ask_ids(struct list_job *ask, struct query *query)
+{
+    while (!ask->cut && query_step(query)) {
+        ask->cut = ask->ids.count == IDS_MOST;
+        if (!ask->cut)
+            *list_add(&ask->ids) = query_integer(query, 0);
+    }
+}
+
+/* To the row of the id at AT. */
+static bool id_step(struct list_job *ask, struct query *query, size_t at)
+{
+    query_reset(query);
+    query_bind_integer(query, 1, ask->ids.at[at]);
+    return query_step(query);
+}
+
+static void ask_window(struct list_job *ask, struct query *query)
+{
+    for (size_t i = 0; i < ask->ids.count && !query_failed(query); i++)
+        row_read(ask, id_step(ask, query, i) ? query : NULL); /* else it is gone since */
+}
+
+/* Onwards from where it stood, around the end. */
+static void ask_seek(struct list_job *ask, struct query *query)
+{
+    size_t count = ask->ids.count;
+
+    for (size_t i = 0; i < count && !ask->found && !query_failed(query) && !atomic_load(&ask->job.cancelled); i++) {
+        ask->from = (ask->from + (ask->direction > 0 ? 1 : count - 1)) % count;
+        if (!id_step(ask, query, ask->from))
+            continue;
+        row_read(ask, query);
+        ask->found = row_has(&ask->columns, ask->values.at, ask->text, false);
+        ask->values.count = 0;
+        arena_free(&ask->arena);
+    }
+}
+
+static void ask_export(struct list_job *ask, struct query *query)
+{
+    struct out_file out = {0};
+    struct table *table;
+
+    if (!query || !out_open(&out, ask->text, false))
+        return;
+    table = result_open(out.file, TABLE_CSV, query, NULL);
+    while (query_step(query)) {
+        result_row(table, query);
+        if (++ask->row_count % 4096 == 0 && out_failed(&out))
+            break;
+    }
+    table_close(table); /* out_commit says what could not be written */
+    ask->found = !query_failed(query) && out_commit(&out);
+    out_close(&out);
+}
+
+static void list_run(struct job *job, struct db *db)
+{
+    static void (*const runs[])(struct list_job *ask, struct query *query) = {
+        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek,
+        [ASK_EXPORT] = ask_export,
+    };
+    struct list_job *ask = (struct list_job *)job;
+    struct query *query = db_query(db, ask->sql);
+
+    ask->width = query_columns(query);
+    for (int i = 0; i < ask->width; i++)
+        *list_add(&ask->names) = arena_print(&ask->arena, "%s", query_name(query, i));
+    runs[ask->what](ask, query);
+    query_close(query);
+}
+
+static void list_job_free(struct job *job)
+{
+    struct list_job *ask = (struct list_job *)job;
+
+    list_free(&ask->values);
+    list_free(&ask->names);
+    list_free(&ask->ids);
+    list_free(&ask->columns);
+    arena_free(&ask->arena);
+    free(ask->text);
+    free(ask->sql);
+}
+
+/* A job that is not started yet, in the place of the one HELD. */
+static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what, bool first)
+{
+    const struct question *q = &list->q;
+    bool slow = what == ASK_SEEK || what == ASK_EXPORT || (what == ASK_IDS && !first) ||
+                (what == ASK_ROWS && !first && (q->typed || q->quick));
+    struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
+
+    work_drop(list->view.tui->work, *held);
+    ask->what = what;
+    ask->first = first;
+    ask->sql = question_sql(q, what, first);
+    return *held = ask;
+}
+
+static void job_start(struct list *list, struct list_job *job)
+{
+    work_start(list->view.tui->work, &job->job);
+}
+
+/* ---- the rows that are there ------------------------------------------------- */
 
 const struct value *row_at(const struct list *list, size_t at)
 {
@@ -22,35 +240,14 @@ const struct value *row_at(const struct list *list, size_t at)
     return at < job->row_count ? &job->values.at[at * (size_t)job->width] : NULL;
 }
 
-const struct value *value_at(const struct list *list, size_t at, const char *column)
-{
-    const struct value *row = row_at(list, at);
-
-    for (int i = 0; row && column && i < column_count(list); i++)
-        if (!strcmp(column_at(list, i)->name, column))
-            return &row[i];
-    return NULL;
-}
-
 /* By which the row that is shown as number AT is found again; -1: by nothing. */
 static int64_t id_at(const struct list *list, size_t at)
 {
-    const struct value *value = windowed(list) ? NULL : value_at(list, at, list->id);
+    const struct value *row = windowed(list) || list->id < 0 ? NULL : row_at(list, at);
 
     if (windowed(list))
         return at < list->view.count ? list->read->ids.at[at] : -1;
-    return value && value->type == QUERY_INTEGER ? value->integer : -1;
-}
-
-const char *cell_print(const struct list *list, char *made, const struct value *row, int column)
-{
-    return value_print(made, &row[column], column_at(list, column)->format, column_at(list, column)->width);
-}
-
-/* The row that is chosen now is to be chosen when rows come anew, or in another order. */
-static void place_keep(struct list *list)
-{
-    list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
+    return row && row[list->id].type == QUERY_INTEGER ? row[list->id].integer : -1;
 }
 
 /* Go to the row that was wanted, or stay near where it was. */
@@ -59,7 +256,7 @@ static void place_restore(struct list *list)
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
 
-    for (size_t i = 0; list->wanted_id >= 0 && i < list->view.count; i++)
+    for (size_t i = 0; list->wanted_id >= 0 && i < view->count; i++)
         if (id_at(list, i) == list->wanted_id) {
             view->at = i;
             view->top = i >= above ? i - above : 0;
@@ -68,8 +265,6 @@ static void place_restore(struct list *list)
     list->wanted_id = -1;
     view_choose(view, view->at);
 }
-
-/* ---- whole lists: filtered and sorted ---------------------------------------- */
 
 /* Every word of the filter is somewhere in the row. */
 static bool row_fits(const struct list *list, const struct value *row)
@@ -99,6 +294,7 @@ static int order_compare(const void *a, const void *b, void *context)
     return less ? less : (x > y) - (x < y);
 }
 
+/* A whole list, filtered and sorted. */
 static void order_make(struct list *list)
 {
     const struct list_job *read = list->read;
@@ -112,13 +308,11 @@ static void order_make(struct list *list)
     place_restore(list);
 }
 
-/* ---- asking ---------------------------------------------------------------- */
+/* ---- what others ask for ----------------------------------------------------- */
 
 static void ask(struct list *list, bool first)
 {
-    work_drop(work_of(list), list->asking);
-    list->asking = list_ask(&list->q, windowed(list) ? ASK_IDS : ASK_ROWS, first);
-    work_start(work_of(list), &list->asking->job);
+    job_start(list, job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first));
 }
 
 void rows_ask(struct list *list)
@@ -128,10 +322,10 @@ void rows_ask(struct list *list)
 
 void rows_again(struct list *list, bool ask)
 {
-    place_keep(list);
+    list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
     if ((windowed(list) || ask) && list->q.sql) {
-        work_drop(work_of(list), list->seeking);
-        work_drop(work_of(list), list->fetching);
+        work_drop(list->view.tui->work, list->seeking);
+        work_drop(list->view.tui->work, list->fetching);
         rows_ask(list);
     } else if (list->ready) {
         order_make(list);
@@ -146,27 +340,33 @@ static void ids_give(const struct list *list, struct list_job *job, size_t from,
 
 void rows_seek(struct list *list, const char *text, int direction)
 {
-    struct list_job *job = list_ask(&list->q, ASK_SEEK, false);
+    struct list_job *job = job_make(list, &list->seeking, ASK_SEEK, false);
     size_t columns = list->q.columns.count;
 
-    work_drop(work_of(list), list->seeking);
-    list->seeking = job;
     job->text = strdup(text);
     job->direction = direction;
     job->from = list->view.at;
     memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
     ids_give(list, job, 0, list->view.count);
-    work_start(work_of(list), &job->job);
+    job_start(list, job);
+}
+
+void rows_export(struct list *list, const char *path)
+{
+    job_make(list, &list->exporting, ASK_EXPORT, false)->text = strdup(path);
+    job_start(list, list->exporting);
 }
 
 void rows_forget(struct list *list)
 {
-    work_drop(work_of(list), list->read);
-    work_drop(work_of(list), list->window);
+    work_drop(list->view.tui->work, list->read);
+    work_drop(list->view.tui->work, list->window);
     free(list->order);
     list->order = NULL;
     list->view.count = 0;
 }
+
+/* ---- taking what was found --------------------------------------------------- */
 
 /* A column of SQL that no sheet describes: what its name says, and its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
@@ -187,18 +387,18 @@ static struct list_column column_guess(const char *name, const struct list_job *
     return made;
 }
 
-/* The columns that JOB's answer has after those of the sheet, which are hidden; without a sheet all of them. What is wrong
- * with it, in words that are to be freed; NULL: nothing. */
-static char *answer_fault(struct list *list, const struct list_job *job)
+/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are hidden; without a sheet all are
+ * shown. */
+static const char *answer_fault(struct list *list, const struct list_job *job)
 {
-    for (int i = column_count(list); i < job->width && !job->job.error; i++) {
+    if (job->job.error)
+        return job->job.error;
+    for (int i = column_count(list); i < job->width; i++) {
         const char *name = arena_print(&list->names, "%s", job->names.at[i]);
         struct list_column hidden = {.name = name, .format = AS_HIDDEN};
         *list_add(&list->q.columns) = list->block ? hidden : column_guess(name, job, i);
     }
-    if (job->job.error)
-        return strdup(job->job.error);
-    return job->width == column_count(list) || job->what == ASK_IDS ? NULL : strdup("the columns are others than before");
+    return job->width == column_count(list) || job->what == ASK_IDS ? NULL : "the columns are others than before";
 }
 
 /* What asking found becomes what is shown. */
@@ -206,26 +406,28 @@ static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
     bool cancelled = atomic_load(&job->job.cancelled), more;
+    const char *fault;
 
     list->asking = NULL;
     if (!list->block && !job->job.error) {
         list->q.columns.count = 0;
         arena_free(&list->names);
     }
-    free(list->failed);
-    list->failed = answer_fault(list, job);
-    if (!list->failed || !list->ready || !cancelled) /* else what was shown is still true */
+    fault = answer_fault(list, job);
+    snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
+    more = job->first && !fault && !cancelled && (!windowed(list) || job->ids.count >= FIRST_IDS);
+    if (!fault || !list->ready || !cancelled) /* else what was shown is still true */
         rows_forget(list);
-    more = job->first && !list->failed && !cancelled && (!windowed(list) || job->ids.count >= FIRST_IDS);
     list->ready = true;
-    if (list->failed) {
-        work_drop(work_of(list), job);
+    if (fault) {
+        work_drop(list->view.tui->work, job);
     } else {
         list->read = job;
         list->view.count = job->ids.count;
         list->order = calloc(job->row_count + 1, sizeof *list->order);
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
         list->column = list->column < column_count(list) ? list->column : 0;
+        list->id = list->block ? column_named(list, block_word(list->block, "id")) : -1;
     }
     if (more && windowed(list)) { /* the place that is wanted may be further down: it is looked for among all of them */
         view_choose(&list->view, list->view.at);
@@ -244,46 +446,44 @@ static void answer_take(struct list *list)
 static void window_take(struct list *list)
 {
     struct list_job *job = list->fetching;
-    char *fault = answer_fault(list, job);
+    const char *fault = answer_fault(list, job);
 
     list->fetching = NULL;
     if (!fault) {
-        work_drop(work_of(list), list->window);
+        work_drop(list->view.tui->work, list->window);
         list->window = job;
         return;
     }
-    if (list->failed || atomic_load(&job->job.cancelled))
-        free(fault);
-    else
-        list->failed = fault;
-    work_drop(work_of(list), job);
+    if (!list->failed[0] && !atomic_load(&job->job.cancelled))
+        snprintf(list->failed, sizeof list->failed, "%s", fault);
+    work_drop(list->view.tui->work, job);
 }
 
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
 static void window_settle(struct list *list)
 {
+    struct work *work = list->view.tui->work;
     size_t top = list->view.top, last = top + (size_t)list->view.rows;
     size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0, to = last + WINDOW_MARGIN;
 
     if (to > list->view.count)
         to = list->view.count;
-    if (list->fetching && work_done(work_of(list), &list->fetching->job))
+    if (list->fetching && work_done(work, &list->fetching->job))
         window_take(list);
-    if (list->failed || from >= to || !list->view.rows)
+    if (list->failed[0] || from >= to || !list->view.rows)
         return;
     if (list->window && list->window->from <= top && (last < to ? last : to) <= list->window->from + list->window->row_count)
         return;
     if (list->fetching && list->fetching->from == from)
         return;
-    work_drop(work_of(list), list->fetching);
-    list->fetching = list_ask(&list->q, ASK_WINDOW, false);
-    list->fetching->from = from;
+    job_make(list, &list->fetching, ASK_WINDOW, false)->from = from;
     ids_give(list, list->fetching, from, to - from);
-    work_start(work_of(list), &list->fetching->job);
-    if (work_wait(work_of(list), &list->fetching->job, FETCH_WAIT_MS))
+    job_start(list, list->fetching);
+    if (work_wait(work, &list->fetching->job, FETCH_WAIT_MS))
         window_settle(list);
 }
 
+/* "filter: words  by total ↓  1/20" */
 static void note_make(struct list *list)
 {
     struct view *view = &list->view;
@@ -295,35 +495,35 @@ static void note_make(struct list *list)
         snprintf(filter, sizeof filter, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
     if (q->sort >= 0 && q->sort < column_count(list))
         snprintf(sort, sizeof sort, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
-    if (list->view.count < 100000)
-        snprintf(rows, sizeof rows, "%zu", list->view.count);
+    if (view->count < 100000)
+        snprintf(rows, sizeof rows, "%zu", view->count);
     else
-        table_count(rows, (int64_t)list->view.count);
+        table_count(rows, (int64_t)view->count);
     if (list->ready)
-        snprintf(place, sizeof place, "%zu/%s%s", view->count ? view->at + 1 : 0, rows,
-                 list->read && list->read->cut ? "+" : "");
+        snprintf(place, sizeof place, "%zu/%s%s", view->count ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
     snprintf(view->note, sizeof view->note, "%s%s%s", filter, sort, place);
 }
 
 void list_settle(struct view *view)
 {
     struct list *list = (struct list *)view;
-    struct work *work = work_of(list);
+    struct work *work = view->tui->work;
+    const struct list_job *seek = list->seeking, *export = list->exporting;
 
     if (list->asking && work_done(work, &list->asking->job))
         answer_take(list);
-    if (list->seeking && work_done(work, &list->seeking->job)) {
-        if (list->seeking->found)
-            view_choose(view, list->seeking->at);
-        else if (!atomic_load(&list->seeking->job.cancelled))
-            tui_alarm(view->tui, "%s: not found", list->seeking->text);
+    if (seek && work_done(work, &list->seeking->job)) {
+        if (seek->found)
+            view_choose(view, seek->from);
+        else if (!atomic_load(&seek->job.cancelled))
+            tui_alarm(view->tui, "%s: not found", seek->text);
         work_drop(work, list->seeking);
     }
-    if (list->exporting && work_done(work, &list->exporting->job)) {
-        if (list->exporting->found)
-            tui_say(view->tui, "%s: %zu rows written", list->exporting->text, list->exporting->row_count);
+    if (export && work_done(work, &list->exporting->job)) {
+        if (export->found)
+            tui_say(view->tui, "%s: %zu rows written", export->text, export->row_count);
         else
-            tui_alarm(view->tui, "not exported: %s", list->exporting->job.error ? list->exporting->job.error : "cancelled");
+            tui_alarm(view->tui, "not exported: %s", export->job.error ? export->job.error : "cancelled");
         work_drop(work, list->exporting);
     }
     if (list->ready)

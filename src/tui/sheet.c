@@ -7,7 +7,6 @@
 
 #include "schema.h"
 #include "trace/db.h"
-#include "trace/prose.h"
 
 enum { FIELD_BYTES = 200 };
 
@@ -15,27 +14,21 @@ enum { FIELD_BYTES = 200 };
     "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
 /* TEXT with CODES for every "$codes". */
-static char *codes_put(const char *text, const char *codes)
+static char *codes_put(struct arena *arena, const char *text, const char *codes)
 {
-    char *made;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    char *made = arena_print(arena, "%s", "");
 
-    for (const char *at; (at = strstr(text, "$codes")); text = at + 6)
-        fprintf(out, "%.*s%s", (int)(at - text), text, codes);
-    fputs(text, out);
-    fclose(out);
-    return made;
+    for (const char *at; (at = strstr(text, "$codes")); text = at + strlen("$codes"))
+        made = arena_print(arena, "%s%.*s%s", made, (int)(at - text), text, codes);
+    return arena_print(arena, "%s%s", made, text);
 }
 
 void sheet_open(struct sheet *sheet, const char *name, const char *codes)
 {
-    char path[64];
     struct sheet_block *block = NULL;
+    const char *text = schema_statement(arena_print(&sheet->arena, "tui/%s", name));
 
-    snprintf(path, sizeof path, "tui/%s", name);
-    *sheet = (struct sheet){.text = codes_put(schema_statement(path), codes ? codes : SAME_FUNCTION)};
-    for (char *at = sheet->text, *end; *at; at = end) {
+    for (char *at = codes_put(&sheet->arena, text, codes ? codes : SAME_FUNCTION), *end; *at; at = end) {
         size_t length = strcspn(at, "\n"), word = strcspn(at, " \n");
         end = at + length + (at[length] == '\n');
         if (!length || !strncmp(at, "-- ", 3))
@@ -63,7 +56,7 @@ void sheet_close(struct sheet *sheet)
     for (size_t i = 0; i < sheet->blocks.count; i++)
         list_free(&sheet->blocks.at[i].lines);
     list_free(&sheet->blocks);
-    free(sheet->text);
+    arena_free(&sheet->arena);
 }
 
 const char *block_word(const struct sheet_block *block, const char *word)
@@ -100,77 +93,69 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer)
     return true;
 }
 
-/* {!r}, {!name} */
-static void style_put(FILE *out, const struct row *row, const char *name, size_t bytes)
-{
-    const struct value *value = row_value(row, name, bytes);
-    const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
+/* How fields are printed: as they are; for a doc, with styles marked and values escaped; in a condition, with texts quoted. */
+enum way { PLAIN, MARKED, SQL };
 
-    fputs(MARK, out);
-    putc(!value && bytes == 1 ? *name : !text ? 'n' : *text && !text[1] ? *text : word_mark(text), out);
-}
-
-/* TEXT escaped, cut or filled to COLUMNS. */
-static void fit_put(FILE *out, const char *text, int columns)
-{
-    char *safe;
-    size_t bytes;
-    FILE *inner = open_memstream(&safe, &bytes);
-
-    prose_text(inner, text, FIELD_BYTES);
-    fclose(inner);
-    text_fit(out, safe, columns);
-    free(safe);
-}
-
-/* How a field is to be shown: "count>9", "<8", "40". */
-struct look {
-    enum cell_format format;
-    long width;       /* the number; of texts the most bytes */
-    int right, fill;  /* columns: set right in, filled up to; 0: not */
+/* A row, and where it is printed. */
+struct printer {
+    FILE *out;
+    struct arena *arena; /* for what is printed on the way */
+    const struct row *row;
+    enum way way;
 };
 
-static struct look look_read(const char *spec)
+/* {!r}, {!name} */
+static void style_put(const struct printer *p, const char *name, size_t bytes)
 {
-    struct look look = {AS_TEXT, 0, 0, 0};
-    size_t word = strspn(spec, "abcdefghijklmnopqrstuvwxyz");
-    char *at = (char *)(uintptr_t)spec + word;
+    const struct value *value = row_value(p->row, name, bytes);
+    const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
 
-    if (word)
-        look.format = format_named(spec, word);
-    look.width = strtol(at, &at, 10);
-    if (*at == '>')
-        look.right = (int)strtol(at + 1, &at, 10);
-    if (*at == '<')
-        look.fill = (int)strtol(at + 1, &at, 10);
-    return look;
+    fputs(MARK, p->out);
+    putc(!value && bytes == 1 ? *name : !text ? 'n' : *text && !text[1] ? *text : word_mark(text), p->out);
 }
 
-/* The field of BYTES at AT, without its braces. False: it is NULL and has no other words. */
-static bool field_put(FILE *out, const struct row *row, const char *at, size_t bytes, bool marked)
+static void sql_put(FILE *out, const struct value *value)
 {
-    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes);
-    size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes;
-    const struct value *value = row_value(row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
-    bool known = value && value->type != QUERY_NULL;
-    struct look look = look_read(colon ? colon + 1 : "");
-    char made[CELL_TEXT] = "?", right[CELL_TEXT];
+    if (value && value->type == QUERY_INTEGER)
+        fprintf(out, "%" PRId64, value->integer);
+    else if (value && value->type == QUERY_TEXT)
+        text_quote(out, value->text, strlen(value->text), '\'');
+    else
+        fputs("NULL", out);
+}
 
-    if (*at == '!' && marked)
-        style_put(out, row, at + 1, bytes - 1);
+/* The field of BYTES at AT, without its braces: "name:count>9|other words". False: it is NULL and has no other words. */
+static bool field_put(const struct printer *p, const char *at, size_t bytes)
+{
+    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes), *look = colon ? colon + 1 : "";
+    size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes, word = strcspn(look, "0123456789<>|}");
+    const struct value *value = row_value(p->row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
+    enum cell_format format = word ? format_named(look, word) : AS_TEXT;
+    bool known = value && value->type != QUERY_NULL;
+    int width = 0, right = 0, fill = 0; /* the number; of texts the most bytes. Columns: set right in, filled up to */
+    char made[CELL_TEXT] = "?";
+    const char *text;
+
+    if (p->way == SQL) {
+        sql_put(p->out, value);
+        return true;
+    }
+    if (*at == '!' && p->way == MARKED)
+        style_put(p, at + 1, bytes - 1);
     if (*at == '!' || *at == '?')
         return *at == '!' || known;
+    look += word;
+    sscanf(look, "%d", &width);
+    sscanf(look + strspn(look, "0123456789"), ">%d", &right);
+    sscanf(look + strspn(look, "0123456789>"), "<%d", &fill);
     if (known)
-        value_print(made, value, look.format, (int)look.width);
+        value_print(made, value, format, width);
     else if (bar)
         snprintf(made, sizeof made, "%.*s", (int)(at + bytes - bar - 1), bar + 1);
-    snprintf(right, sizeof right, "%*s", look.right, made);
-    if (!marked)
-        fputs(right, out);
-    else if (look.fill)
-        fit_put(out, right, look.fill);
-    else
-        prose_text(out, right, look.width && look.format < AS_SPARK ? (size_t)look.width : FIELD_BYTES);
+    text = arena_print(p->arena, "%*s", right, made);
+    if (p->way == MARKED)
+        text = text_safe(p->arena, text, width && !fill && format < AS_SPARK ? (size_t)width : FIELD_BYTES);
+    fputs(fill && p->way == MARKED ? text_fit(p->arena, text, fill) : text, p->out);
     return known || bar;
 }
 
@@ -185,95 +170,55 @@ static const char *bracket_end(const char *text, const char *end)
     return NULL;
 }
 
-static char *part_print(const struct row *row, const char *text, const char *end, bool marked, bool *all);
-
 /* TEXT up to END; false: a field of it was NULL. */
-static bool fields_put(FILE *out, const struct row *row, const char *text, const char *end, bool marked)
+static bool fields_put(const struct printer *p, const char *text, const char *end)
 {
-    bool all = true, whole;
+    bool all = true;
 
     for (; text < end; text++) {
-        const char *close = *text == '{'   ? memchr(text, '}', (size_t)(end - text))
-                            : *text == '[' ? bracket_end(text, end)
-                                           : NULL;
+        bool bracket = *text == '[' && p->way != SQL;
+        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text)) : bracket ? bracket_end(text, end) : NULL;
         if (!close) {
-            putc(*text, out);
+            putc(*text, p->out);
             continue;
         }
-        if (*text == '{') {
-            all = field_put(out, row, text + 1, (size_t)(close - text - 1), marked) && all;
+        if (bracket) {
+            struct print print;
+            struct printer inner = {print_begin(&print), p->arena, p->row, p->way};
+            bool whole = fields_put(&inner, text + 1, close);
+            const char *made = print_end(&print, p->arena);
+            fputs(whole ? made : "", p->out);
         } else {
-            char *part = part_print(row, text + 1, close, marked, &whole);
-            fputs(whole ? part : "", out);
-            free(part);
+            all = field_put(p, text + 1, (size_t)(close - text - 1)) && all;
         }
         text = close;
     }
     return all;
 }
 
-/* The same as a text that the caller frees. */
-static char *part_print(const struct row *row, const char *text, const char *end, bool marked, bool *all)
+/* The same as a text. */
+static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text, const char *end)
 {
-    char *made;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
+    struct print print;
+    struct printer printer = {print_begin(&print), arena, row, way};
 
-    *all = fields_put(out, row, text, end, marked);
-    fclose(out);
-    return made;
+    fields_put(&printer, text, end);
+    return print_end(&print, arena);
 }
 
-/* Where TEXT's own words end, and "=>" begins. */
-static const char *words_end(const char *text)
+const char *row_print(struct arena *arena, const struct row *row, const char *text, bool marked)
 {
-    const char *end = strstr(text, "=> ");
+    const char *end = strstr(text, "=> "), *made;
 
-    if (!end)
-        return text + strlen(text);
-    while (end > text && end[-1] == ' ')
+    for (end = end ? end : text + strlen(text); end > text && end[-1] == ' ' && *end;) /* spaces before it are not its own */
         end--;
-    return end;
+    made = fields_print(arena, row, marked ? MARKED : PLAIN, text, end);
+    return *made || *text != '[' ? made : NULL;
 }
 
-char *row_print(const struct row *row, const char *text, bool marked)
+struct target row_target(struct arena *arena, const struct row *row, const char *text)
 {
-    bool all;
-    char *made = part_print(row, text, words_end(text), marked, &all);
-
-    if (*made || *text != '[')
-        return made;
-    free(made);
-    return NULL;
-}
-
-/* A condition: texts in it are quoted. */
-static char *condition_print(const struct row *row, const char *text, const char *end)
-{
-    char *made;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
-
-    for (; text < end; text++) {
-        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text)) : NULL;
-        const struct value *value = close ? row_value(row, text + 1, (size_t)(close - text - 1)) : NULL;
-        if (!close)
-            putc(*text, out);
-        else if (value && value->type == QUERY_INTEGER)
-            fprintf(out, "%" PRId64, value->integer);
-        else if (value && value->type == QUERY_TEXT)
-            text_quote(out, value->text, strlen(value->text), '\'');
-        else
-            fputs("NULL", out);
-        text = close ? close : text;
-    }
-    fclose(out);
-    return made;
-}
-
-struct target row_target(const struct row *row, const char *text)
-{
-    const char *lead = strstr(text, "=> "), *end, *where, *title, *at;
+    const char *lead = strstr(text, "=> "), *where, *title, *at;
     struct target target = {0};
     size_t name;
 
@@ -281,18 +226,17 @@ struct target row_target(const struct row *row, const char *text)
         return target;
     lead += 3;
     name = strcspn(lead, " ");
-    target.kind = view_named(lead, name);
     title = strstr(lead, " | ");
     where = strstr(lead, " WHERE ");
-    end = title ? title : lead + strlen(lead);
     at = strstr(lead, " AT {");
+    target.kind = view_named(lead, name);
     if (at)
         row_integer(row, at, &target.at_ns);
     if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
         target.kind = VIEW_NONE;
     if (target.kind && where)
-        target.where = condition_print(row, where + 7, end);
+        target.where = fields_print(arena, row, SQL, where + 7, title ? title : lead + strlen(lead));
     if (target.kind && title)
-        target.title = row_print(row, title + 3, false);
+        target.title = row_print(arena, row, title + 3, false);
     return target;
 }

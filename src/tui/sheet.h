@@ -33,7 +33,7 @@ struct value {
     union {
         int64_t integer;
         double real;
-        char *text; /* owned */
+        const char *text; /* borrowed */
     };
 };
 
@@ -48,8 +48,8 @@ enum cell_format {
 /* By its word, BYTES long; FORMATS: there is none. */
 enum cell_format format_named(const char *word, size_t bytes);
 
-struct value value_read(struct query *query, int column);
-void values_free(struct value *values, size_t count); /* their texts */
+/* Its text is in ARENA. */
+struct value value_read(struct arena *arena, struct query *query, int column);
 
 /* MADE has room for CELL_TEXT bytes and is returned. WIDTH: how many columns a bar or a line of bars has. */
 enum { CELL_TEXT = 512 };
@@ -58,8 +58,21 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
 /* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
+/* What is printed to a stream, as a text: FILE *out = print_begin(&print); ... print_end(&print, arena). */
+struct print {
+    FILE *out;
+    char *text;
+    size_t bytes;
+};
+
+FILE *print_begin(struct print *print);
+const char *print_end(struct print *print, struct arena *arena);
+
+/* TEXT escaped and cut to WIDTH bytes; NULL is "?". */
+const char *text_safe(struct arena *arena, const char *text, size_t width);
+
 /* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
-void text_fit(FILE *out, const char *text, int columns);
+const char *text_fit(struct arena *arena, const char *text, int columns);
 
 /* TEXT between QUOTEs, which are doubled in it. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
@@ -69,7 +82,7 @@ int word_style(const char *word);
 char word_mark(const char *word);
 
 struct sheet_line {
-    const char *word, *rest;
+    char *word, *rest;
 };
 
 struct sheet_block {
@@ -78,11 +91,11 @@ struct sheet_block {
 };
 
 struct sheet {
-    char *text; /* owned, cut into the parts of the blocks */
+    struct arena arena; /* the file, cut into the parts of the blocks */
     LIST(struct sheet_block) blocks;
 };
 
-/* The view NAME's file, with CODES for "$codes", or NULL. */
+/* The view NAME's file, with CODES for "$codes", or NULL, as the blocks of an empty SHEET. */
 void sheet_open(struct sheet *sheet, const char *name, const char *codes);
 void sheet_close(struct sheet *sheet);
 
@@ -100,11 +113,11 @@ struct row {
 const struct value *row_field(const struct row *row, const char *text);
 bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
-/* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for a doc; else plain. The
- * caller frees it. NULL: all of it stood in brackets and is left out. */
-char *row_print(const struct row *row, const char *text, bool marked);
+/* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for a doc; else plain.
+ * NULL: all of it stood in brackets and is left out. */
+const char *row_print(struct arena *arena, const struct row *row, const char *text, bool marked);
 
-/* Where TEXT leads; VIEW_NONE: nowhere. */
-struct target row_target(const struct row *row, const char *text);
+/* Where TEXT leads; VIEW_NONE: nowhere. Its texts are in ARENA. */
+struct target row_target(struct arena *arena, const struct row *row, const char *text);
 
 #endif

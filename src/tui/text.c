@@ -3,13 +3,8 @@
  * Runs in: the viewer. */
 #include "tui/text.h"
 
-#include <sys/stat.h>
-
 #include "lib/out_file.h"
-#include "lib/table.h"
 #include "trace/db.h"
-#include "trace/prose.h"
-#include "tui/sheet.h"
 
 enum { LINES_MOST = 200000 };
 
@@ -33,69 +28,15 @@ void doc_target(struct doc *doc, struct target target)
 {
     struct doc_line *last = doc->lines.count ? &doc->lines.at[doc->lines.count - 1] : NULL;
 
-    if (last && target.kind != VIEW_NONE && last->target.kind == VIEW_NONE)
+    if (last && last->target.kind == VIEW_NONE)
         last->target = target;
-    else
-        target_free(&target);
-}
-
-void doc_leads(struct doc *doc, enum view_kind kind, int64_t id, const char *where, const char *title)
-{
-    doc_target(doc, target_make(kind, id, where, title));
-}
-
-const char *doc_count(struct doc *doc, int64_t count)
-{
-    char made[TABLE_HUMAN];
-
-    return doc_print(doc, "%s", table_count(made, count));
-}
-
-const char *doc_time(struct doc *doc, int64_t ns)
-{
-    char made[TABLE_HUMAN];
-
-    return doc_print(doc, "%s", table_duration(made, ns));
-}
-
-/* MADE in the arena; MADE itself is freed. */
-static const char *keep(struct doc *doc, char *made)
-{
-    const char *kept = doc_print(doc, "%s", made);
-
-    free(made);
-    return kept;
-}
-
-const char *doc_safe(struct doc *doc, const char *text, size_t width)
-{
-    char *made;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
-
-    prose_text(out, text, width);
-    fclose(out);
-    return keep(doc, made);
-}
-
-const char *doc_fit(struct doc *doc, const char *text, int columns)
-{
-    char *made;
-    size_t bytes;
-    FILE *out = open_memstream(&made, &bytes);
-
-    text_fit(out, text, columns);
-    fclose(out);
-    return keep(doc, made);
 }
 
 void doc_text(struct doc *doc, const char *text, int indent, size_t most)
 {
     for (size_t lines = 0; *text && lines < most; lines++) {
         size_t length = strcspn(text, "\n");
-        char *line = strndup(text, length);
-        doc_line(doc, "%*s%s", indent, "", doc_safe(doc, line, 1000));
-        free(line);
+        doc_line(doc, "%*s%s", indent, "", doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
         text += length + (text[length] == '\n');
     }
     if (*text)
@@ -134,13 +75,8 @@ static void doc_free(struct job *job)
 {
     struct doc *doc = (struct doc *)job;
 
-    for (size_t i = 0; i < doc->lines.count; i++)
-        target_free(&doc->lines.at[i].target);
     list_free(&doc->lines);
     arena_free(&doc->arena);
-    free(doc->file);
-    target_free(&doc->target);
-    target_free(&doc->subject);
 }
 
 static void ask(struct text *text, bool quick)
@@ -150,7 +86,7 @@ static void ask(struct text *text, bool quick)
 
     work_drop(work, text->asked);
     doc->ops = text->view.ops;
-    doc->target = target_copy(&text->view.target);
+    doc->target = target_keep(&doc->arena, &text->view.target);
     doc->quick = quick;
     doc->columns = text->view.columns;
     text->asked = doc;
@@ -313,14 +249,9 @@ bool text_search(struct view *view, const char *wanted, int direction)
 bool text_export(struct view *view, const char *path)
 {
     struct text *text = (struct text *)view;
-    struct out_file out = {0};
-    struct stat st;
+    struct out_file out;
     bool ok;
 
-    if (lstat(path, &st) == 0) {
-        tui_alarm(view->tui, "not exported: %s: exists already; choose another name", path);
-        return false;
-    }
     if (!out_open(&out, path, false))
         return false;
     for (size_t i = 0; i < view->count; i++) {
@@ -353,16 +284,14 @@ bool text_place(struct view *view, char **file, int64_t *line)
 void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
-    const struct target *line = line_at(text) ? &line_at(text)->target : NULL;
+    const struct target *line = line_at(text) ? &line_at(text)->target : NULL, *whole = text->doc ? &text->doc->subject : NULL;
 
-    if (!text->doc)
+    if (!whole)
         return;
-    *subject = target_copy(&text->doc->subject);
+    *subject = *whole;
     /* A line that leads to a decision is about that; others are about what the whole text is about. */
-    if (line && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || (line->kind && !subject->kind))) {
-        int64_t at_ns = subject->at_ns;
-        target_free(subject);
-        *subject = target_copy(line);
-        subject->at_ns = subject->at_ns ? subject->at_ns : at_ns;
-    }
+    if (line && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || (line->kind && !whole->kind)))
+        *subject = *line;
+    if (!subject->at_ns)
+        subject->at_ns = whole->at_ns;
 }

@@ -33,13 +33,14 @@
 #define DYNTRACE_TUI_TEXT_H
 
 #include "lib/list.h"
-#include "tui/view.h"
+#include "lib/table.h"
+#include "tui/sheet.h"
 
 struct source;
 
 struct doc_line {
-    const char *text;     /* marked; in the arena */
-    struct target target; /* owned */
+    const char *text;     /* marked; in the arena, as its target's texts */
+    struct target target;
     int64_t source_line;  /* in the doc's file, 0: none */
     bool part;            /* a heading */
 };
@@ -47,19 +48,19 @@ struct doc_line {
 struct doc {
     struct job job;         /* that makes it */
     LIST(struct doc_line) lines;
-    struct arena arena;     /* texts of the lines, and what doc_safe made */
+    struct arena arena;     /* all texts of lines and targets, and what doc_safe made */
     const struct view_ops *ops; /* borrowed: of the view */
-    struct target target;   /* owned: of the view */
+    struct target target;   /* of the view */
     int columns;            /* of the screen */
     bool dense;             /* set by build(): no empty lines between parts */
     bool quick;             /* only what takes no time, for the first look */
     bool more;              /* set by build(): quick was not all */
     const char *heading;    /* the last one of a page */
     char title[160];        /* set by build() */
-    char *file;             /* owned: set by build(): of source_line, and for an editor */
+    const char *file;       /* set by build(): of source_line, and for an editor */
     int64_t file_line;
     size_t start;           /* set by build(): the line to begin on */
-    struct target subject;  /* owned: set by build(): what it is about */
+    struct target subject;  /* set by build(): what it is about */
 };
 
 struct text {
@@ -75,16 +76,15 @@ struct text {
 void doc_add(struct doc *doc, const char *text);
 void doc_add_part(struct doc *doc, const char *text);
 
-/* Where the last line leads. TARGET is taken over. */
+/* Where the last line leads; a line leads to one place. Texts of a target are borrowed for as long as DOC lives. */
 void doc_target(struct doc *doc, struct target target);
-void doc_leads(struct doc *doc, enum view_kind kind, int64_t id, const char *where, const char *title);
+#define doc_leads(doc, kind, id, where, title) doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
 
-/* TEXT escaped and cut to WIDTH bytes; NULL is "?". Lives as long as DOC, as the next. */
-const char *doc_safe(struct doc *doc, const char *text, size_t width);
-const char *doc_count(struct doc *doc, int64_t count);
-const char *doc_time(struct doc *doc, int64_t ns);
-/* TEXT cut or filled to COLUMNS on the screen. */
-const char *doc_fit(struct doc *doc, const char *text, int columns);
+/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS on the screen. They live as long as DOC. */
+#define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
+#define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
+#define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
+#define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 
 /* TEXT escaped, at most MOST bytes of it, in as many lines as it needs, the first after BEFORE. */
 void doc_wrap(struct doc *doc, const char *before, int indent, const char *text, size_t most);

@@ -32,32 +32,24 @@ enum cell_format format_named(const char *word, size_t bytes)
     return (enum cell_format)i;
 }
 
-struct value value_read(struct query *query, int column)
+struct value value_read(struct arena *arena, struct query *query, int column)
 {
     struct value value = {.type = (unsigned char)query_type(query, column)};
     size_t bytes;
-    const char *text;
 
     if (value.type == QUERY_INTEGER) {
         value.integer = query_integer(query, column);
     } else if (value.type == QUERY_REAL) {
         value.real = query_real(query, column);
     } else if (value.type == QUERY_TEXT) {
-        text = query_text(query, column, &bytes);
-        value.text = strndup(text, prose_cut(text, TEXT_MOST));
+        const char *text = query_text(query, column, NULL);
+        value.text = arena_text(arena, text, prose_cut(text, TEXT_MOST));
     } else if (value.type == QUERY_BLOB) {
         query_whole(query, column, &bytes);
         value.type = QUERY_TEXT;
-        value.text = say_print("(%zu bytes)", bytes);
+        value.text = arena_print(arena, "(%zu bytes)", bytes);
     }
     return value;
-}
-
-void values_free(struct value *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (values[i].type == QUERY_TEXT)
-            free(values[i].text);
 }
 
 /* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
@@ -92,74 +84,50 @@ static void bar_print(char *made, double share, int width)
         made = stpcpy(made, i < full ? "█" : " ");
 }
 
-static void text_print(char *made, const char *text, enum cell_format format)
+/* What is shown of TEXT. */
+static struct span text_shown(const char *text, enum cell_format format)
 {
-    struct torch_reason reason;
-    const char *phase;
-
-    switch (format) {
-    case AS_PATH:
+    if (format == AS_REASON)
+        return torch_reason_split(text).what;
+    if (format == AS_PATH)
         text = prose_path(text);
-        break;
-    case AS_WORDS:
-        for (int i = 0; i < OUTCOMES; i++)
-            if (!strcmp(outcome_facts[i].word, text)) {
-                text = outcome_facts[i].words;
-                break;
-            }
-        break;
-    case AS_PHASE:
-        phase = torch_phase_words(text);
-        text = phase ? phase : "";
-        break;
-    case AS_REASON:
-        reason = torch_reason_split(text);
-        snprintf(made, CELL_TEXT, "%.*s", (int)(reason.what.bytes < CELL_TEXT ? reason.what.bytes : CELL_TEXT),
-                 reason.what.text ? reason.what.text : "");
-        return;
-    default:
-        break;
-    }
-    snprintf(made, CELL_TEXT, "%.*s", (int)prose_cut(text, CELL_TEXT - 8), text);
+    else if (format == AS_PHASE)
+        text = torch_phase_words(text);
+    for (int i = 0; format == AS_WORDS && i < OUTCOMES; i++)
+        if (!strcmp(outcome_facts[i].word, text))
+            return (struct span){outcome_facts[i].words, strlen(outcome_facts[i].words)};
+    return (struct span){text, text ? prose_cut(text, CELL_TEXT - 8) : 0};
 }
 
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width)
 {
     double number = value->type == QUERY_REAL ? value->real : (double)value->integer;
     int64_t whole = value->type == QUERY_REAL ? (int64_t)(fabs(number) < 9e18 ? number : 0) : value->integer;
+    struct span span;
 
     width = width < BARS_MOST ? width : BARS_MOST;
     made[0] = 0;
     if (value->type == QUERY_NULL)
         return strcpy(made, format <= AS_SPARK ? "" : "-");
-    if (value->type == QUERY_TEXT) {
-        if (format == AS_SPARK)
-            spark_print(made, value->text, width);
-        else
-            text_print(made, value->text, format);
-        return made;
-    }
-    switch (format) {
-    case AS_COUNT:
-    case AS_ALARM_COUNT:
-        return table_count(made, whole);
-    case AS_DURATION:
-        return table_duration(made, whole);
-    case AS_TIME:
+    if (value->type == QUERY_TEXT && format == AS_SPARK) {
+        spark_print(made, value->text, width);
+    } else if (value->type == QUERY_TEXT) {
+        span = text_shown(value->text, format);
+        snprintf(made, CELL_TEXT, "%.*s", span.bytes < CELL_TEXT ? (int)span.bytes : CELL_TEXT, span.text ? span.text : "");
+    } else if (format == AS_COUNT || format == AS_ALARM_COUNT) {
+        table_count(made, whole);
+    } else if (format == AS_DURATION) {
+        table_duration(made, whole);
+    } else if (format == AS_TIME) {
         snprintf(made, CELL_TEXT, "%.6f", number / 1e9);
-        break;
-    case AS_SECONDS:
+    } else if (format == AS_SECONDS) {
         snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
-        break;
-    case AS_BAR:
+    } else if (format == AS_BAR) {
         bar_print(made, number, width);
-        break;
-    default:
-        if (value->type == QUERY_REAL)
-            snprintf(made, CELL_TEXT, "%.6g", number);
-        else
-            snprintf(made, CELL_TEXT, "%" PRId64, whole);
-        break;
+    } else if (value->type == QUERY_REAL) {
+        snprintf(made, CELL_TEXT, "%.6g", number);
+    } else {
+        snprintf(made, CELL_TEXT, "%" PRId64, whole);
     }
     return made;
 }
@@ -183,19 +151,36 @@ int value_compare(const struct value *a, const struct value *b)
     return (x > y) - (x < y);
 }
 
-void text_fit(FILE *out, const char *text, int columns)
+FILE *print_begin(struct print *print)
+{
+    return print->out = open_memstream(&print->text, &print->bytes);
+}
+
+const char *print_end(struct print *print, struct arena *arena)
+{
+    const char *kept;
+
+    fclose(print->out);
+    kept = arena_text(arena, print->text, print->bytes);
+    free(print->text);
+    return kept;
+}
+
+const char *text_safe(struct arena *arena, const char *text, size_t width)
+{
+    struct print print;
+
+    prose_text(print_begin(&print), text, width);
+    return print_end(&print, arena);
+}
+
+const char *text_fit(struct arena *arena, const char *text, int columns)
 {
     int used;
-    size_t bytes = text_room(text, columns, &used);
+    bool cut = text[text_room(text, columns, &used)];
+    size_t bytes = text_room(text, columns - cut, &used);
 
-    if (text[bytes]) {
-        bytes = text_room(text, columns - 1, &used);
-        fprintf(out, "%.*s…", (int)bytes, text);
-        used++;
-    } else {
-        fputs(text, out);
-    }
-    fprintf(out, "%*s", columns - used, "");
+    return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut, "");
 }
 
 void text_quote(FILE *out, const char *text, size_t bytes, char quote)

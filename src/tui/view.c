@@ -3,25 +3,13 @@
  * Runs in: the viewer. */
 #include "tui/view.h"
 
-struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title)
+struct target target_keep(struct arena *arena, const struct target *target)
 {
-    return (struct target){.kind = kind, .id = id, .where = where ? strdup(where) : NULL, .title = title ? strdup(title) : NULL};
-}
+    struct target kept = *target;
 
-struct target target_copy(const struct target *target)
-{
-    struct target copy = target_make(target->kind, target->id, target->where, target->title);
-
-    copy.at_ns = target->at_ns;
-    copy.about = target->about;
-    return copy;
-}
-
-void target_free(struct target *target)
-{
-    free(target->where);
-    free(target->title);
-    *target = (struct target){0};
+    kept.where = target->where ? arena_print(arena, "%s", target->where) : NULL;
+    kept.title = target->title ? arena_print(arena, "%s", target->title) : NULL;
+    return kept;
 }
 
 void view_choose(struct view *view, size_t at)

@@ -46,16 +46,14 @@ struct target {
     int64_t id;          /* of which row, by the view's own table */
     int64_t at_ns;       /* the moment that it is about, 0: none */
     enum view_kind about; /* replay, timeline, what-if: whose row ID is, as the view of one has it */
-    char *where;         /* owned: an SQL condition on the view's columns, or NULL */
-    char *title;         /* owned: what that condition means, in words, or NULL */
+    const char *where;   /* borrowed: an SQL condition on the view's columns, or NULL */
+    const char *title;   /* borrowed: what that condition means, in words, or NULL */
 };
 
-struct target target_make(enum view_kind kind, int64_t id, const char *where, const char *title);
-struct target target_copy(const struct target *target);
-void target_free(struct target *target);
+/* A copy whose texts are in ARENA. */
+struct target target_keep(struct arena *arena, const struct target *target);
 
 struct view;
-
 struct doc;
 struct db;
 struct query;
@@ -75,7 +73,7 @@ struct view_ops {
     void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
     bool (*place)(struct view *view, char **file, int64_t *line); /* for an editor; the caller frees *FILE; or NULL */
-    void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay, timeline ...; or NULL */
+    void (*subject)(struct view *view, struct target *subject); /* what the line is about, until it changes, for replay ...; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
     void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
     void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/text.h: a part that C makes */
@@ -86,7 +84,8 @@ struct view_ops {
 struct view {
     const struct view_ops *ops;
     struct tui *tui;       /* borrowed */
-    struct target target;  /* owned: by which it was opened */
+    struct arena arena;    /* lives as long as the view */
+    struct target target;  /* by which it was opened; its texts are in the arena */
     int y, rows, columns;  /* of the screen, set before settle() */
     size_t count, at, top; /* lines, the chosen one, and the first that is shown */
     int head;              /* rows above the first line */

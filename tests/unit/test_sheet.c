@@ -40,7 +40,7 @@ static void line_check(sqlite3_stmt *statement, const char *file, const char *li
 
 static void file_check(sqlite3 *db, const char *name)
 {
-    struct sheet sheet;
+    struct sheet sheet = {0};
 
     /* The page `function` has one for all of its statements. */
     sheet_open(&sheet, name + strlen("tui/"), !strcmp(name, "tui/function") ? "(1)" : NULL);
@@ -70,17 +70,18 @@ static void fields_check(void)
         {"a[ b {none}] c[ {name}][{?n} d]", "a c it's d"}, {"[{none}]", NULL}, {"{none|not known}{none|}", "not known"},
         {"{!r}x{!style}y{!b}", MARK "rx" MARK "ry" MARK "b"}, {"[{n}[, {none}]] => ledger", "1500"},
     };
-    struct target target = row_target(&row, "x => ledger {n} WHERE a = {name} AND b = {n} | of {name}");
+    struct arena arena = {0};
+    struct target target = row_target(&arena, &row, "x => ledger {n} WHERE a = {name} AND b = {n} | of {name}");
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *made = row_print(&row, cases[i].text, true);
+        const char *made = row_print(&arena, &row, cases[i].text, true);
         check(made && cases[i].made ? !strcmp(made, cases[i].made) : made == cases[i].made, "", cases[i].text, made ? made : "nothing");
-        free(made);
     }
     check(target.kind == VIEW_LEDGER && target.id == 1500 && !strcmp(target.where, "a = 'it''s' AND b = 1500"), "", "a lead", target.where);
     check(!strcmp(target.title, "of it's"), "", "its title", target.title);
-    target_free(&target);
-    check(row_target(&row, "x => function {none}").kind == VIEW_NONE && !row_target(&row, "x").kind, "", "a lead", "to nothing");
+    check(row_target(&arena, &row, "x => function {none}").kind == VIEW_NONE, "", "a lead", "to nothing");
+    check(!row_target(&arena, &row, "x").kind, "", "no lead", "leads somewhere");
+    arena_free(&arena);
 }
 
 int main(void)

@@ -399,7 +399,7 @@ static void flame_subject(struct view *view, struct target *subject)
     struct flame *flame = (struct flame *)view;
 
     if (flame->read && node_at(flame, flame->chosen)->parent)
-        *subject = target_make(VIEW_FUNCTION, node_at(flame, flame->chosen)->code_id, NULL, NULL);
+        *subject = (struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id};
 }
 
 static void flame_refresh(struct view *view)

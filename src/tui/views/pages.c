@@ -359,10 +359,8 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
                                  .function = function, .code = code, .count = 1,
                                  .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
-        struct target target = target_make(VIEW_WHATIF, doc->target.id, NULL, NULL);
-        target.about = VIEW_COMPILE;
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
-        doc_target(doc, target);
+        doc_target(doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
         doc_wrap(doc, "", 4, remedy, 800);
     }
     free(remedy);

@@ -48,7 +48,7 @@ struct replay_job {
     LIST(char *) lines;
     char said[300];        /* "the end", what stopped it */
     char *function;        /* owned: where it is, for the words of a stop; or NULL */
-    struct target at;      /* what the event is: owned */
+    struct target at;      /* what the event is */
     size_t event, events;
     bool filtered, stops;
     bool failed;           /* the decisions could not be read */
@@ -177,7 +177,7 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
-        job->at = target_make(kinds[event->kind], about.id, NULL, NULL);
+        job->at = (struct target){.kind = kinds[event->kind], .id = about.id};
     }
     job->at.at_ns = cursor_ns(c);
     if (about.code != REPLAY_NONE)
@@ -220,7 +220,6 @@ static void replay_job_free(struct job *base)
     list_free(&job->lines);
     free(job->page);
     free(job->function);
-    target_free(&job->at);
     core_release(job->core);
 }
 
@@ -380,7 +379,7 @@ static void replay_subject(struct view *view, struct target *subject)
     struct replay_view *r = (struct replay_view *)view;
 
     if (r->shown)
-        *subject = target_copy(&r->shown->at);
+        *subject = r->shown->at;
 }
 
 static bool replay_search(struct view *view, const char *text, int direction)

@@ -388,21 +388,20 @@ static void cursor_open(struct timeline *t)
     char where[200];
 
     if (compiles.longest[t->column]) {
-        target = target_make(VIEW_COMPILE, compiles.longest[t->column]->id, NULL, NULL);
+        target = (struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id};
     } else if (detailed ? t->detail->lookups_at[t->column] > 0 : sums.hits + sums.misses + sums.eager > 0) {
         snprintf(where, sizeof where, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column), column_ns(t, t->column + 1),
                  t->lanes->lanes.at[t->lane].thread_id);
-        target = target_make(VIEW_LEDGER, 0, where, "this moment");
+        target = (struct target){.kind = VIEW_LEDGER, .where = where, .title = "this moment"};
     } else if (detailed) {
         for (int depth = t->detail->depth; depth-- > 0 && !target.kind;)
             if (t->detail->cells[depth][t->column].frame_id)
-                target = target_make(VIEW_FUNCTION, t->detail->cells[depth][t->column].code_id, NULL, NULL);
+                target = (struct target){.kind = VIEW_FUNCTION, .id = t->detail->cells[depth][t->column].code_id};
     }
     if (target.kind)
         tui_go(t->view.tui, &target);
     else
         tui_say(t->view.tui, "nothing is here");
-    target_free(&target);
 }
 
 /* To the next compile of the lane, or the one before. */

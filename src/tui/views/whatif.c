@@ -50,7 +50,8 @@ static void page_take(void *context, int64_t code_id)
     fflush(page->out);
     doc_text(doc, page->text + page->taken, 1, 400);
     if (page->lead && first < doc->lines.count)
-        doc->lines.at[first].target = target_make(VIEW_LEDGER, 0, all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id), all ? NULL : "its calls");
+        doc->lines.at[first].target = (struct target){.kind = VIEW_LEDGER, .title = all ? NULL : "its calls",
+                                                      .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;
@@ -113,8 +114,7 @@ static void whatif_input(struct view *view, const char *text)
 {
     if (!*text)
         return;
-    free(view->target.where);
-    view->target.where = strdup(text);
+    view->target.where = arena_print(&view->arena, "%s", text);
     text_restart((struct text *)view);
 }
 
