@@ -27,7 +27,10 @@ FROM json_each(?3) k WHERE k.key NOT IN ('frame_id', 'frame_compile_id', 'attemp
 INSERT INTO source(file, pid) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET pid = excluded.pid RETURNING process_id;
 
 -- name: loss
-INSERT INTO loss(process_id, at_ns, events, cause) VALUES (NULLIF(?1, 0), 0, ?2, 'import: ' || ?3 || ': lines and records that are damaged');
+INSERT INTO loss(process_id, at_ns, events, cause) VALUES (NULLIF(?2, 0), 0, ?3, 'import: ' || ?1 || ': lines and records that are damaged');
+
+-- name: version
+INSERT INTO meta VALUES ('dyntrace_version', ?1);
 
 -- name: meta
-INSERT INTO meta VALUES ('dyntrace_version', ?1), ('state', 'complete'), ('clock', 'wall'), ('imported_from', json_quote(?2));
+INSERT INTO meta VALUES ('state', 'complete'), ('clock', 'wall'), ('imported_from', json_quote(?1));

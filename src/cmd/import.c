@@ -7,9 +7,9 @@
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql), and cmd/import/text.c
- * of what torch has in text alone. The log has compiles, not calls: frames, lookups, hits and what guards took are not in
- * it, and so not in the trace.
+ * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql, text.sql), but for
+ * guards. The log has compiles, not calls: frames, lookups, hits and what guards took are not in it, and so not in the
+ * trace.
  *
  * Files come from anybody, are cut short when a program is killed, and two processes may have written into one: so
  * nothing is taken that is not whole. */
@@ -22,7 +22,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cmd/import/text.h"
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/list.h"
@@ -31,31 +30,34 @@
 #include "schema.h"
 #include "trace/db.h"
 
-enum { TICK_ROWS = 1 << 8, MOST = 15 << 20 /* bytes of a line, and of a record's text: readers take a row of 16 MB */ };
+enum {
+    TICK_ROWS = 1 << 8,
+    MOST = 15 << 20, /* bytes of a line, and of a record's text: readers take a row of 16 MB */
+    DEPTH = 200,     /* of the tree of guards */
+};
 
 struct import {
-    struct db *out;                /* owned */
-    struct query *record, *valid;  /* owned */
-    LIST(char *) files;            /* owned, with the paths */
+    struct db *out;               /* owned */
+    struct query *record, *valid; /* owned */
+    LIST(char *) files;           /* owned, with the paths */
     struct progress progress;
-    int64_t read, bytes;           /* of all files */
+    int64_t read, bytes;          /* of all files */
 };
 
 /* ---- records of a file ------------------------------------------------------ */
 
 struct line {
-    char *text;          /* owned; ends in a NUL */
+    char *text;     /* owned; ends in a NUL */
     size_t length, room;
-    bool text_only;      /* no NUL in it, and not too long */
+    bool text_only; /* no NUL in it, and not too long */
 };
 
 struct log {
-    FILE *file;          /* owned */
-    struct line line, head;
-    LIST(char) text;     /* of the record */
-    bool have_line;      /* LINE is the one after the last record */
-    bool ended;          /* the last line read had an end: the file is not cut there */
-    int64_t broken;      /* lines and records passed over */
+    FILE *file;        /* owned */
+    struct line head, line;
+    LIST(char) text;   /* of the record */
+    bool ended;        /* the last line read had an end: the file is not cut there */
+    int64_t broken;    /* lines and records passed over */
 };
 
 /* The last record read. */
@@ -66,17 +68,17 @@ struct record {
 };
 
 /* The next line, without its end. */
-static bool line_next(struct import *import, struct log *log)
+static bool line_next(struct import *import, struct log *log, struct line *line)
 {
-    ssize_t got = getline(&log->line.text, &log->line.room, log->file);
+    ssize_t got = getline(&line->text, &line->room, log->file);
 
     if (got < 0)
         return false;
     import->read += got;
-    log->ended = log->line.text[got - 1] == '\n';
-    log->line.length = (size_t)got - log->ended;
-    log->line.text[log->line.length] = 0;
-    log->line.text_only = log->line.length <= MOST && strlen(log->line.text) == log->line.length;
+    log->ended = line->text[got - 1] == '\n';
+    line->length = (size_t)got - log->ended;
+    line->text[line->length] = 0;
+    line->text_only = line->length <= MOST && strlen(line->text) == line->length;
     return true;
 }
 
@@ -106,26 +108,27 @@ static bool has_text(const char *json)
     return at && strspn(at + sizeof key - 1, "0123456789abcdef") == 32;
 }
 
+/* Is the next line one of a record's text? */
+static bool is_text_next(FILE *file)
+{
+    return ungetc(getc(file), file) == '\t';
+}
+
 /* The next record that is whole; false at the end. What is none, cut short, too long, or without the text that it
  * announces, is passed over and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
-    while (log->have_line || line_next(import, log)) {
-        struct line spare = log->head;
-        bool is_record, text = false, whole = true;
-        log->head = log->line; /* the line that was read becomes the head */
-        log->line = spare;
+    while (line_next(import, log, &log->head)) {
+        bool is_record = log->head.text_only && head_read(log->head.text, record), text = false, whole = true;
         log->text.count = 0;
-        is_record = log->head.text_only && head_read(log->head.text, record);
-        while ((log->have_line = line_next(import, log)) && *log->line.text == '\t') {
+        for (; is_text_next(log->file) && line_next(import, log, &log->line); text = true) {
+            log->broken += !is_record;
             whole = whole && log->line.text_only && log->ended && log->text.count + log->line.length <= MOST;
             if (whole) {
                 char *more = list_add_many(&log->text, log->line.length);
                 memcpy(more, log->line.text + 1, log->line.length);
                 more[log->line.length - 1] = '\n';
             }
-            text = true;
-            log->broken += !is_record;
         }
         if (is_record && whole && has_text(record->json) == text) {
             if (text)
@@ -156,20 +159,6 @@ static int64_t local_ns(const struct record *record, time_t changed)
     return (int64_t)seconds * 1000000000 + record->micro * INT64_C(1000);
 }
 
-/* The process PID of a FILE. */
-static int64_t process_of(struct import *import, const char *file, int64_t pid)
-{
-    struct query *query = db_query(import->out, schema_statement("import/log/process"));
-    int64_t id = 0;
-
-    query_bind_text(query, 1, file);
-    query_bind_integer(query, 2, pid);
-    if (query_step(query))
-        id = query_integer(query, 0);
-    query_close(query);
-    return id;
-}
-
 static bool is_valid(struct import *import, const char *json)
 {
     bool valid;
@@ -180,20 +169,35 @@ static bool is_valid(struct import *import, const char *json)
     return valid;
 }
 
+/* Run STATEMENT about TEXT and two numbers; what it answers, 0: nothing. */
+static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number, int64_t other)
+{
+    struct query *query = db_query(import->out, schema_statement(statement));
+    int64_t found = 0;
+
+    query_bind_text(query, 1, text);
+    query_bind_integer(query, 2, number);
+    query_bind_integer(query, 3, other);
+    if (query_step(query))
+        found = query_integer(query, 0);
+    query_close(query);
+    return found;
+}
+
 /* False: the file could not be read, which was said. */
 static bool file_read(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct log log = {.file = fopen(path, "re")};
     struct record record;
-    struct stat st;
+    struct stat st = {.st_mtime = time(NULL)};
     int64_t pid = -1, process = 0, rows = 0;
     bool whole;
 
     bounds_trace(path);
     bounds_no_time(); /* what it takes grows with the square of the compiles */
-    if (log.file && fstat(fileno(log.file), &st) != 0)
-        st.st_mtime = time(NULL);
+    if (log.file)
+        fstat(fileno(log.file), &st);
     while (log.file && !db_failed(import->out) && record_next(import, &log, &record)) {
         if (!(++rows % TICK_ROWS))
             progress_tick(&import->progress, import->read, import->bytes);
@@ -202,7 +206,7 @@ static bool file_read(struct import *import, const char *path)
             continue;
         }
         if (record.pid != pid)
-            process = process_of(import, name, pid = record.pid);
+            process = ask(import, "import/log/process", name, pid = record.pid, 0);
         query_bind_integer(import->record, 1, process);
         query_bind_integer(import->record, 2, local_ns(&record, st.st_mtime));
         query_bind_text(import->record, 3, record.json);
@@ -213,20 +217,163 @@ static bool file_read(struct import *import, const char *path)
     whole = log.file && (feof(log.file) || db_failed(import->out));
     if (!whole)
         say_error("%s: %s", path, strerror(errno));
-    if (log.broken) {
-        struct query *loss = db_query(import->out, schema_statement("import/log/loss"));
-        query_bind_integer(loss, 1, process);
-        query_bind_integer(loss, 2, log.broken);
-        query_bind_text(loss, 3, name);
-        query_step(loss);
-        query_close(loss);
-    }
+    if (log.broken)
+        ask(import, "import/log/loss", name, process, log.broken);
     if (log.file)
         fclose(log.file);
     free(log.line.text);
     free(log.head.text);
     list_free(&log.text);
     return whole;
+}
+
+/* ---- guards ---------------------------------------------------------------- */
+
+/* The tree of guards is a listing of managers, each with the guards of its value; two blanks and a '#' begin a comment:
+ *
+ *     | +- GuardManager: source=L['x'], accessed_by=...
+ *     | | +- TENSOR_MATCH: check_tensor(L['x'], ...)    # y = x * k  # a/b.py:4 in f */
+
+/* 'File "/x/a/b.py", line 4, in f' of the last "# a/b.py:4 in f" of a comment; NULL: there is none, or it is torch's own code.
+ * Torch shortens paths: FILENAME, the compiled function's, stands for what it ends in. The caller frees it. */
+static char *user_stack(const char *comment, const char *filename)
+{
+    const char *mark = NULL;
+    size_t whole = strlen(filename);
+    int shown = 0, line, name = 0;
+
+    for (const char *next = comment; (next = strstr(next, "# ")); next++)
+        mark = next + 2;
+    if (!mark || sscanf(mark, "%*[^:]%n:%9d in %n", &shown, &line, &name) != 1 || !name || !strncmp(mark, "_dynamo/", 8) ||
+        !strncmp(mark, "torch/", 6))
+        return NULL;
+    comment = mark + name; /* after the name there may be a "(HINT: ...)" */
+    if (shown >= 8 && whole > (size_t)shown && !strncmp(filename + whole - shown, mark, (size_t)shown)) {
+        mark = filename;
+        shown = (int)whole;
+    }
+    return say_print("File \"%.*s\", line %d, in %.*s", shown, mark, line, (int)strcspn(comment, " \n"), comment);
+}
+
+/* Of a manager "source=L['x'], accessed_by=..." the source, which TEXT then ends with; NULL: it says none. */
+static const char *manager_source(char *text)
+{
+    char *end = strstr(text, ", accessed_by=");
+
+    if (strncmp(text, "source=", 7) != 0)
+        return NULL;
+    if (end || (end = strstr(text, ", type=<class ")))
+        *end = 0;
+    return text + 7;
+}
+
+/* A guard that is being read: torch prints each part of a long one on a line of its own. */
+struct guard {
+    const char *kind, *source; /* borrowed */
+    char *stack;               /* owned, or NULL */
+    LIST(char) said;           /* empty: there is no guard */
+    size_t depth;
+};
+
+static void guard_says(struct guard *guard, const char *text)
+{
+    if (*text)
+        memcpy(list_add_many(&guard->said, strlen(text)), text, strlen(text));
+}
+
+/* The guard that was read, as a row of ENTRY. */
+static void guard_put(struct query *insert, int64_t entry, struct guard *guard, int64_t *count)
+{
+    if (guard->kind) {
+        *list_add(&guard->said) = 0;
+        query_bind_integer(insert, 1, entry);
+        query_bind_integer(insert, 2, (*count)++);
+        query_bind_text(insert, 3, guard->kind);
+        query_bind_text(insert, 4, guard->source);
+        query_bind_text(insert, 5, guard->said.at);
+        query_bind_text(insert, 6, guard->stack);
+        query_step(insert);
+        query_reset(insert);
+    }
+    list_free(&guard->said);
+    free(guard->stack);
+    *guard = (struct guard){0};
+}
+
+/* Is what comes next another part of GUARD? Those of OBJECT_ALIASING are guards by themselves, and of LAMBDA_GUARD but for
+ * the one of all sizes at the end. */
+static bool goes_on(const struct guard *guard, const char *kind, size_t depth)
+{
+    return guard->kind && guard->depth == depth && !strcmp(guard->kind, kind) && !(depth && !strcmp(kind, "LAMBDA_GUARD")) &&
+           strcmp(kind, "OBJECT_ALIASING") != 0;
+}
+
+/* The guards of TEXT, which is written over, as rows of ENTRY, for code of FILENAME. */
+static void guards_put(struct query *insert, int64_t entry, char *text, const char *filename)
+{
+    const char *sources[DEPTH] = {0}, *related = NULL;
+    char *line, *rest = text, *relation = NULL;
+    struct guard guard = {0};
+    int64_t count = 0;
+
+    while ((line = strsep(&rest, "\n"))) {
+        size_t depth = 0;
+        char *kind, *colon, *said, *comment;
+        for (; !strncmp(line, "| ", 2); line += 2)
+            depth++;
+        if (strncmp(line, "+- ", 3) != 0 || depth >= DEPTH)
+            continue;
+        kind = line + 3;
+        colon = strstr(kind, ": ");
+        if (!colon && kind[strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")]) /* "RootGuardManager" */
+            continue;
+        said = colon ? colon + 2 : kind + strlen(kind);
+        if (colon)
+            *colon = 0;
+        if (strstr(kind, "Manager") || strstr(kind, "Accessor")) { /* also "KeyManager: GuardManager: source=..." */
+            const char *source = manager_source(!strncmp(said, "GuardManager: ", 14) ? said + 14 : said);
+            guard_put(insert, entry, &guard, &count);
+            if (source)
+                sources[depth] = source;
+            memset(sources + depth + 1, 0, (DEPTH - depth - 1) * sizeof *sources);
+            continue;
+        }
+        comment = strstr(said, "  # ");
+        if (comment)
+            *comment++ = 0;
+        for (char *end = said + strlen(said); end > said && end[-1] == ' ';)
+            *--end = 0;
+        if (goes_on(&guard, kind, depth)) {
+            guard_says(&guard, " and ");
+            guard_says(&guard, said);
+            continue;
+        }
+        guard_put(insert, entry, &guard, &count);
+        if (*said && strstr(kind, "ALIASING")) {
+            relation = said;
+            related = kind;
+        } else if (related && !strcmp(related, kind)) { /* between several values: printed once */
+            said = relation;
+        }
+        guard = (struct guard){.kind = kind, .source = depth ? sources[depth - 1] : NULL, .depth = depth,
+                               .stack = comment ? user_stack(comment, filename) : NULL};
+        guard_says(&guard, said);
+    }
+    guard_put(insert, entry, &guard, &count);
+}
+
+static void all_guards(struct db *out)
+{
+    struct query *lists = db_query(out, schema_statement("import/text/guards"));
+    struct query *insert = db_query(out, schema_statement("import/text/guard"));
+
+    while (query_step(lists)) {
+        char *text = strdup(query_whole(lists, 1, NULL));
+        guards_put(insert, query_integer(lists, 0), text, query_whole(lists, 2, NULL));
+        free(text);
+    }
+    query_close(lists);
+    query_close(insert);
 }
 
 /* ---- the directory --------------------------------------------------------- */
@@ -301,19 +448,6 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
-static void trace_make(struct import *import, const char *directory)
-{
-    struct query *meta = db_query(import->out, schema_statement("import/log/meta"));
-
-    query_bind_text(meta, 1, DYNTRACE_VERSION);
-    query_bind_text(meta, 2, directory);
-    query_step(meta);
-    query_close(meta);
-    db_run(import->out, schema_statement("import/map"));
-    import_texts(import->out);
-    db_run(import->out, "DROP TABLE record; DROP TABLE source; COMMIT");
-}
-
 static int import_main(int count, char **operands)
 {
     struct import import = {0};
@@ -337,7 +471,12 @@ static int import_main(int count, char **operands)
         return 2;
     import.progress = progress_begin("importing");
     if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) && files_import(&import, operands[0])) {
-        trace_make(&import, operands[0]);
+        ask(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
+        ask(&import, "import/log/meta", operands[0], 0, 0);
+        db_run(import.out, schema_statement("import/map"));
+        all_guards(import.out);
+        db_run(import.out, schema_statement("import/text/rest"));
+        db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
         broken = db_integer(import.out, 0, "SELECT SUM(events) FROM loss");
         ok = db_made(import.out);
     }
