@@ -1,4 +1,22 @@
--- The guards of an entry.
-SELECT guard_id, ordinal, COALESCE(kind, '?'), COALESCE(source, ''), COALESCE(substr(expression, 1, 600), ''), COALESCE(substr(user_stack, 1, 600), '')
-FROM guard
-WHERE cache_entry_id = ?1 ORDER BY ordinal LIMIT 20000
+-- The guards of an entry, by what they look at; and unless ?2, how often each ran and failed: checks that ended alike are one
+-- before their guards are looked at, and the guards have their places in the order of that moment.
+WITH ended AS MATERIALIZED (
+  SELECT k.guards_run, k.failed_guard_id, k.result <> 'pass' AS failed, COUNT(*) AS times,
+         CASE WHEN ?1 IN (SELECT cache_entry_id FROM guard_order) THEN
+           (SELECT o.rowid FROM guard_order o WHERE o.cache_entry_id = ?1
+             AND o.from_ns <= (SELECT l.start_ns FROM lookup l WHERE l.lookup_id = k.lookup_id)
+            ORDER BY o.from_ns DESC, o.rowid DESC LIMIT 1) END AS order_id
+  FROM guard_check k WHERE k.cache_entry_id = ?1 AND NOT ?2 GROUP BY 1, 2, 3, 5),
+place AS MATERIALIZED (
+  SELECT o.rowid AS order_id, j.value AS ordinal, j.key AS place
+  FROM guard_order o JOIN json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE o.rowid IN (SELECT order_id FROM ended)),
+ran AS MATERIALIZED (
+  SELECT g.guard_id, SUM(r.times) AS ran
+  FROM guard g CROSS JOIN (SELECT guards_run, order_id, SUM(times) AS times FROM ended GROUP BY 1, 2) r
+  LEFT JOIN place p ON p.order_id = r.order_id AND p.ordinal = g.ordinal
+  WHERE g.cache_entry_id = ?1 AND COALESCE(p.place, g.ordinal) < r.guards_run GROUP BY 1)
+SELECT g.guard_id, g.ordinal, r.ran, f.failed, COALESCE(g.source, ''), COALESCE(g.kind, '?'), COALESCE(substr(g.expression, 1, 600), ''),
+       ltrim(substr(stack, length(rtrim(stack, replace(stack, char(10), ''))) + 1, 600))
+FROM (SELECT *, rtrim(user_stack, char(10)) AS stack FROM guard WHERE cache_entry_id = ?1 ORDER BY ordinal LIMIT 20000) g LEFT JOIN ran r ON r.guard_id = g.guard_id
+LEFT JOIN (SELECT failed_guard_id, SUM(times) AS failed FROM ended WHERE failed GROUP BY 1) f ON f.failed_guard_id = g.guard_id
+ORDER BY g.source, g.ordinal

@@ -18,8 +18,10 @@ SELECT COALESCE(SUM(outcome = 1), 0) AS hits, MAX(iif(outcome = 2, start_ns + CO
        iif(COUNT(*), NULL, ', never used') AS never, iif(SUM(outcome = 1) > 0, 'g', 'w') AS style, ?1 AS cache_entry_id
 FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1) AND cache_entry_id = ?1;
 
+--# Guards: {count}, as a tree of what they look at
+--| [{?any}  {!d}    #       ran   failed  looks at]
 --call guards
-;
+SELECT COUNT(*) AS count, NULLIF(COUNT(*), 0) AS any FROM (SELECT 1 FROM guard WHERE cache_entry_id = ?1 LIMIT 20000);
 
 --# Graph {graph:80}: {nodes} nodes
 --|   {!d}{opcode:<14}{!n} {name:<16} {!a}{target:<28}{!n} {args:200|?}[ {kwargs:160}]
@@ -31,6 +33,6 @@ WHERE g.compile_id = (SELECT compile_id FROM cache_entry WHERE cache_entry_id = 
 ORDER BY g.graph_id, n.ordinal LIMIT 2001;
 
 --call bytecode
-SELECT (SELECT substr(text, 1, 400000) FROM listing WHERE compile_id = e.compile_id AND kind = 'original_bytecode' LIMIT 1),
-       (SELECT substr(text, 1, 400000) FROM listing WHERE compile_id = e.compile_id AND kind = 'modified_bytecode' LIMIT 1)
+SELECT (SELECT rtrim(replace(substr(text, 1, 400000), char(9), ' '), char(10)) FROM listing WHERE compile_id = e.compile_id AND kind = 'original_bytecode' LIMIT 1),
+       (SELECT rtrim(replace(substr(text, 1, 400000), char(9), ' '), char(10)) FROM listing WHERE compile_id = e.compile_id AND kind = 'modified_bytecode' LIMIT 1)
 FROM cache_entry e WHERE e.cache_entry_id = ?1;

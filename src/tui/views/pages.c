@@ -172,68 +172,6 @@ const struct view_ops view_function = {
 
 /* ---- entry: its guards as a tree of what they look at, and its bytecode ---------------------------------- */
 
-struct guard {
-    int64_t id, ordinal, ran, failed;
-    const char *kind, *source, *expression, *stack; /* in the doc's arena */
-};
-
-typedef LIST(struct guard) guards;
-
-static void guards_read(guards *all, struct doc *doc, struct db *db)
-{
-    struct query *query = page_query(doc, db, "entry-guards");
-
-    while (query_step(query)) {
-        const char *texts[4];
-        for (int i = 0; i < 4; i++)
-            texts[i] = doc_print(doc, "%s", query_text(query, 2 + i, NULL));
-        *list_add(all) = (struct guard){query_integer(query, 0), query_integer(query, 1), 0, 0, texts[0], texts[1], texts[2], texts[3]};
-    }
-    query_close(query);
-}
-
-/* The place of each guard in ORDINALS, an order as JSON: [3, 0, 1]; those that it leaves out keep their own. */
-static void places_read(guards *all, int64_t *places, const char *ordinals)
-{
-    int64_t place = 0;
-
-    for (size_t i = 0; i < all->count; i++)
-        places[i] = all->at[i].ordinal;
-    for (char *end; *(ordinals += strcspn(ordinals, "0123456789")); ordinals = end, place++) {
-        int64_t ordinal = strtoll(ordinals, &end, 10);
-        struct guard *guard = list_find(all, ordinal, ordinal);
-        if (guard)
-            places[guard - all->at] = place;
-    }
-}
-
-/* How often each guard ran and failed. They are still sorted by ordinal. */
-static void guards_count(guards *all, struct doc *doc, struct db *db)
-{
-    struct query *query = page_query(doc, db, "entry-ran");
-    int64_t *places = calloc(all->count + 1, sizeof *places);
-
-    while (query_step(query)) {
-        int64_t ran = query_integer(query, 0), failed = query_integer(query, 1), times = query_integer(query, 3);
-        places_read(all, places, query_whole(query, 4, NULL));
-        for (size_t i = 0; i < all->count; i++) {
-            all->at[i].ran += places[i] < ran ? times : 0;
-            if (query_type(query, 1) != QUERY_NULL && all->at[i].id == failed && strcmp(query_text(query, 2, NULL), "pass"))
-                all->at[i].failed += times;
-        }
-    }
-    query_close(query);
-    free(places);
-}
-
-static int by_source(const void *a, const void *b)
-{
-    const struct guard *x = a, *y = b;
-    int less = strcmp(x->source, y->source);
-
-    return less ? less : (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
-}
-
 /* Whether INNER is reached through OUTER: L['self'].fc and L['self']. */
 static bool within(const char *inner, const char *outer)
 {
@@ -242,74 +180,57 @@ static bool within(const char *inner, const char *outer)
     return length && !strncmp(inner, outer, length) && (inner[length] == '.' || inner[length] == '[');
 }
 
-static void guards_put(struct doc *doc, struct db *db, guards *guards)
+static void guards_put(struct doc *doc, struct db *db)
 {
-    const char *path[64];
+    struct query *query = page_query(doc, db, "entry-guards");
+    const char *path[64], *before = NULL;
     size_t depth = 0;
 
-    if (!doc->quick)
-        guards_count(guards, doc, db);
-    doc_part(doc, "Guards: %zu, as a tree of what they look at", guards->count);
-    if (!guards->count)
-        return;
-    doc_line(doc, "  " MARK "d%5s %9s %8s  looks at", "#", "ran", "failed");
-    qsort(guards->at, guards->count, sizeof *guards->at, by_source);
-    for (size_t i = 0; i < guards->count; i++) {
-        struct guard *g = &guards->at[i];
-        const char *shown = g->source;
-        bool again = i > 0 && !strcmp(g->source, guards->at[i - 1].source);
+    query_bind_integer(query, 2, doc->quick);
+    while (query_step(query)) {
+        int64_t failed = query_integer(query, 3);
+        const char *source = doc_print(doc, "%s", query_text(query, 4, NULL)), *shown = source;
+        const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40), *stack = query_text(query, 7, NULL);
+        bool again = before && !strcmp(source, before);
         if (!again) {
-            while (depth && !within(g->source, path[depth - 1]))
+            while (depth && !within(source, path[depth - 1]))
                 depth--;
             shown += depth ? strlen(path[depth - 1]) : 0;
             if (depth < 64)
-                path[depth++] = g->source;
+                path[depth++] = source;
         }
-        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s", g->ordinal, doc->quick ? "..." : doc_count(doc, g->ran),
-                 g->failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, g->failed), (int)(depth > 1 ? (depth - 1) * 2 : 0), "",
-                 depth > 1 ? "└ " : "", again ? "" : MARK "a", again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)",
-                 doc_safe(doc, g->kind, 40), doc_safe(doc, g->expression, 300));
-        if (g->failed)
-            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "failed_guard_id = %" PRId64, g->id), g->kind);
+        before = source;
+        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s", query_integer(query, 1),
+                 doc->quick ? "..." : doc_count(doc, query_integer(query, 2)), failed ? MARK "r" : MARK "d",
+                 doc->quick ? "..." : doc_count(doc, failed), (int)(depth - 1) * 2, "", depth > 1 ? "└ " : "", again ? "" : MARK "a",
+                 again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)", kind,
+                 doc_safe(doc, query_text(query, 6, NULL), 300));
+        if (failed)
+            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0)), kind);
         else
             doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id), "its checks");
-        if (*g->stack) {
-            const char *last = g->stack;
-            for (const char *p = g->stack; (p = strchr(p, '\n')) && p[1];)
-                last = ++p;
-            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, last + strspn(last, " "), strcspn(last, "\n")));
-        }
+        if (*stack)
+            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, stack, 600));
     }
-}
-
-/* The next line of TEXT; at its end "". */
-static const char *line_take(struct doc *doc, const char **text)
-{
-    size_t length = strcspn(*text, "\n");
-    char *copy = strndup(*text, length);
-    const char *line;
-
-    for (char *p = copy; (p = strchr(p, '\t'));)
-        *p = ' ';
-    line = doc_safe(doc, copy, 400);
-    free(copy);
-    *text += length + ((*text)[length] == '\n');
-    return line;
+    query_close(query);
 }
 
 /* Side by side where there is room for both, else one after the other. */
 static void bytecode_put(struct doc *doc, struct query *row)
 {
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
+    bool both = query_type(row, 0) != QUERY_NULL && query_type(row, 1) != QUERY_NULL;
     int half = (doc->columns - 6) / 2;
 
-    if (query_type(row, 0) != QUERY_NULL && query_type(row, 1) != QUERY_NULL && half >= 44) {
-        const char *left = doc_print(doc, "%s", query_whole(row, 0, NULL)), *right = query_whole(row, 1, NULL);
+    if (both && half >= 44) {
+        char *left = strdup(query_whole(row, 0, NULL)), *right = strdup(query_whole(row, 1, NULL)), *a = left, *b = right;
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
-        for (int count = 0; (*left || *right) && count < 4000; count++) {
-            const char *a = doc_fit(doc, line_take(doc, &left), half);
-            doc_line(doc, "  %s " MARK "d│" MARK "n %s", a, line_take(doc, &right));
+        for (int count = 0; (a || b) && count < 4000; count++) {
+            const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400), *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
+            doc_line(doc, "  %s " MARK "d│" MARK "n %s", doc_fit(doc, original, half), modified);
         }
+        free(left);
+        free(right);
         return;
     }
     for (int i = 0; i < 2; i++)
@@ -321,15 +242,10 @@ static void bytecode_put(struct doc *doc, struct query *row)
 
 static void entry_part(struct doc *doc, struct db *db, struct query *row, const char *name)
 {
-    guards guards = {0};
-
-    if (!strcmp(name, "bytecode")) {
+    if (!strcmp(name, "bytecode"))
         bytecode_put(doc, row);
-        return;
-    }
-    guards_read(&guards, doc, db);
-    guards_put(doc, db, &guards);
-    list_free(&guards);
+    else
+        guards_put(doc, db);
 }
 
 const struct view_ops view_entry = {
