@@ -20,6 +20,13 @@ CREATE VIEW known AS SELECT side, code_id, function_id, pair FROM code c JOIN fu
 CREATE TABLE total(pair, kind, number, what, a REAL, b REAL);
 CREATE INDEX total_pair ON total(pair);
 
+CREATE TABLE thread(side, thread_id, who);
+-- What is found, in this order. Integers are durations; NULL: not there.
+CREATE TABLE difference(kind, function, place, what, a, b);
+
+-- name: fact
+INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+
 -- name: rank
 -- The processes that are meant.
 SELECT process_id FROM process WHERE ?2 IS NULL OR rank = ?2;
@@ -126,9 +133,10 @@ FROM by_call
 GROUP BY 1, 2, 3, 4;
 
 -- name: rows
--- The differences but for times, or (?1 = 1) times. ?2: times that differ by less than this share are alike; own times
+-- Finds the differences but for times, or (?1 = 1) times. ?2: times that differ by less than this share are alike; own times
 -- below 5 ms, and guards of less than a microsecond a call, are noise whatever the ratio. Numbers differ where both
 -- traces have the function; reasons where one alone has it.
+INSERT INTO difference
 WITH pair AS MATERIALIZED (
     SELECT f.pair, a.function_id AS in_a, b.function_id AS in_b,
            a.fingerprint <> b.fingerprint AND a.fingerprint <> 0 AND b.fingerprint <> 0 AS changed,
@@ -156,13 +164,26 @@ named AS (
     HAVING CASE WHEN kind NOT IN ('guard', 'time') THEN TOTAL(a) <> TOTAL(b)
                 ELSE MAX(a, b) - MIN(a, b) >= iif(kind = 'time', 5000000, 1000) AND MAX(a, b) > MIN(a, b) * (1 + ?2) END
 )
-SELECT n.kind, s.name, s.file, s.line, what, a, b
+SELECT n.kind, s.name, s.file || ':' || s.line, what, iif(n.kind IN ('guard', 'time'), a, CAST(a AS TEXT)),
+       iif(n.kind IN ('guard', 'time'), b, CAST(b AS TEXT))
 FROM named n JOIN pair USING (pair)
 JOIN function f ON f.function_id = COALESCE(in_b, in_a)
 JOIN function s ON s.function_id = iif(b IS NULL, COALESCE(in_a, in_b), COALESCE(in_b, in_a))
 WHERE (n.kind = 'time') = ?1
 ORDER BY iif(n.kind = 'reason', 1, 2 * (n.kind = 'break' AND number = 1)), iif(n.kind = 'time', -ABS(a - b), 0), f.name, f.file,
          f.kind, f.line, instr('function code outcome entry break guard', n.kind), number, what;
+
+-- name: differences
+SELECT * FROM difference ORDER BY rowid LIMIT ?1;
+
+-- name: fails
+-- Whether one is of the kinds ?1, "outcome,entry" or "any".
+SELECT 1 FROM difference WHERE instr(',' || ?1 || ',', ',' || kind || ',') OR instr(',' || ?1 || ',', ',any,');
+
+-- name: counts
+-- How many there are of each kind.
+SELECT k.value, COUNT(d.kind) FROM json_each('["function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"]') k
+LEFT JOIN difference d ON d.kind = k.value GROUP BY k.key ORDER BY k.key;
 
 -- name: threads
 -- Threads that did lookups. Those of A and B that are alike have one name, and the same place among those called so:
@@ -192,10 +213,15 @@ SELECT code_id, pair FROM known WHERE side = ?1;
 -- The cache entries of side ?1; those that are called alike have one number.
 SELECT cache_entry_id, nth FROM (SELECT *, DENSE_RANK() OVER (ORDER BY label) AS nth FROM entry) WHERE side = ?1;
 
+-- name: same-threads
+-- Threads by name, with their places in A and B, from 1, as diff/lookups counts them.
+SELECT who, MAX(iif(side = 0, n, NULL)), MAX(iif(side = 1, n, NULL))
+FROM (SELECT side, who, ROW_NUMBER() OVER (PARTITION BY side ORDER BY who) AS n FROM thread)
+GROUP BY who ORDER BY who;
+
 -- name: lookup
 -- Lookup ?1 in words, before and behind the time when it began.
-SELECT COALESCE(c.qualname, '?') AS name, COALESCE(replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), '?') AS file,
-       c.first_line,
+SELECT COALESCE(c.qualname, '?') AS name, COALESCE(replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), '?') || ':' || COALESCE(c.first_line, 0) AS place,
        printf('%.300s %s%s%.100s (lookup %d at ', COALESCE(c.qualname, '?'), COALESCE(o.name, '?'), iif(e.label <> '', ' ', ''),
               COALESCE(e.label, ''), l.lookup_id),
        l.start_ns, iif(s.text <> '', '; ' || substr(s.text, 1, 300), '') || ')'

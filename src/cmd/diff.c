@@ -32,30 +32,24 @@ enum {
     STEPS = 5,      /* of diff/pairs */
 };
 
-enum kind { FUNCTION, CODE, OUTCOME, ENTRY, REASON, BREAK, GUARD, TIME, LOOKUP, KINDS };
-
-static const char *const kind_names[KINDS] = {"function", "code",  "outcome", "entry", "reason",
-                                              "break",    "guard", "time",    "lookup"};
-
 struct side {
     struct db *db; /* owned */
     int64_t rank;  /* of --rank; -1: every process */
 
     /* of --lookups, which are read one after the other, thread by thread */
-    struct query *rows, *threads; /* owned; THREADS at the one that is compared */
-    int64_t at;                   /* its place among them, from 1 */
-    bool more, thread;            /* there is a row, a thread */
-    struct map codes, entries;    /* what is the same in both has one number */
+    struct query *rows;        /* owned; at a lookup if there are MORE */
+    bool more;
+    int64_t thread;            /* the one that is compared, by its place among them */
+    struct map codes, entries; /* what is the same in both has one number */
 };
 
 static struct diff {
-    struct side sides[2]; /* A and B */
-    struct db *both;      /* owned: in memory */
-    const char *glob;     /* borrowed, or NULL */
-    bool json, lookups, fail[KINDS];
+    struct side sides[2];     /* A and B */
+    struct db *both;          /* owned: in memory */
+    const char *glob, *fails; /* borrowed, or NULL; kinds of --fail-on */
+    bool json, lookups;
     double tolerance;
-    int64_t limit, found[KINDS]; /* limit -1: all */
-    struct table *table;         /* owned; NULL: no row yet */
+    int64_t limit; /* -1: all */
     struct progress progress;
 } diff = {.sides = {{.rank = -1}, {.rank = -1}}, .tolerance = 0.2, .limit = LIMIT};
 
@@ -71,6 +65,21 @@ static struct query *ask(const struct side *side, const char *name)
     if (side->rank >= 0)
         query_bind_integer(query, 2, side->rank);
     return query;
+}
+
+/* The statement NAME, of both, with an integer as its ?1. */
+static struct query *ask_both(const char *name, int64_t parameter)
+{
+    struct query *query = db_query(diff.both, schema_statement(name));
+
+    query_bind_integer(query, 1, parameter);
+    return query;
+}
+
+static void run(struct query *query)
+{
+    query_step(query);
+    query_close(query);
 }
 
 /* What STATEMENT finds in SIDE, as rows that SQL inserts. */
@@ -92,16 +101,14 @@ static void rows_copy(const struct side *side, const char *statement, const char
 static void fact_add(const struct side *side, int64_t code_id, const char *kind, int64_t number, const char *what,
                      int64_t value)
 {
-    struct query *to = db_query(diff.both, "INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+    struct query *to = ask_both("diff/fact", side - diff.sides);
 
-    query_bind_integer(to, 1, side - diff.sides);
     query_bind_integer(to, 2, code_id);
     query_bind_text(to, 3, kind);
     query_bind_integer(to, 4, number);
     query_bind_text(to, 5, what);
     query_bind_integer(to, 6, value);
-    query_step(to);
-    query_close(to);
+    run(to);
 }
 
 /* How calls ended, in the processes of the side's rank. */
@@ -128,41 +135,24 @@ static void calls_read(const struct side *side)
 /* The time of guards, for each entry and so for its code object. */
 static void checks_read(const struct side *side)
 {
-    struct query *query = ask(side, "diff/entries");
-    struct checked { int64_t entry_id, code_id, checks, ns; } *entry = NULL;
-    LIST(struct checked) entries = {0};
+    struct query *query = ask(side, "diff/checks");
+    struct map entries = {0};
 
-    while (query_step(query)) {
-        entry = list_add(&entries);
-        entry->entry_id = query_integer(query, 0);
-        entry->code_id = query_integer(query, 2);
-    }
-    query_close(query);
-    query = ask(side, "diff/checks");
     for (int64_t rows = 1; query_step(query); rows++) {
+        int64_t *ns = map_put(&entries, query_integer(query, 0));
+        *ns = times_sum(*ns, query_integer(query, 1));
         if (rows % TICK == 0)
             progress_tick(&diff.progress, 0, 0);
-        if (!entry || entry->entry_id != query_integer(query, 0))
-            entry = list_find(&entries, entry_id, query_integer(query, 0));
-        if (entry) {
-            entry->checks++;
-            entry->ns = times_sum(entry->ns, query_integer(query, 1));
-        }
     }
     query_close(query);
-    for (size_t i = 0; i < entries.count; i++)
-        if (entries.at[i].checks)
-            fact_add(side, entries.at[i].code_id, "guard", 0, "guards of a call", entries.at[i].ns);
-    list_free(&entries);
-}
-
-static void statement_run(const char *name, int64_t parameter)
-{
-    struct query *query = db_query(diff.both, schema_statement(name));
-
-    query_bind_integer(query, 1, parameter);
-    query_step(query);
+    query = ask(side, "diff/entries");
+    while (query_step(query)) {
+        const int64_t *ns = map_get(&entries, query_integer(query, 0));
+        if (ns)
+            fact_add(side, query_integer(query, 2), "guard", 0, "guards of a call", *ns);
+    }
     query_close(query);
+    map_free(&entries);
 }
 
 static void traces_read(void)
@@ -174,71 +164,21 @@ static void traces_read(void)
         calls_read(side);
         checks_read(side);
     }
-    statement_run("diff/functions", 0);
+    run(ask_both("diff/functions", 0));
     for (int step = 1; step <= STEPS; step++)
-        statement_run("diff/pairs", step);
-    statement_run("diff/alone", 0);
-    statement_run("diff/totals", 0);
+        run(ask_both("diff/pairs", step));
+    run(ask_both("diff/alone", 0));
+    run(ask_both("diff/totals", 0));
 }
 
-/* ---- differences -------------------------------------------------------------- */
-
-/* A row: WHERE may be NULL; A and B are NULL for "not there". */
-static void row_put(enum kind kind, const char *function, const char *where, const char *what, const char *a, const char *b)
-{
-    int64_t rows = 0;
-
-    diff.found[kind]++;
-    for (int k = 0; k < KINDS; k++)
-        rows += diff.found[k];
-    if (diff.limit >= 0 && rows > diff.limit)
-        return;
-    if (!diff.table)
-        diff.table = table_open(stdout, table_format(stdout, diff.json), 6,
-                                (const char *[]){"kind", "function", "where", "what", "a", "b"});
-    for (int i = 0; i < 6; i++)
-        table_string(diff.table, (const char *[]){kind_names[kind], function, where, what, a, b}[i]);
-}
-
-/* Where the current row has a function: columns FILE and the one after it. The caller frees it. */
-static char *where_of(struct query *query, int file)
-{
-    return say_print("%s:%" PRId64, query_text(query, file, NULL), query_integer(query, file + 1));
-}
-
-static enum kind kind_of(const char *name)
-{
-    enum kind kind = 0;
-
-    while (strcmp(kind_names[kind], name))
-        kind++;
-    return kind;
-}
-
-/* A value of the current row; durations in MADE. NULL: it is not there. */
-static const char *value_of(struct query *query, int column, enum kind kind, char *made)
-{
-    if (query_type(query, column) == QUERY_NULL)
-        return NULL;
-    return kind == GUARD || kind == TIME ? table_duration(made, query_integer(query, column)) : query_text(query, column, NULL);
-}
-
-/* The rows of functions: times, or all else. */
+/* Of functions: times, or all else. */
 static void functions_compare(bool times)
 {
-    struct query *query = db_query(diff.both, schema_statement("diff/rows"));
+    struct query *query = ask_both("diff/rows", times);
     char *tolerance = say_print("%.17g", diff.tolerance);
 
-    query_bind_integer(query, 1, times);
     query_bind_text(query, 2, tolerance);
-    while (query_step(query)) {
-        enum kind kind = kind_of(query_text(query, 0, NULL));
-        char a[TABLE_HUMAN], b[TABLE_HUMAN], *where = where_of(query, 2);
-        row_put(kind, query_text(query, 1, NULL), where, query_text(query, 4, NULL), value_of(query, 5, kind, a),
-                value_of(query, 6, kind, b));
-        free(where);
-    }
-    query_close(query);
+    run(query);
     free(tolerance);
 }
 
@@ -247,47 +187,19 @@ static void functions_compare(bool times)
 /* The numbers that STATEMENT gives what SIDE has. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
-    struct query *query = db_query(diff.both, schema_statement(statement));
+    struct query *query = ask_both(statement, side - diff.sides);
     struct map numbers = {0};
 
-    query_bind_integer(query, 1, side - diff.sides);
     while (query_step(query))
         *map_put(&numbers, query_integer(query, 0)) = query_integer(query, 1);
     query_close(query);
     return numbers;
 }
 
-static void lookups_open(struct side *side)
-{
-    side->rows = ask(side, "diff/lookups");
-    side->threads = ask(side, "diff/threads");
-    side->more = query_step(side->rows);
-    side->thread = query_step(side->threads);
-    side->at = 1;
-    side->codes = numbers_read(side, "diff/same-codes");
-    side->entries = numbers_read(side, "diff/same-entries");
-}
-
-static void lookups_close(struct side *side)
-{
-    query_close(side->rows);
-    query_close(side->threads);
-    map_free(&side->codes);
-    map_free(&side->entries);
-}
-
 /* Is the current row one of the current thread? */
 static bool is_here(const struct side *side)
 {
-    return side->more && query_integer(side->rows, 0) == side->at;
-}
-
-static void thread_next(struct side *side)
-{
-    while (is_here(side))
-        side->more = query_step(side->rows);
-    side->thread = query_step(side->threads);
-    side->at++;
+    return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
 /* A number of the current row by NUMBERS; 0 for what has none. */
@@ -300,80 +212,91 @@ static int64_t number_of(const struct side *side, int column, const struct map *
 
 static bool lookups_same(const struct side *a, const struct side *b)
 {
-    return query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
+    return is_here(a) && is_here(b) && query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
            number_of(a, 2, &a->codes) == number_of(b, 2, &b->codes) &&
            number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees; FUNCTION and
- * WHERE become its own where there is one. */
+/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees, as FUNCTION and
+ * WHERE, which become its own unless they are known. */
 static char *lookup_words(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
     char human[TABLE_HUMAN], *words = NULL;
 
-    if (is_here(side)) {
+    if (is_here(side))
         query_bind_integer(query, 1, query_integer(side->rows, 1));
-        if (query_step(query)) {
-            free(*function), free(*where);
-            *function = strdup(query_text(query, 0, NULL));
-            *where = where_of(query, 1);
-            words = say_print("%s%s%s", query_text(query, 3, NULL), table_duration(human, query_integer(query, 4)),
-                              query_text(query, 5, NULL));
-        }
+    if (query_step(query)) {
+        *function = *function ? *function : strdup(query_text(query, 0, NULL));
+        *where = *where ? *where : strdup(query_text(query, 1, NULL));
+        words = say_print("%s%s%s", query_text(query, 2, NULL), table_duration(human, query_integer(query, 3)),
+                          query_text(query, 4, NULL));
     }
     query_close(query);
     return words ? words : strdup("no more lookups");
 }
 
-/* The lookups that both are at differ; one of them may have no more of this thread. */
-static void diverge_put(const struct side *a, const struct side *b, int64_t alike)
+/* A difference of this kind; NULL: not there. */
+static void lookup_put(const char *function, const char *where, const char *what, const char *a, const char *b)
 {
-    char *function = NULL, *where = NULL, *in_a = lookup_words(a, &function, &where), *in_b = lookup_words(b, &function, &where),
-         *what = say_print("%.100s: after %" PRId64 " alike", query_text(b->threads, 1, NULL), alike);
+    struct query *to = db_query(diff.both, "INSERT INTO difference VALUES ('lookup', ?1, ?2, ?3, ?4, ?5)");
 
-    row_put(LOOKUP, function, where, what, in_a, in_b);
-    free(function), free(where), free(in_a), free(in_b), free(what);
+    for (int i = 0; i < 5; i++)
+        query_bind_text(to, i + 1, (const char *[]){function, where, what, a, b}[i]);
+    run(to);
 }
 
-/* The first lookup of the threads that both are at that differs in function, outcome or entry. */
-static void threads_compare(struct side *a, struct side *b)
+/* The first lookup of the thread NAME that differs in function, outcome or entry; one side may have no more of them. */
+static void threads_compare(const char *name, struct side *a, struct side *b)
 {
-    for (int64_t alike = 0; is_here(a) || is_here(b); alike++) {
-        if (!is_here(a) || !is_here(b) || !lookups_same(a, b)) {
-            diverge_put(a, b, alike);
-            return;
-        }
+    char *function = NULL, *where = NULL, *in_a, *in_b, *what;
+    int64_t alike = 0;
+
+    for (; lookups_same(a, b); alike++) {
         if (alike % TICK == 0)
             progress_tick(&diff.progress, 0, 0);
         a->more = query_step(a->rows);
         b->more = query_step(b->rows);
     }
+    if (!is_here(a) && !is_here(b))
+        return;
+    in_b = lookup_words(b, &function, &where);
+    in_a = lookup_words(a, &function, &where);
+    what = say_print("%.100s: after %" PRId64 " alike", name, alike);
+    lookup_put(function, where, what, in_a, in_b);
+    free(function), free(where), free(in_a), free(in_b), free(what);
 }
 
 static void lookups_compare(void)
 {
     static const char alone[] = "a thread with lookups";
     struct side *a = &diff.sides[0], *b = &diff.sides[1];
+    struct query *threads;
 
-    lookups_open(a);
-    lookups_open(b);
-    while (a->thread || b->thread) {
-        int order = !a->thread   ? 1
-                    : !b->thread ? -1
-                                 : strcmp(query_text(a->threads, 1, NULL), query_text(b->threads, 1, NULL));
-        if (order)
-            row_put(LOOKUP, NULL, NULL, query_text(order < 0 ? a->threads : b->threads, 1, NULL), order < 0 ? alone : NULL,
-                    order > 0 ? alone : NULL);
-        else
-            threads_compare(a, b);
-        if (order <= 0)
-            thread_next(a);
-        if (order >= 0)
-            thread_next(b);
+    for (struct side *side = a; side <= b; side++) {
+        rows_copy(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
+        side->codes = numbers_read(side, "diff/same-codes");
+        side->entries = numbers_read(side, "diff/same-entries");
+        side->rows = ask(side, "diff/lookups");
+        side->more = query_step(side->rows);
     }
-    lookups_close(a);
-    lookups_close(b);
+    threads = ask_both("diff/same-threads", 0);
+    while (query_step(threads)) {
+        const char *name = query_text(threads, 0, NULL);
+        for (struct side *side = a; side <= b; side++)
+            for (side->thread = query_integer(threads, (int)(side - a) + 1); side->more && query_integer(side->rows, 0) < side->thread;)
+                side->more = query_step(side->rows);
+        if (a->thread && b->thread)
+            threads_compare(name, a, b);
+        else
+            lookup_put(NULL, NULL, name, a->thread ? alone : NULL, b->thread ? alone : NULL);
+    }
+    query_close(threads);
+    for (struct side *side = a; side <= b; side++) {
+        query_close(side->rows);
+        map_free(&side->codes);
+        map_free(&side->entries);
+    }
 }
 
 /* ---- the command line ------------------------------------------------------ */
@@ -395,54 +318,69 @@ static bool side_open(struct side *side, const char *path)
     return any;
 }
 
-static bool failed(void)
+/* The differences, as many as --limit. Integers are durations. */
+static void differences_print(void)
 {
-    return db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both);
+    struct query *query = ask_both("diff/differences", diff.limit);
+    struct table *table = table_open(stdout, table_format(stdout, diff.json), 6,
+                                     (const char *[]){"kind", "function", "where", "what", "a", "b"});
+    char human[TABLE_HUMAN];
+
+    while (query_step(query))
+        for (int i = 0; i < 6; i++)
+            if (query_type(query, i) == QUERY_INTEGER)
+                table_string(table, table_duration(human, query_integer(query, i)));
+            else
+                table_string(table, query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
+    query_close(query);
+    table_close(table);
 }
 
+/* The exit status. */
 static int traces_diff(void)
 {
     struct json json = {.out = stdout};
-    int64_t all = 0;
-    bool fails = false, ok;
+    struct query *query;
+    int64_t all;
+    bool fails;
 
     traces_read();
-    if (failed())
-        return 2;
-    if (diff.glob && !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
+    if (!db_failed(diff.both) && diff.glob && !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
         say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff.glob);
         return 2;
-    }
-    if (diff.json) {
-        json_object(&json, NULL);
-        json_lines(&json);
-        json_key(&json, "differences");
     }
     functions_compare(false);
     if (diff.lookups)
         lookups_compare();
     functions_compare(true); /* after all else, because every run differs in times: what changed most comes first */
     progress_end(&diff.progress);
-    ok = !diff.table || table_close(diff.table);
-    if (!ok || failed())
+    if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))
         return 2;
-    for (int k = 0; k < KINDS; k++) {
-        all += diff.found[k];
-        fails = fails || (diff.fail[k] && diff.found[k]);
-    }
+    all = db_integer(diff.both, 0, "SELECT COUNT(*) FROM difference");
+    query = db_query(diff.both, schema_statement("diff/fails"));
+    query_bind_text(query, 1, diff.fails);
+    fails = query_step(query);
+    query_close(query);
     if (diff.json) {
-        fputs(diff.table ? "" : "[]", stdout);
+        json_object(&json, NULL);
+        json_lines(&json);
+        json_key(&json, "differences");
+        differences_print();
         json_bool(&json, "fails", fails);
         json_object(&json, "counts");
-        for (int k = 0; k < KINDS; k++)
-            json_integer(&json, kind_names[k], diff.found[k]);
+        query = ask_both("diff/counts", 0);
+        while (query_step(query))
+            json_integer(&json, query_text(query, 0, NULL), query_integer(query, 1));
+        query_close(query);
         json_end(&json);
         json_end(&json);
         putchar('\n');
     } else if (!all) {
         puts("no difference");
-    } else if (diff.limit >= 0 && all > diff.limit) {
-        say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all", diff.limit, all);
+    } else {
+        differences_print();
+        if (diff.limit >= 0 && all > diff.limit)
+            say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all", diff.limit, all);
     }
     return fails;
 }
@@ -450,20 +388,19 @@ static int traces_diff(void)
 /* "outcome,entry" or "any". */
 static const char *fail_read(const struct option *option, const char *list)
 {
-    (void)option;
-    while (*list) {
-        size_t length = strcspn(list, ",");
-        bool known = false;
-        for (int k = 0; k < KINDS; k++)
-            if ((length == strlen(kind_names[k]) && !strncmp(list, kind_names[k], length)) ||
-                (length == 3 && !strncmp(list, "any", 3)))
-                diff.fail[k] = known = true;
-        if (!known)
-            return "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
-        list += length;
-        list += *list == ',';
+    char *words = say_print(" %s ", option->words);
+    bool known = true;
+
+    for (const char *at = list; *at && known; at += *at == ',') {
+        char *word = say_print(" %.*s ", (int)strcspn(at, ", "), at);
+        known = strstr(words, word);
+        at += strlen(word) - 2;
+        free(word);
     }
-    return memchr(diff.fail, true, sizeof diff.fail) ? NULL : option_empty;
+    free(words);
+    diff.fails = list;
+    diff.lookups = diff.lookups || strstr(list, "lookup") || strstr(list, "any");
+    return !*list ? option_empty : known ? NULL : "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
 }
 
 static const char *rank_read(const struct option *option, const char *value)
@@ -517,8 +454,6 @@ static int diff_main(int count, char **operands)
         say_error("diff: needs two traces: `dyntrace diff A B`");
         return 2;
     }
-    if (diff.fail[LOOKUP])
-        diff.lookups = true;
     diff.progress = progress_begin("comparing");
     if (side_open(&diff.sides[0], operands[0]) && side_open(&diff.sides[1], operands[1]) &&
         (diff.both = db_scratch("diff", schema_statement("diff/tables"))))
