@@ -67,8 +67,8 @@ $(BUILD)/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 # The manual page: what the program itself says of its options is put in.
-$(BUILD)/dyntrace.1: docs/dyntrace.1.in $(BUILD)/dyntrace
-	$(BUILD)/dyntrace help --man < $< > $@.new
+$(BUILD)/dyntrace.1: docs/man.awk docs/dyntrace.1.in $(BUILD)/dyntrace
+	$(BUILD)/dyntrace help --options | awk -f docs/man.awk - docs/dyntrace.1.in > $@.new
 	mv $@.new $@
 
 # An archive, so that a unit test pulls in only what it calls. It is made anew,

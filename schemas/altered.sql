@@ -1,4 +1,4 @@
--- Which tables, views and indexes are not as this program makes them: ?1 is what it makes (src/trace/db_schema.h), ?2 its
+-- Which tables, views and indexes are not as this program makes them: ?1 is what it makes (src/trace/db.h), ?2 its
 -- version, as nothing is known of another version's, ?3 whether the trace is being recorded: two indexes are made when
 -- that ends.
 SELECT o.value ->> 'name'

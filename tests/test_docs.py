@@ -24,8 +24,9 @@ def helped(run, command):
 
 def manual(dyntrace):
     """The manual page as (text of the synopsis, text of the section) by command."""
-    with open(ROOT / "docs/dyntrace.1.in") as template:
-        page = subprocess.run([dyntrace, "help", "--man"], stdin=template, capture_output=True, text=True, check=True).stdout.replace("\\-", "-")
+    listed = subprocess.run([dyntrace, "help", "--options"], capture_output=True, text=True, check=True).stdout
+    page = subprocess.run(["awk", "-f", ROOT / "docs/man.awk", "-", ROOT / "docs/dyntrace.1.in"], input=listed,
+                          capture_output=True, text=True, check=True).stdout.replace("\\-", "-")
     page = re.sub(r"\\f[A-Z]", "", page)
     top = page[page.index(".SH SYNOPSIS"):page.index(".SH DESCRIPTION")]
     synopsis = {}

@@ -23,7 +23,6 @@
 #include "schema.h"
 #include "vocabulary.h"
 #include "trace/db.h"
-#include "trace/db_schema.h"
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"

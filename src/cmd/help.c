@@ -1,11 +1,10 @@
-/* cmd/help.c -- what is made of the tables of options: --help, the man page, and completions for the shell.
+/* cmd/help.c -- what is made of the tables of options: --help, and completions for the shell.
  *
  * Runs in: the command line.
  *
  *     dyntrace help [COMMAND]            for people
- *     dyntrace help --man <page          docs/dyntrace.1.in with the synopses and options put in: `make` runs it
+ *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
-#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,100 +158,26 @@ static void overview_print(const struct command *const *commands, FILE *out)
     fputs("\n`dyntrace COMMAND --help` says more.\n", out);
 }
 
-/* ---- the man page ---------------------------------------------------------- */
-
-/* BYTES of TEXT in FONT, 'R' for plain, 'B' or 'I'. */
-static void roff_put(char font, const char *text, size_t bytes)
+/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command, an option's place in the
+ * synopsis, its names, and its help. */
+static void options_print(const struct command *const *commands)
 {
-    if (font != 'R')
-        printf("\\f%c", font);
-    for (size_t i = 0; i < bytes; i++)
-        fputs(text[i] == '\\' ? "\\e" : text[i] == '-' && font != 'R' ? "\\-" : (char[]){text[i], 0}, stdout);
-    if (font != 'R')
-        fputs("\\fR", stdout);
-}
+    char synopsis[PIECE], names[PIECE];
 
-/* A text of --help as roff: what stands between backquotes is bold, and so is every option; its value is italic. */
-static void roff_text(const char *text)
-{
-    while (*text) {
-        size_t length = strcspn(text, "`- \n");
-        roff_put('R', text, length);
-        text += length;
-        if (*text == '`') {
-            length = strcspn(text + 1, "`");
-            roff_put('B', text + 1, length);
-            text += length + 1 + (text[length + 1] == '`');
-        } else if (*text == '-' && ((length && text[-1] != '[') || text[1] == ' ')) { /* a hyphen in a word, or a dash */
-            putchar(*text++);
-        } else if (*text == '-') {
-            length = strcspn(text, " ,.;:)]|=\n");
-            roff_put('B', text, length);
-            text += length;
-            length = *text == ' ' && isupper((unsigned char)text[1]) ? strcspn(text + 1, " ,.;:)[]|\n") : 0;
-            if (length) {
-                putchar(' ');
-                roff_put('I', text + 1, length);
-                text += 1 + length;
-            }
-        } else if (*text == '\n') {
-            printf("\n.br\n");
-            text += 1 + strspn(text + 1, " ");
-        } else if (*text) {
-            putchar(*text++);
+    for (; *commands; commands++) {
+        if ((*commands)->internal)
+            continue;
+        printf("%s\t%s\n", (*commands)->name, operands_of(*commands, false));
+        for EACH_OPTION(o, *commands) {
+            synopsis_piece(synopsis, o);
+            names_piece(names, o);
+            printf("%s\t%s\t%s\t", (*commands)->name, o->read ? synopsis : "", names);
+            say_escaped(stdout, o->help, strlen(o->help));
+            putchar('\n');
         }
+        if ((*commands)->runs)
+            printf("%s\t%s\n", (*commands)->name, operands_of(*commands, true));
     }
-    putchar('\n');
-}
-
-static void roff_synopsis(const struct command *command)
-{
-    char piece[PIECE];
-
-    printf(".PP\n.B dyntrace %s\n", command->name);
-    if (*operands_of(command, false))
-        printf(".I %s\n", command->operands);
-    for EACH_OPTION(o, command)
-        if (o->read) {
-            synopsis_piece(piece, o);
-            roff_text(piece);
-        }
-    if (*operands_of(command, true)) {
-        roff_put('I', command->operands, strlen(command->operands));
-        putchar('\n');
-    }
-}
-
-static void roff_options(const struct command *command)
-{
-    char piece[PIECE];
-
-    for EACH_OPTION(o, command) {
-        names_piece(piece, o);
-        printf(".TP\n");
-        roff_text(piece);
-        roff_text(o->help);
-    }
-}
-
-/* The page on stdin; where it says `.\" synopses` and `.\" options of COMMAND` these are put in. */
-static int man_page(const struct command *const *commands)
-{
-    char *line = NULL, name[32];
-    size_t room = 0;
-
-    while (getline(&line, &room, stdin) > 0) {
-        bool synopses = !strcmp(line, ".\\\" synopses\n"), options = sscanf(line, ".\\\" options of %31s", name) == 1;
-        if (!synopses && !options)
-            fputs(line, stdout);
-        for (int i = 0; (synopses || options) && commands[i]; i++)
-            if (synopses && !commands[i]->internal)
-                roff_synopsis(commands[i]);
-            else if (options && !strcmp(commands[i]->name, name))
-                roff_options(commands[i]);
-    }
-    free(line);
-    return out_flush() ? 0 : 2;
 }
 
 /* ---- completions ----------------------------------------------------------- */
@@ -347,8 +272,8 @@ static int help(const struct command *const *commands, int count, char **words)
 
     if (!count || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
         overview_print(commands, stdout);
-    else if (!strcmp(words[0], "--man"))
-        return man_page(commands);
+    else if (!strcmp(words[0], "--options"))
+        options_print(commands);
     else if (!strcmp(words[0], "--complete"))
         complete_line(commands, count - 1, words + 1);
     else if ((command = command_find(commands, words[0])))

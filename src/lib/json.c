@@ -26,14 +26,20 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     return length;
 }
 
-/* TEXT with escapes; in a STRING also those of quotes and line ends. */
-static void escape(FILE *out, const char *text, size_t bytes, bool string)
+/* What would move a terminal's cursor or turn its text. */
+static bool is_control(unsigned long rune)
+{
+    return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
+           (rune >= 0x2066 && rune <= 0x2069);
+}
+
+void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form)
 {
     while (bytes) {
         unsigned long rune = 0;
         size_t length = 0;
         while (length < bytes && text[length] >= 0x20 && text[length] < 0x7f &&
-               !(string && (text[length] == '"' || text[length] == '\\')))
+               !(form == ESCAPE_STRING && (text[length] == '"' || text[length] == '\\')))
             length++;
         fwrite_unlocked(text, 1, length, out);
         text += length;
@@ -41,27 +47,27 @@ static void escape(FILE *out, const char *text, size_t bytes, bool string)
         if (!bytes)
             return;
         length = json_rune((const unsigned char *)text, bytes, &rune);
-        if (!length)
-            fprintf(out, "\\udc%02x", (unsigned char)*text);
-        else if (rune == '"' || rune == '\\')
-            fprintf(out, "\\%c", (int)rune);
-        else if (string && (rune == '\n' || rune == '\t'))
+        if (form != ESCAPE_JSON && (rune == '\n' || rune == '\t')) {
             fputs(rune == '\n' ? "\\n" : "\\t", out);
-        /* What would move a terminal's cursor or turn its text. */
-        else if (rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
-                 (rune >= 0x2066 && rune <= 0x2069))
-            fprintf(out, "\\u%04lx", rune);
-        else
+        } else if (rune == '"' || rune == '\\') {
+            fprintf(out, "\\%c", (int)rune);
+        } else if (length && !is_control(rune)) {
             fwrite_unlocked(text, 1, length, out);
-        text += length ? length : 1;
-        bytes -= length ? length : 1;
+        } else if (form == ESCAPE_BYTES || !length) {
+            fprintf(out, form == ESCAPE_BYTES ? "\\x%02x" : "\\udc%02x", (unsigned char)*text);
+            length = 1;
+        } else {
+            fprintf(out, "\\u%04lx", rune);
+        }
+        text += length;
+        bytes -= length;
     }
 }
 
 static void quote(FILE *out, const char *text, size_t bytes)
 {
     putc_unlocked('"', out);
-    escape(out, text, bytes, true);
+    json_escape(out, text, bytes, ESCAPE_STRING);
     putc_unlocked('"', out);
 }
 
@@ -222,7 +228,7 @@ void json_hex(struct json *json, const char *key, const void *bytes, size_t coun
 void json_raw(struct json *json, const char *key, const char *text, size_t bytes)
 {
     json_key(json, key);
-    escape(json->out, text, bytes, false);
+    json_escape(json->out, text, bytes, ESCAPE_JSON);
 }
 
 char *json_array(const char *strings, size_t bytes)

@@ -72,6 +72,11 @@ enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);
 
+/* Write TEXT with controls, bidirectional overrides and what is no UTF-8 spelled out: in a string of JSON, which has its
+ * quotes escaped as well, in JSON, or byte by byte, as \xNN. */
+enum json_escape { ESCAPE_STRING, ESCAPE_JSON, ESCAPE_BYTES };
+void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form);
+
 /* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
 

@@ -1,4 +1,4 @@
-/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at once.
+/* lib/list.h -- a list that grows, a search in what is sorted, a map, and texts that are freed at once.
  *
  * Runs in: the program. In the collector the answer without memory is NULL, and what was there before is as it was; in
  * a command that reads there is always memory (lib/bounds.h). All of these are empty when they are zero, and can be
@@ -14,13 +14,13 @@
 #ifndef DYNTRACE_LIST_H
 #define DYNTRACE_LIST_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/say.h"
 
 /* ---- lists ----------------------------------------------------------------- */
 
@@ -103,10 +103,10 @@ static inline int list_order(int64_t a, int64_t b)
 
 /* ---- maps ------------------------------------------------------------------ */
 
-/* From integers, or from texts, to integers: ids, counts, or places in a list. A map's keys are all of one kind. */
+/* From integers to integers: ids, counts, or places in a list. */
 struct map_slot {
-    int64_t key, value; /* key: of a text its hash */
-    const char *text;   /* borrowed; NULL: the slot is free */
+    int64_t key, value;
+    bool taken;
 };
 
 struct map {
@@ -114,27 +114,26 @@ struct map {
     size_t count, room;     /* room: 0, or a power of two */
 };
 
-#define MAP_INTEGER_ "" /* stands for the text of an integer key */
-
-static inline struct map_slot *map_slot_(const struct map *map, int64_t key, const char *text)
+/* Where KEY is, or belongs. */
+static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
 {
     size_t at = (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (map->room - 1);
 
-    for (struct map_slot *slot = &map->slots[at];; slot = &map->slots[at]) {
-        if (!slot->text || (slot->key == key && (slot->text == text || !strcmp(slot->text, text))))
-            return slot;
+    while (map->slots[at].taken && map->slots[at].key != key)
         at = (at + 1) & (map->room - 1);
-    }
+    return &map->slots[at];
 }
 
-static inline int64_t *map_get_(const struct map *map, int64_t key, const char *text)
+/* The value of KEY; NULL: it has none. Its address holds until the next put. */
+static inline int64_t *map_get(const struct map *map, int64_t key)
 {
-    struct map_slot *slot = map->room ? map_slot_(map, key, text) : NULL;
+    struct map_slot *slot = map->room ? map_slot_(map, key) : NULL;
 
-    return slot && slot->text ? &slot->value : NULL;
+    return slot && slot->taken ? &slot->value : NULL;
 }
 
-static inline int64_t *map_put_(struct map *map, int64_t key, const char *text)
+/* The value of KEY, 0 when it is new; NULL: no memory. */
+static inline int64_t *map_put(struct map *map, int64_t key)
 {
     struct map_slot *slot;
 
@@ -143,49 +142,17 @@ static inline int64_t *map_put_(struct map *map, int64_t key, const char *text)
         if (!(wider.slots = calloc(wider.room, sizeof *wider.slots)))
             return NULL;
         for (size_t i = 0; i < map->room; i++)
-            if (map->slots[i].text)
-                *map_slot_(&wider, map->slots[i].key, map->slots[i].text) = map->slots[i];
+            if (map->slots[i].taken)
+                *map_slot_(&wider, map->slots[i].key) = map->slots[i];
         free(map->slots);
         *map = wider;
     }
-    slot = map_slot_(map, key, text);
-    if (!slot->text) {
-        *slot = (struct map_slot){.key = key, .text = text};
+    slot = map_slot_(map, key);
+    if (!slot->taken) {
+        *slot = (struct map_slot){.key = key, .taken = true};
         map->count++;
     }
     return &slot->value;
-}
-
-static inline int64_t map_hash_(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return (int64_t)(hash >> 1);
-}
-
-/* The value of KEY; NULL: it has none. Its address holds until the next put. */
-static inline int64_t *map_get(const struct map *map, int64_t key)
-{
-    return map_get_(map, key, MAP_INTEGER_);
-}
-
-/* The value of KEY, 0 when it is new; NULL: no memory. */
-static inline int64_t *map_put(struct map *map, int64_t key)
-{
-    return map_put_(map, key, MAP_INTEGER_);
-}
-
-/* The same by text. A new one is borrowed for as long as the map is used. */
-static inline int64_t *map_get_text(const struct map *map, const char *text)
-{
-    return map_get_(map, map_hash_(text), text);
-}
-
-static inline int64_t *map_put_text(struct map *map, const char *text)
-{
-    return map_put_(map, map_hash_(text), text);
 }
 
 static inline void map_free(struct map *map)
@@ -194,69 +161,36 @@ static inline void map_free(struct map *map)
     *map = (struct map){0};
 }
 
-/* ---- arenas ---------------------------------------------------------------- */
+/* ---- arenas: of commands that read ----------------------------------------- */
 
-/* Memory for many small things that end together. */
+/* Texts that end together. */
 struct arena {
-    struct arena_block *block; /* owned: the newest, which has the one before it */
+    LIST(char *) texts; /* each owned */
 };
 
-struct arena_block {
-    struct arena_block *before; /* owned */
-    size_t used, room;
-    _Alignas(max_align_t) char bytes[];
-};
-
-/* SIZE bytes, zeroed; NULL: no memory. */
-static inline void *arena_take(struct arena *arena, size_t size)
+/* TEXT, which is the arena's from here on. */
+static inline char *arena_keep(struct arena *arena, char *text)
 {
-    struct arena_block *block = arena->block;
-
-    if (size > SIZE_MAX / 4)
-        return NULL;
-    size = (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
-    if (!block || block->room - block->used < size) {
-        size_t room = size > 4096 ? size : block && block->room < 65536 ? block->room * 2 : 4096;
-        if (!(block = calloc(1, sizeof *block + room)))
-            return NULL;
-        *block = (struct arena_block){.before = arena->block, .room = room};
-        arena->block = block;
-    }
-    block->used += size;
-    return block->bytes + block->used - size;
+    return *list_add(&arena->texts) = text;
 }
 
 /* A copy of the first BYTES of TEXT, and a NUL. */
 static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
 {
-    char *copy = arena_take(arena, bytes + 1);
+    char *copy = memcpy(malloc(bytes + 1), text, bytes);
 
-    return copy ? memcpy(copy, text, bytes) : NULL;
+    copy[bytes] = 0;
+    return arena_keep(arena, copy);
 }
 
-static inline __attribute__((format(printf, 2, 3))) char *arena_print(struct arena *arena, const char *format, ...)
-{
-    va_list arguments, again;
-    char *text = NULL;
-    int length;
-
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    length = vsnprintf(NULL, 0, format, arguments);
-    if (length >= 0 && (text = arena_take(arena, (size_t)length + 1)))
-        vsnprintf(text, (size_t)length + 1, format, again);
-    va_end(again);
-    va_end(arguments);
-    return text;
-}
+/* As printf would print it. */
+#define arena_print(arena, ...) arena_keep(arena, say_print(__VA_ARGS__))
 
 static inline void arena_free(struct arena *arena)
 {
-    for (struct arena_block *block = arena->block, *before; block; block = before) {
-        before = block->before;
-        free(block);
-    }
-    arena->block = NULL;
+    for (size_t i = 0; i < arena->texts.count; i++)
+        free(arena->texts.at[i]);
+    list_free(&arena->texts);
 }
 
 #endif

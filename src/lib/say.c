@@ -13,22 +13,7 @@
 
 void say_escaped(FILE *out, const char *text, size_t bytes)
 {
-    while (bytes) {
-        unsigned long rune;
-        size_t length = json_rune((const unsigned char *)text, bytes, &rune);
-        /* Overlong forms, surrogates, controls (C1, too) and the bidirectional overrides, which can make a line read
-         * backwards. */
-        bool plain = length && rune >= 0x20 && !(rune >= 0x7f && rune < 0xa0) && !(rune >= 0x202a && rune <= 0x202e) &&
-                     !(rune >= 0x2066 && rune <= 0x2069);
-        if (plain)
-            fwrite(text, 1, length, out);
-        else if (*text == '\n' || *text == '\t')
-            fputs(*text == '\n' ? "\\n" : "\\t", out);
-        else
-            fprintf(out, "\\x%02x", (unsigned char)*text);
-        text += plain ? length : 1;
-        bytes -= plain ? length : 1;
-    }
+    json_escape(out, text, bytes, ESCAPE_BYTES);
 }
 
 char *say_escape(const char *text, size_t bytes)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <limits.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 #include "lib/list.h"
 #include "lib/say.h"
 #include "schema.h"
-#include "trace/db_schema.h"
 
 enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
@@ -37,7 +35,7 @@ struct db {
     void (*progress)(void *context);
     void *progress_context;
     const char *attached; /* borrowed: db_attach */
-    bool damaged, error;
+    bool error;
 };
 
 struct query {
@@ -85,7 +83,6 @@ static void harden(sqlite3 *handle)
     sqlite3_limit(handle, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
     sqlite3_limit(handle, SQLITE_LIMIT_TRIGGER_DEPTH, 10);
     sqlite3_limit(handle, SQLITE_LIMIT_WORKER_THREADS, 0);
-    sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
@@ -145,18 +142,98 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
-/* A number that SQL finds, in *VALUE. SQLite's status. */
-static int number(sqlite3 *handle, const char *sql, sqlite3_int64 *value)
+/* The first column of the first row of SQL, whose ?1 is TEXT; the caller frees it. NULL: none, or an error, now or before,
+ * in *STATUS. */
+static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text)
 {
     sqlite3_stmt *statement = NULL;
-    int status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
+    char *found = NULL;
 
-    if (status == SQLITE_OK && (status = sqlite3_step(statement)) == SQLITE_ROW) {
-        *value = sqlite3_column_int64(statement, 0);
-        status = SQLITE_OK;
-    }
+    if (*status == SQLITE_OK)
+        *status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
+    sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+    if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW)
+        found = say_print("%s", (const char *)sqlite3_column_text(statement, 0));
+    if (*status == SQLITE_ROW || *status == SQLITE_DONE)
+        *status = SQLITE_OK;
     sqlite3_finalize(statement);
-    return status;
+    return found;
+}
+
+static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
+{
+    char *found = ask(handle, status, sql, NULL);
+
+    if (found)
+        otherwise = strtoll(found, NULL, 10);
+    free(found);
+    return otherwise;
+}
+
+char *db_schema_made(void)
+{
+    sqlite3 *ours = NULL;
+    int status = SQLITE_OK;
+    char *made;
+
+    sqlite3_open(":memory:", &ours);
+    sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
+    sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
+    made = ask(ours, &status, "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema",
+               NULL);
+    sqlite3_close(ours);
+    return made;
+}
+
+/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the views
+ * of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or views where
+ * tables belong is refused, and so is one that lacks a table of ours. What SQLite has made of the file is asked, by
+ * pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`, where SQLite
+ * looks first, so that SQL of readers may use them whatever the file has under their names.
+ *
+ * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS. */
+static char *schema_refused(sqlite3 *handle, int *status)
+{
+    static const struct {
+        const char *sql, *what;
+    } foreign[] = {
+        {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000", "more tables, views and indexes than"},
+        {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
+        {"SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('virtual', 'shadow')",
+         "the virtual table"},
+        {"SELECT l.name FROM pragma_table_list l, pragma_table_xinfo(l.name, 'main') x WHERE l.schema = 'main'"
+         " AND l.type <> 'view' AND x.hidden > 0", "generated columns in the table"},
+        {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i,"
+         " pragma_index_xinfo(i.name, 'main') x WHERE l.schema = 'main' AND l.type <> 'view'"
+         " AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
+         "an index on expressions, on some rows only or in an order of its own,"},
+        /* With an argument it is SQLite's own: where the file has a table of that name, this is an error. */
+        {"SELECT l.name FROM json_each(?1) o, pragma_table_list(o.value ->> 'name') l"
+         " WHERE o.value ->> 'type' = 'table' AND l.schema = 'main' AND l.type <> 'table'",
+         "something else in the place of the table"},
+        {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
+         " AND NOT EXISTS (SELECT 1 FROM pragma_table_list(o.value ->> 'name') WHERE schema = 'main')", NULL},
+    };
+    char *made = db_schema_made(), *found = NULL, *why = NULL, *views;
+
+    for (size_t i = 0; !found && i < sizeof foreign / sizeof *foreign; i++) {
+        found = ask(handle, status, foreign[i].sql, made);
+        if (found && foreign[i].what)
+            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
+                            "others may do endless work", foreign[i].what, found);
+        else if (found)
+            why = say_print("is not read, for it has no table %s, as every trace has", found);
+    }
+    if (!found) {
+        views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
+                                    " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made);
+        if (views)
+            *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
+        free(views);
+    }
+    free(made);
+    free(found);
+    return why;
 }
 
 /* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands
@@ -165,19 +242,16 @@ static char *not_a_trace(sqlite3 *handle)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                  " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
-    sqlite3_int64 found = 0, version = SCHEMA_VERSION;
-    int status = number(handle, tables, &found);
+    int status = SQLITE_OK;
+    int64_t found = ask_number(handle, &status, tables, 0);
+    int64_t version = ask_number(handle, &status, "PRAGMA main.user_version", SCHEMA_VERSION);
     char *why = NULL;
     bool newer;
 
     if (status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
-    if (status == SQLITE_OK)
-        status = number(handle, "PRAGMA main.user_version", &version);
-    if (status == SQLITE_OK && version == SCHEMA_VERSION)
-        why = db_schema_trust(handle, &status);
-    if (status == SQLITE_OK && version == SCHEMA_VERSION && !why)
-        status = number(handle, "SELECT value FROM meta WHERE key = 'schema_version'", &version);
+    if (version == SCHEMA_VERSION && !(why = schema_refused(handle, &status)))
+        version = ask_number(handle, &status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
     if (status != SQLITE_OK)
         return say_print("%s", error_words(handle, status));
     if (version == SCHEMA_VERSION)
@@ -197,30 +271,45 @@ static int progress(void *context)
     return bounds_time_over();
 }
 
-/* Make DB a reader of the file PATH. NULL, or why that cannot be, which the caller frees. */
-static char *open_file(struct db *db, const char *path)
+static struct db *db_new(const char *path)
+{
+    struct db *db = calloc(1, sizeof *db);
+
+    db->path = strdup(path);
+    return db;
+}
+
+/* Open URI, as harmless as can be. SQLite's status. */
+static int connect(struct db *db, const char *uri, int flags)
+{
+    int status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+
+    harden(db->handle);
+    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+    return status;
+}
+
+/* Make DB a reader of its file. NULL, or why that cannot be, which the caller frees. */
+static char *open_file(struct db *db)
 {
     char *absolute, *uri, *why;
     struct stat st;
     int status;
 
-    if (stat(path, &st) != 0)
+    if (stat(db->path, &st) != 0)
         return say_print("%s", strerror(errno));
     if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-    if (access(path, R_OK) != 0 || !(absolute = realpath(path, NULL)))
+    if (access(db->path, R_OK) != 0 || !(absolute = realpath(db->path, NULL)))
         return say_print("%s", strerror(errno));
-    uri = uri_make(absolute, false);
     bounds_trace(absolute);
-    status = sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    uri = uri_make(absolute, false);
     free(absolute);
+    status = connect(db, uri, SQLITE_OPEN_READONLY);
     free(uri);
-    if (status == SQLITE_OK) {
-        harden(db->handle);
-        sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-                                          "PRAGMA cache_size = -65536", NULL, NULL, NULL);
-    }
+    if (status == SQLITE_OK)
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
+                              NULL, NULL, NULL);
     why = status == SQLITE_OK ? not_a_trace(db->handle) : say_print("%s", error_words(db->handle, status));
     if (!why) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
@@ -232,11 +321,10 @@ static char *open_file(struct db *db, const char *path)
 /* Open PATH. NULL when it is no trace that can be read; unless QUIET it was said why. */
 static struct db *open_path(const char *path, bool quiet)
 {
-    struct db *db = calloc(1, sizeof *db);
-    char *why;
+    struct db *db = db_new(path);
+    char *why = open_file(db);
 
-    db->path = strdup(path);
-    if (!(why = open_file(db, path)))
+    if (!why)
         return db;
     if (!quiet)
         say_error("%s: %s", path, why);
@@ -245,47 +333,40 @@ static struct db *open_path(const char *path, bool quiet)
     return NULL;
 }
 
-struct candidate {
-    const char *path; /* borrowed from the glob */
-    int64_t changed_ns;
-};
-
-static int candidate_newer(const void *a, const void *b)
-{
-    int64_t x = ((const struct candidate *)a)->changed_ns, y = ((const struct candidate *)b)->changed_ns;
-
-    return (x < y) - (x > y);
-}
-
-/* When PATH was changed last; 0: there is none. */
+/* When the trace at PATH was changed last, which of a live one is when its log was. */
 static int64_t changed_ns(const char *path)
 {
-    struct stat st;
+    char *log = say_print("%s-wal", path);
+    int64_t changed = 0;
 
-    return stat(path, &st) == 0 ? st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec : 0;
+    for (int i = 0; i < 2; i++) {
+        struct stat st = {0};
+        int64_t at = stat(i ? log : path, &st) ? 0 : st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+        changed = at > changed ? at : changed;
+    }
+    free(log);
+    return changed;
 }
 
 /* The newest *.db here that is a trace; others are passed over in silence. */
 static struct db *open_newest(void)
 {
-    LIST(struct candidate) candidates = {0};
     struct db *db = NULL;
     glob_t found = {0};
 
-    if (glob("./*.db", 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            char *log = say_print("%s-wal", found.gl_pathv[i]); /* a live trace changes there first */
-            int64_t file = changed_ns(found.gl_pathv[i]), logged = changed_ns(log);
-            *list_add(&candidates) = (struct candidate){found.gl_pathv[i], file > logged ? file : logged};
-            free(log);
-        }
-        qsort(candidates.at, candidates.count, sizeof *candidates.at, candidate_newer);
-        for (size_t i = 0; i < candidates.count && !db; i++)
-            db = open_path(candidates.at[i].path + 2, true);
+    glob("./*.db", 0, NULL, &found);
+    for (size_t left = found.gl_pathc; left && !db; left--) {
+        char **newest = found.gl_pathv, **last = &found.gl_pathv[left - 1], *path;
+        for (char **other = newest + 1; other <= last; other++)
+            if (changed_ns(*other) > changed_ns(*newest))
+                newest = other;
+        path = *newest;
+        *newest = *last;
+        *last = path;
+        db = open_path(path + 2, true);
     }
     if (!db)
         say_error("no trace: this directory has no *.db that is one; name a file, or record one by `dyntrace run`");
-    list_free(&candidates);
     globfree(&found);
     return db;
 }
@@ -298,20 +379,11 @@ struct db *db_open(const char *path)
 
 struct db *db_scratch(const char *what, const char *script)
 {
-    struct db *db = calloc(1, sizeof *db);
-    int status = sqlite3_open_v2(":memory:", &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    struct db *db = db_new(what);
 
-    db->path = strdup(what);
-    if (status == SQLITE_OK) {
-        harden(db->handle);
-        sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
-        status = sqlite3_exec(db->handle, script, NULL, NULL, NULL);
-    }
-    if (status == SQLITE_OK)
-        return db;
-    say_error("%s: %s", what, error_words(db->handle, status));
-    db_close(db);
-    return NULL;
+    connect(db, ":memory:", SQLITE_OPEN_READWRITE);
+    db_run(db, script);
+    return db;
 }
 
 void db_close(struct db *db)
@@ -345,14 +417,12 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context)
 static void query_error(struct db *db)
 {
     int status = sqlite3_errcode(db->handle);
+    bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
 
     db->error = true;
-    if (status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG) {
-        db->damaged = true;
-        if (!say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
-            return;
-    }
-    say_error("%s: %s", db->damaged && db->attached ? db->attached : db->path, error_words(db->handle, status));
+    if (damage && !say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
+        return;
+    say_error("%s: %s", damage && db->attached ? db->attached : db->path, error_words(db->handle, status));
 }
 
 struct query *db_query_next(struct db *db, const char *sql, const char **rest)
@@ -373,11 +443,6 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest)
 struct query *db_query(struct db *db, const char *sql)
 {
     return db_query_next(db, sql, NULL);
-}
-
-bool db_damaged(const struct db *db)
-{
-    return db->damaged;
 }
 
 bool db_failed(const struct db *db)
@@ -439,17 +504,13 @@ void query_reset(struct query *query)
         sqlite3_reset(query->statement);
 }
 
-bool query_close(struct query *query)
+void query_close(struct query *query)
 {
-    bool ok;
-
     if (!query)
-        return false;
-    ok = !query->failed;
+        return;
     arena_free(&query->cuts);
     sqlite3_finalize(query->statement);
     free(query);
-    return ok;
 }
 
 bool db_run(struct db *db, const char *sql)
@@ -603,13 +664,12 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 
 struct db *db_make(const char *path)
 {
-    struct db *db = calloc(1, sizeof *db);
+    struct db *db = db_new(path);
     char *absolute = realpath(path, NULL), *uri = uri_make(absolute ? absolute : path, true);
 
-    db->path = strdup(path);
-    if (sqlite3_open_v2(uri, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (connect(db, uri, SQLITE_OPEN_READWRITE) != SQLITE_OK)
         query_error(db);
-    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
     db_run(db, "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE;"
                "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536; BEGIN");
     db_run(db, schema_trace_sql);
@@ -617,11 +677,10 @@ struct db *db_make(const char *path)
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT"); /* quicker made at the end */
     free(absolute);
     free(uri);
-    if (db->error) {
-        db_close(db);
-        db = NULL;
-    }
-    return db;
+    if (!db->error)
+        return db;
+    db_close(db);
+    return NULL;
 }
 
 bool db_made(struct db *db)
@@ -638,8 +697,6 @@ bool db_attach(struct db *db, const struct db *source)
         db_run(db, "DETACH source");
     db->attached = source ? source->path : NULL;
     if (source) {
-        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        sqlite3_limit(db->handle, SQLITE_LIMIT_LENGTH, VALUE_MOST);
         query = db_query(db, "ATTACH ?1 AS source");
         query_bind_text(query, 1, uri ? uri : source->path);
         query_step(query);

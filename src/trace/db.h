@@ -8,13 +8,13 @@
  *     query_bind_integer(q, 1, 3);
  *     while (query_step(q))
  *         printf("%lld\n", (long long)query_integer(q, 0));
- *     ok = query_close(q);
+ *     query_close(q);
+ *     ok = !db_failed(db);
  *
  * A trace may come from anybody. It is opened read-only and defensively: SQL in
  * it cannot call what SQL should not, and SQL typed by the user cannot write to
  * the trace or to any other file; what a reader may take of the machine is bounded
- * (lib/bounds.h), and a schema that does more than hold rows is refused
- * (trace/db_schema.h). The views that SQL sees are those of our own schemas/views.sql. Every function here that fails
+ * (lib/bounds.h), and a schema that does more than hold rows is refused. The views that SQL sees are those of our own schemas/views.sql. Every function here that fails
  * has said so on stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
@@ -31,8 +31,7 @@ struct query;
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
-/* A database in memory, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors.
- * NULL: it was said why not. */
+/* A database in memory, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors. */
 struct db *db_scratch(const char *what, const char *script);
 
 /* The path it was opened by. Borrowed: lives as long as DB. */
@@ -48,10 +47,6 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context);
  * *REST to what follows, which is borrowed from SQL. */
 struct query *db_query(struct db *db, const char *sql);
 struct query *db_query_next(struct db *db, const char *sql, const char **rest);
-
-/* True when a query has come upon damage, which was said once: an answer that was printed all the same is not to be
- * relied on. */
-bool db_damaged(const struct db *db);
 
 /* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So nobody needs to carry
  * errors upwards: a query that failed has no more rows, and a command asks once, at its end. db_retry forgets it, and damage
@@ -76,8 +71,8 @@ bool query_failed(const struct query *query);
 /* Start again with the same or new parameters. */
 void query_reset(struct query *query);
 
-/* End it. False when a step failed. Harmless on NULL (false). */
-bool query_close(struct query *query);
+/* End it. Harmless on NULL. */
+void query_close(struct query *query);
 
 /* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at one moment, while its
  * recording goes on. */
@@ -111,6 +106,9 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 /* A value of `meta` as text, NULL when it is not there. The caller frees it. */
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
+
+/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. The caller frees it. */
+char *db_schema_made(void);
 
 /* ---- a trace that is made --------------------------------------------------- */
 

@@ -148,7 +148,7 @@ int64_t cursor_frame(const struct cursor *c)
 static enum cursor_result to_frame(struct cursor *c, const char *statement, int64_t id, int64_t thread)
 {
     struct query *query = db_query(c->db, schema_statement(statement));
-    bool found;
+    bool found, failed;
 
     query_bind_integer(query, 1, id);
     if (thread)
@@ -159,7 +159,9 @@ static enum cursor_result to_frame(struct cursor *c, const char *statement, int6
         c->frame_id = query_integer(query, 0);
         c->frame_thread = query_integer(query, 2);
     }
-    return !query_close(query) ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
+    failed = query_failed(query);
+    query_close(query);
+    return failed ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
 }
 
 /* The id from which on the frames of the cursor's thread start at AT_NS or later: on a thread ids follow time. */
@@ -319,7 +321,7 @@ static bool *codes_named(struct cursor *c, const char *name)
 static bool *ids_marked(struct cursor *c, const char *sql, const char *text, bool bind, const struct map *map, size_t count)
 {
     struct query *query = db_query(c->db, sql);
-    bool *marks = calloc(count + 1, sizeof *marks), any = false;
+    bool *marks = calloc(count + 1, sizeof *marks), any = false, failed;
 
     if (bind)
         query_bind_text(query, 1, text);
@@ -329,9 +331,11 @@ static bool *ids_marked(struct cursor *c, const char *sql, const char *text, boo
         if (at != REPLAY_NONE)
             any = marks[at] = true;
     }
-    if (query_close(query) && any)
+    failed = query_failed(query);
+    query_close(query);
+    if (any && !failed)
         return marks;
-    if (query && !any)
+    if (!any && !failed)
         say(text, "nothing recorded is like that");
     free(marks);
     return NULL;
