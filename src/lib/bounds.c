@@ -18,29 +18,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/list.h"
 #include "lib/say.h"
 
 enum {
     BASE_S = 60,
     BASE_MB = 512,
     S_PER_GB = 600,
-    SIZES = 4,          /* bytes of memory for each byte of a trace */
+    SIZES = 4, /* bytes of memory for each byte of a trace */
     AT_END = 4,
-    TRACES = 64,        /* told apart; of more than these the later ones count each time they are opened */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trace {
-    dev_t device;
-    ino_t inode;
-} traces[TRACES];
-static int trace_count;
+static struct map traces;               /* by device and inode: bytes */
 static int64_t trace_bytes;             /* of all of them */
-static atomic_bool armed, attended, timeless, needed;
+enum mode { TIMED, ATTENDED, TIMELESS };
+static atomic_int mode;                 /* an enum mode */
+static atomic_bool armed, needed;
 static atomic_llong time_ns, since_ns;  /* the bound, and where it counts from */
 static struct rlimit data_before;
-static char memory_text[700], time_text[700]; /* whole lines, made beforehand: they are said from a signal handler */
-static size_t time_words;               /* where the words begin in time_text */
+static char name[600], memory_words[300], time_words[300]; /* made beforehand: they are said from a signal handler */
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;
 
@@ -52,15 +49,18 @@ static int64_t time_used(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Say LINE and end. Safe in a signal handler. */
-static _Noreturn void end(const char *line)
+/* Say WORDS and end. Safe in a signal handler. */
+static _Noreturn void end(const char *words)
 {
+    char line[sizeof name + sizeof memory_words + 20];
+
     if (atomic_flag_test_and_set(&ending))
         for (;;) /* another thread is at it */
             pause();
     for (int i = 0; i < AT_END; i++)
         if (at_end[i])
             at_end[i]();
+    strcpy(stpcpy(stpcpy(stpcpy(line, "dyntrace: "), name), words), "\n");
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
         _exit(2);
     _exit(2);
@@ -69,8 +69,8 @@ static _Noreturn void end(const char *line)
 static void on_time(int unused)
 {
     (void)unused;
-    if (!attended && !timeless)
-        end(time_text);
+    if (mode == TIMED)
+        end(time_words);
 }
 
 /* The signal after the rest of the time, or none. */
@@ -82,7 +82,7 @@ static void timer_set(void)
     if (left < 1000000)
         left = 1000000;
     timer.it_value = (struct timeval){left / 1000000000, left / 1000 % 1000000};
-    if (attended || timeless)
+    if (mode != TIMED)
         timer = (struct itimerval){0};
     setitimer(ITIMER_PROF, &timer, NULL);
 }
@@ -122,89 +122,74 @@ static int64_t bytes_of(const struct stat *st)
     return blocks < st->st_size ? blocks : st->st_size;
 }
 
-/* The lines that are said at a bound, of a trace at PATH. */
-static void texts_make(const char *path, int64_t seconds, int64_t megabytes)
-{
-    char *safe = say_escape(path, strnlen(path, 200));
-
-    time_words = (size_t)snprintf(time_text, sizeof time_text, "dyntrace: %s: ", safe);
-    snprintf(time_text + time_words, sizeof time_text - time_words,
-             "took more than %lld s of processor time, which no trace of its size needs, so reading it was ended; "
-             "DYNTRACE_LIMITS=off lifts the limit\n", (long long)seconds);
-    snprintf(memory_text, sizeof memory_text,
-             "dyntrace: %s: asks for more than %lld MB of memory, which no trace of its size needs, so reading it was ended; "
-             "DYNTRACE_LIMITS=off lifts the limit\n", safe, (long long)megabytes);
-    free(safe);
-}
-
 void bounds_trace(const char *path)
 {
     struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
-    int64_t seconds = BASE_S, megabytes = BASE_MB, bytes;
-    struct stat st;
-    bool known = false;
-    char *log;
+    int64_t seconds = BASE_S, megabytes = BASE_MB, bytes, *known;
+    char *log, *safe;
+    struct stat file, logged;
 
-    if (!limits_read(&seconds, &megabytes) || stat(path, &st) != 0)
+    if (!limits_read(&seconds, &megabytes) || stat(path, &file) != 0)
         return;
-    bytes = bytes_of(&st);
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < trace_count && !known; i++)
-        known = traces[i].device == st.st_dev && traces[i].inode == st.st_ino;
-    if (!known && trace_count < TRACES)
-        traces[trace_count++] = (struct trace){st.st_dev, st.st_ino};
     log = say_print("%s-wal", path);
-    if (stat(log, &st) == 0)
-        bytes += bytes_of(&st);
+    bytes = bytes_of(&file) + (stat(log, &logged) == 0 ? bytes_of(&logged) : 0);
     free(log);
-    /* One that is opened once more may have grown since. */
-    trace_bytes = known ? (bytes > trace_bytes ? bytes : trace_bytes) : trace_bytes + bytes;
+    safe = say_escape(path, strnlen(path, 140));
+    pthread_mutex_lock(&lock);
+    known = map_put(&traces, (int64_t)(file.st_dev << 48 ^ file.st_ino));
+    trace_bytes += bytes - *known; /* one that is opened once more may have grown */
+    *known = bytes;
     seconds += trace_bytes / 1000000 * S_PER_GB / 1000;
     megabytes += trace_bytes / 1000000 * SIZES;
-    texts_make(path, seconds, megabytes);
-    if (!armed)
+    snprintf(name, sizeof name, "%s: ", safe);
+    snprintf(time_words, sizeof time_words,
+             "took more than %lld s of processor time, which no trace of its size needs, so reading it was ended; "
+             "DYNTRACE_LIMITS=off lifts the limit", (long long)seconds);
+    snprintf(memory_words, sizeof memory_words,
+             "asks for more than %lld MB of memory, which no trace of its size needs, so reading it was ended; "
+             "DYNTRACE_LIMITS=off lifts the limit", (long long)megabytes);
+    if (!armed) {
         getrlimit(RLIMIT_DATA, &data_before);
+        sigaction(SIGPROF, &action, NULL);
+    }
+    armed = true;
     memory_set(megabytes * 1000000);
     atomic_store(&time_ns, seconds * 1000000000);
-    if (!armed)
-        sigaction(SIGPROF, &action, NULL);
-    armed = true;
     timer_set();
     pthread_mutex_unlock(&lock);
+    free(safe);
 }
 
 void bounds_no_time(void)
 {
-    timeless = true;
+    mode = TIMELESS;
     if (armed)
         timer_set();
 }
 
 void bounds_attended(void)
 {
-    bool before = atomic_exchange(&attended, true);
-
     atomic_store(&since_ns, time_used());
-    if (armed && !before)
+    if (atomic_exchange(&mode, ATTENDED) != ATTENDED && armed)
         timer_set();
 }
 
 bool bounds_time_over(void)
 {
-    return armed && attended && !timeless && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
+    return armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
 }
 
 const char *bounds_time_words(void)
 {
-    return time_text + time_words;
+    return time_words;
 }
 
 void bounds_memory_over(void)
 {
     if (armed)
-        end(memory_text);
+        end(memory_words);
     if (needed)
-        end("dyntrace: out of memory\n");
+        end("out of memory");
 }
 
 void bounds_memory_needed(bool is)

@@ -16,9 +16,8 @@
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
-
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-static struct sigaction before[ENDING]; /* what those signals did, which they do again when all is in its place */
+static struct sigaction before[NSIG]; /* what those signals did, which they do again when all is in its place */
 
 /* Safe in a signal handler. */
 static void take_away(void)
@@ -30,12 +29,11 @@ static void take_away(void)
 static void on_signal(int number)
 {
     take_away();
-    for (int i = 0; i < ENDING; i++)
-        if (ending[i] == number)
-            sigaction(number, &before[i], NULL);
+    sigaction(number, &before[number], NULL);
     raise(number);
 }
 
+/* From here on PATH is unfinished; NULL: nothing is. */
 static void watch(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal}, old;
@@ -43,14 +41,13 @@ static void watch(char *path)
     unfinished = path;
     bounds_at_end(take_away);
     for (int i = 0; i < ENDING; i++) {
-        if (sigaction(ending[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN) /* nohup stays nohup */
-            continue;
-        if (path) {
-            if (old.sa_handler != on_signal)
-                before[i] = old;
-            sigaction(ending[i], &act, NULL);
-        } else if (old.sa_handler == on_signal) {
-            sigaction(ending[i], &before[i], NULL);
+        int number = ending[i];
+        sigaction(number, NULL, &old);
+        if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) { /* nohup stays nohup */
+            before[number] = old;
+            sigaction(number, &act, NULL);
+        } else if (!path && old.sa_handler == on_signal) {
+            sigaction(number, &before[number], NULL);
         }
     }
 }
@@ -74,7 +71,6 @@ static const char *refused(const char *path, bool force)
 bool out_open(struct out_file *out, const char *path, bool force)
 {
     const char *why;
-    sigset_t signals, before_it;
     int fd;
 
     *out = (struct out_file){.force = force, .file = stdout};
@@ -86,24 +82,11 @@ bool out_open(struct out_file *out, const char *path, bool force)
     }
     out->path = strdup(path);
     out->temporary = say_print("%s.XXXXXX", path);
-    /* A signal that comes before it is watched would leave it. */
-    sigemptyset(&signals);
-    for (int i = 0; i < ENDING; i++)
-        sigaddset(&signals, ending[i]);
-    pthread_sigmask(SIG_BLOCK, &signals, &before_it);
+    watch(out->temporary); /* before it is there: mkstemp puts its name in place first */
     fd = mkstemp(out->temporary);
-    if (fd >= 0)
-        watch(out->temporary);
-    pthread_sigmask(SIG_SETMASK, &before_it, NULL);
     out->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out->file) {
         say_error("%s: %s", path, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        } else { /* there is none to take away */
-            free(out->temporary);
-            out->temporary = NULL;
-        }
         out_close(out);
         return false;
     }
