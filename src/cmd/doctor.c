@@ -2,7 +2,7 @@
  *
  * Runs in: the command line. Each interpreter is asked by running it: it loads the extension without a session and
  * measures its own hook. */
-#include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "cmd/run/run.h"
 #include "collector/session.h"
 #include "command.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "lib/say.h"
 #include "versions.h"
@@ -62,44 +63,28 @@ static bool diagnose(const char *python)
     return answers && supported && fields == 7;
 }
 
-static int is_python(const struct dirent *entry)
-{
-    const char *rest = entry->d_name;
-    int minor, end = 0;
-
-    return !strcmp(rest, "python3") || (sscanf(rest, "python3.%d%n", &minor, &end) == 1 && !rest[end]);
-}
-
 /* Every python3 and python3.N on PATH, each file once. */
 static int diagnose_path(int *ready)
 {
     const char *path = getenv("PATH");
-    struct { dev_t device; ino_t inode; } seen[64];
-    int count = 0;
+    struct map seen = {0}; /* device and inode */
+    glob_t found = {0};
+    int count;
 
     for (const char *part = path ? path : "/usr/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
-        struct dirent **list = NULL;
-        char directory[PATH_MAX], full[PATH_MAX + 256];
-        int found;
-        snprintf(directory, sizeof directory, "%.*s", (int)strcspn(part, ":"), part);
-        found = *directory ? scandir(directory, &list, is_python, alphasort) : 0;
-        for (int i = 0; i < found; i++) {
-            struct stat status;
-            bool again = false;
-            snprintf(full, sizeof full, "%s/%s", directory, list[i]->d_name);
-            free(list[i]);
-            if (stat(full, &status) || access(full, X_OK))
-                continue;
-            for (int k = 0; k < count; k++)
-                again |= seen[k].device == status.st_dev && seen[k].inode == status.st_ino;
-            if (again || count == sizeof seen / sizeof *seen)
-                continue;
-            seen[count].device = status.st_dev;
-            seen[count++].inode = status.st_ino;
-            *ready += diagnose(full);
-        }
-        free(list);
+        char *pattern = say_print("%.*s/python3{,.[0-9],.[0-9][0-9]}", (int)strcspn(part, ":"), part);
+        glob(pattern, GLOB_BRACE | (found.gl_pathc ? GLOB_APPEND : 0), NULL, &found);
+        free(pattern);
     }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat status;
+        if (stat(found.gl_pathv[i], &status) == 0 && access(found.gl_pathv[i], X_OK) == 0 &&
+            !(*map_put(&seen, (int64_t)(status.st_dev << 48 ^ status.st_ino)))++)
+            *ready += diagnose(found.gl_pathv[i]);
+    }
+    globfree(&found);
+    count = (int)seen.count;
+    map_free(&seen);
     return count;
 }
 
@@ -107,16 +92,14 @@ static void clock_report(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     char source[64] = "unknown";
+    bool trusted = session_clock_choose() == SESSION_TSC;
 
     if (file && fscanf(file, "%63s", source) != 1)
         strcpy(source, "unknown");
     if (file)
         fclose(file);
-    if (session_clock_choose() == SESSION_TSC)
-        printf("  %s: trusted (the kernel's clock source is %s)\n", CLOCK_COUNTER, source);
-    else
-        printf("  %s: not trusted (the kernel's clock source is %s), so CLOCK_MONOTONIC is read, which costs more\n",
-               CLOCK_COUNTER, source);
+    printf("  %s: %s (the kernel's clock source is %s)%s\n", CLOCK_COUNTER, trusted ? "trusted" : "not trusted", source,
+           trusted ? "" : ", so CLOCK_MONOTONIC is read, which costs more");
 }
 
 static void memory_report(void)

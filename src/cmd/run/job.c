@@ -136,26 +136,22 @@ static void command_become(const struct program *t, const struct job_recording *
 
 int job_start(const struct program *t, const struct job_recording *recording)
 {
-    int failure[2], error = 0;
+    int failure[2] = {-1, -1}, error = 0;
     pid_t pid = -1;
 
-    if (pipe2(failure, O_CLOEXEC) == 0) {
-        fflush(NULL);
-        pid = fork();
-        error = pid < 0 ? errno : 0;
-        if (pid == 0)
-            command_become(t, recording, failure[1]);
-        close(failure[1]);
-        command_pid = pid;
-        signals_catch(recording && recording->live->master >= 0);
-        witness_start();
-        launch_let_go();
-        while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
-            ;
-        close(failure[0]);
-    } else {
+    fflush(NULL);
+    if (pipe2(failure, O_CLOEXEC) || (pid = fork()) < 0)
         error = errno;
-    }
+    if (pid == 0)
+        command_become(t, recording, failure[1]);
+    close(failure[1]);
+    command_pid = pid;
+    signals_catch(recording && recording->live->master >= 0);
+    witness_start();
+    launch_let_go();
+    while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)
+        ;
+    close(failure[0]);
     if (!error)
         return 0;
     say_error("%s: cannot be started: %s", t->path, strerror(error));

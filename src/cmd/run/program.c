@@ -46,18 +46,13 @@ static bool find_program(const char *program, char path[PATH_MAX])
 static bool is_script(const char *file)
 {
     struct stat status;
+    bool directory = stat(file, &status) == 0 && S_ISDIR(status.st_mode);
     char inner[PATH_MAX];
 
-    if (stat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
-        snprintf(inner, sizeof inner, "%s/__main__.py", file);
-        if (access(inner, R_OK) == 0)
-            return true;
-        say_error("%s: a directory without __main__.py, which Python cannot run", file);
-    } else if (access(file, R_OK) == 0) {
+    snprintf(inner, sizeof inner, "%s%s", file, directory ? "/__main__.py" : "");
+    if (access(inner, R_OK) == 0)
         return true;
-    } else {
-        say_error("%s: %s", file, strerror(errno));
-    }
+    say_error("%s: %s", file, directory ? "a directory without __main__.py, which Python cannot run" : strerror(errno));
     return false;
 }
 
@@ -96,7 +91,7 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
 
 struct asked interpreter_ask(const char *python, const char *code, const char *argument)
 {
-    struct asked asked = {.pid = -1, .fd = -1};
+    struct asked asked = {.fd = -1};
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
@@ -118,20 +113,16 @@ struct asked interpreter_ask(const char *python, const char *code, const char *a
 
 bool interpreter_answer(struct asked *asked, char *text, size_t room)
 {
-    size_t used = 0;
-    ssize_t got;
-    int status = -1;
+    FILE *said = asked->fd < 0 ? NULL : fdopen(asked->fd, "r");
+    int status = 127 << 8;
 
-    while (asked->fd >= 0 && used < room - 1 &&
-           ((got = read(asked->fd, text + used, room - 1 - used)) > 0 || (got < 0 && errno == EINTR)))
-        used += got > 0 ? (size_t)got : 0;
-    text[used] = 0;
-    if (asked->fd >= 0)
-        close(asked->fd);
+    text[said ? fread(text, 1, room - 1, said) : 0] = 0;
+    if (said)
+        fclose(said);
     if (asked->pid > 0)
         waitpid(asked->pid, &status, 0);
-    *asked = (struct asked){.pid = -1, .fd = -1};
-    return status != -1 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    *asked = (struct asked){.fd = -1};
+    return !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
 struct asked program_ask(const struct program *t)
@@ -145,7 +136,7 @@ struct asked program_ask(const struct program *t)
         "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
         "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
 
-    return t->python ? interpreter_ask(t->path, code, NULL) : (struct asked){.pid = -1, .fd = -1};
+    return t->python ? interpreter_ask(t->path, code, NULL) : (struct asked){.fd = -1};
 }
 
 bool program_fits(const struct program *t, struct asked *asked, bool quiet)
@@ -174,18 +165,16 @@ static char inject[PATH_MAX + 80];
 
 const char *program_inject(void)
 {
-    const char *library = command_library_directory(), *found = NULL;
+    const char *library = command_library_directory();
     char file[sizeof inject + 32];
 
     snprintf(inject, sizeof inject, "%s/inject", library);
     snprintf(file, sizeof file, "%s/sitecustomize.py", inject);
-    if (access(file, R_OK))
-        say_error("%s: not there: run `make`, or reinstall dyntrace", file);
-    else if (strchr(library, ':'))
-        say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else", library);
-    else
-        found = inject;
-    return found;
+    if (access(file, R_OK) == 0 && !strchr(library, ':'))
+        return inject;
+    say_error(strchr(library, ':') ? "%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else"
+                                   : "%s/inject/sitecustomize.py: not there: run `make`, or reinstall dyntrace", library);
+    return NULL;
 }
 
 bool program_inject_is_for_all(void)
