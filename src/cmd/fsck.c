@@ -121,11 +121,6 @@ static void frame_broken(enum rule_id id, int64_t frame_id)
     rule_broken(id, text);
 }
 
-static void tick(void *context)
-{
-    progress_tick(context, 0, 0);
-}
-
 /* Ask a rule's query. */
 static void rule_ask(struct db *db, size_t id, const char *sql)
 {
@@ -395,7 +390,7 @@ static int trace_check(const char *path, bool json, bool recovered)
     rules_begin();
     db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
     progress = progress_begin("checking the file");
-    db_on_progress(db, tick, &progress);
+    db_on_progress(db, progress_spin, &progress);
     rule_ask(db, RULE_FILE, "PRAGMA integrity_check(100)");
     progress.what = "checking tables";
     state = db_meta(db, "state");

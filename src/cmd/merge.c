@@ -36,11 +36,6 @@ struct merge {
     struct progress progress;
 };
 
-static void tick(void *progress)
-{
-    progress_tick(progress, 0, 0);
-}
-
 static bool is_moved(const struct row_column *column)
 {
     return column->holds == ROW_TIME || (column->id && column->id != ID_ROW);
@@ -220,7 +215,7 @@ static int merge_main(int count, char **operands)
     merge.progress = progress_begin("merging");
     merge.out = db_make(out.temporary);
     if ((ok = merge.out && db_run(merge.out, schema_statement("merge/begin")))) {
-        db_on_progress(merge.out, tick, &merge.progress);
+        db_on_progress(merge.out, progress_spin, &merge.progress);
         ok = traces_merge(&merge, operands, count);
         lost = ok ? db_integer(merge.out, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall") : 0;
     }

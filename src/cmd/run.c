@@ -42,32 +42,25 @@ static struct {
 
 /* ---- options --------------------------------------------------------------- */
 
-static bool duration(const char *text, uint64_t *ns)
+static const char *duration_read(const struct option *option, const char *value)
 {
     static const struct { const char *name; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end;
-    double value = strtod(text, &end);
+    double number = strtod(value, &end);
 
-    if (end == text || !(value >= 0) || value > 1e12)
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != value && number >= 0 && number <= 1e12; i++)
         if (!strcmp(end, units[i].name)) {
-            *ns = (uint64_t)(value * units[i].ns);
-            return true;
+            *(uint64_t *)option->to = (uint64_t)(number * units[i].ns);
+            return NULL;
         }
-    return false;
-}
-
-static const char *duration_read(const struct option *option, const char *value)
-{
-    return duration(value, option->to) ? NULL : "not a time such as 500ns, 20us, 1.5ms or 2s";
+    return "not a time such as 500ns, 20us, 1.5ms or 2s";
 }
 
 static const char *stall_read(const struct option *option, const char *value)
 {
-    uint64_t *ns = option->to;
-
-    return duration(value, ns) && *ns <= MAX_STALL_MOST_NS ? NULL : "not a time from 0s to 60s such as 100ms";
+    return !duration_read(option, value) && given.session.max_stall_ns <= MAX_STALL_MOST_NS
+               ? NULL
+               : "not a time from 0s to 60s such as 100ms";
 }
 
 static const char *depth_read(const struct option *option, const char *value)
@@ -146,7 +139,7 @@ static const struct option collect_options[] = {
  * remove and close in both cases. From here on memory may lack: who waits for a collector outlives that. */
 static int trace_begin(struct session *session, const char *name, uint32_t *first, uint32_t *root)
 {
-    char here[PATH_MAX], path[PATH_MAX + 8], *slash;
+    char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
     size_t length;
 
@@ -155,17 +148,14 @@ static int trace_begin(struct session *session, const char *name, uint32_t *firs
         return -1;
     }
     if (given.trace) {
-        snprintf(path, sizeof path, "%s%s%s", rooted ? "" : here, rooted ? "" : "/", given.trace);
+        snprintf(path, sizeof path, "%s%s%s", here, rooted ? "" : "/", given.trace);
     } else {
-        char base[PATH_MAX];
         snprintf(base, sizeof base, "%s", name);
         for (length = strlen(base); length > 1 && base[length - 1] == '/'; length--)
             base[length - 1] = 0;
-        slash = strrchr(base, '/');
-        name = slash && slash[1] ? slash + 1 : base;
+        name = basename(base);
         length = strlen(name);
-        if (length > 3 && !strcmp(name + length - 3, ".py"))
-            length -= 3;
+        length -= length > 3 && !strcmp(name + length - 3, ".py") ? 3 : 0;
         snprintf(path, sizeof path, "%s/%.*s.db", here, (int)length, name);
     }
     bounds_memory_needed(false);
@@ -241,7 +231,6 @@ static int record(const struct program *t, int argc, char **argv)
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
     struct launch l = {.orders = -1, .result = -1};
-    struct live live = LIVE_CLOSED;
     struct asked asked = program_ask(t);
     char *command = json_command(given.session.no_argv ? 0 : argc, argv);
     uint32_t first = 0, root = 0;
@@ -256,9 +245,9 @@ static int record(const struct program *t, int argc, char **argv)
         untraced = given.session.frames == SESSION_NONE;
         goto done;
     }
-    if ((given.live && !live_open(&live)) || launch_collector(&l, &session, command, first, root))
+    if ((given.live && !live_open()) || launch_collector(&l, &session, command, first, root))
         goto done;
-    if (job_start(t, &(struct job_recording){&session, l.orders, &live})) {
+    if (job_start(t, &(struct job_recording){&session, l.orders, given.live})) {
         status = 126;
         launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
         launch_wait(&l, job_end(), &said);
@@ -266,19 +255,19 @@ static int record(const struct program *t, int argc, char **argv)
     }
     made = false;
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()}; /* the child has told it */
-    live_show(&live, session.trace);
+    live_show(session.trace);
     status = job_wait(&l, &ended);
     launch_order(&l, &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
     if (!trace_end(&l, job_end(), &said)) /* a Ctrl-C ends the wait for stragglers */
         goto done;
-    live_close(&live);
+    live_close();
     if (l.replaced)
         say_error("the collector was killed; another took its place");
     say_result(&session, &said);
     if (said.error[0] && !said.frames)
         session.directory[0] = 0;
 done:
-    live_close(&live);
+    live_close();
     program_fits(t, &asked, true); /* it is waited for in any case */
     if (made) { /* nothing ran: leave nothing behind */
         unlink(session.trace);

@@ -47,11 +47,6 @@ struct session {
 
 /* ---- running queries ------------------------------------------------------- */
 
-static void tick(void *context)
-{
-    progress_tick(context, 0, 0);
-}
-
 /* Print what QUERY finds. Takes QUERY over. False: it failed, which was said. */
 static bool result_print(struct session *session, struct query *query)
 {
@@ -60,7 +55,7 @@ static bool result_print(struct session *session, struct query *query)
     bool any, ok = true;
 
     /* Until the first row; from then on rows are the progress. */
-    db_on_progress(session->db, tick, &progress);
+    db_on_progress(session->db, progress_spin, &progress);
     prompt_running(session->db);
     any = query_step(query);
     db_on_progress(session->db, NULL, NULL);

@@ -671,11 +671,6 @@ static void (*const sections[])(struct why *why, FILE *out) = {
     breaks_print, phases_print, remedies_print, sql_print,
 };
 
-static void tick(void *context)
-{
-    progress_tick(context, 0, 0);
-}
-
 static struct {
     bool sql, json, whatif;
 } given;
@@ -700,7 +695,7 @@ static int why_main(int count, char **operands)
         return 2;
     doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");
-    db_on_progress(why.db, tick, &why.progress);
+    db_on_progress(why.db, progress_spin, &why.progress);
     found = find_code(why.db, name, &why.code, stdout, given.json);
     if (found == FIND_ONE) {
         why_gather(&why);

@@ -129,6 +129,11 @@ void progress_tick(struct progress *progress, int64_t done, int64_t all)
     fflush(stderr);
 }
 
+void progress_spin(void *progress)
+{
+    progress_tick(progress, 0, 0);
+}
+
 void progress_end(struct progress *progress)
 {
     if (progress->drawn)

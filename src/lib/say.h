@@ -47,6 +47,9 @@ struct progress progress_begin(const char *what);
 /* DONE of ALL; ALL 0 when nobody knows, then seconds are shown. Cheap enough for every few thousand rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
+/* The same of work without end, for db_on_progress. */
+void progress_spin(void *progress);
+
 /* Take the line away. Harmless twice. */
 void progress_end(struct progress *progress);
 

@@ -126,7 +126,7 @@ static void command_become(const struct program *t, const struct job_recording *
     if (recording) {
         put = write(recording->orders, &order, sizeof order); /* without a collector it runs all the same */
         inject_environment(program_inject(), recording->session->directory);
-        live_command(recording->live);
+        live_command();
     }
     execvp(t->path, t->argv); /* by /bin/sh where it is a script without "#!" */
     put = write(failure, &errno, sizeof errno);
@@ -146,7 +146,7 @@ int job_start(const struct program *t, const struct job_recording *recording)
         command_become(t, recording, failure[1]);
     close(failure[1]);
     command_pid = pid;
-    signals_catch(recording && recording->live->master >= 0);
+    signals_catch(recording && recording->live);
     witness_start();
     launch_let_go();
     while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)

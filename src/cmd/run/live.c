@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pty.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,50 +25,58 @@
 
 enum { LOOK_MS = 100, QUIET_MS = 300 };
 
-bool live_open(struct live *live)
+static struct {
+    int master, slave; /* of the pseudo terminal; -1: none */
+    int in, out;       /* the user's, which `run` lets go of once the command has them */
+    pid_t screen;
+    pthread_t thread;
+    bool started;
+    atomic_bool ended; /* the command has */
+} live = {.master = -1, .slave = -1, .in = -1, .out = -1};
+
+bool live_open(void)
 {
     struct termios modes;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
 
-    *live = (struct live)LIVE_CLOSED;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live FILE` follows from another");
         return false;
     }
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    if (openpty(&live->master, &live->slave, NULL, NULL, &size) != 0) {
+    if (openpty(&live.master, &live.slave, NULL, NULL, &size) != 0) {
         say_error("run: --live: no pseudo terminal: %s", strerror(errno));
         return false;
     }
-    if (tcgetattr(live->slave, &modes) == 0) { /* lines as they were written: the real terminal does the rest */
+    if (tcgetattr(live.slave, &modes) == 0) { /* lines as they were written: the real terminal does the rest */
         modes.c_oflag &= ~(tcflag_t)OPOST;
         modes.c_lflag &= ~(tcflag_t)ECHO;
-        tcsetattr(live->slave, TCSANOW, &modes);
+        tcsetattr(live.slave, TCSANOW, &modes);
     }
-    live->in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    live->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    fcntl(live->master, F_SETFD, FD_CLOEXEC);
-    fcntl(live->master, F_SETFL, O_NONBLOCK);
-    fcntl(live->slave, F_SETFD, FD_CLOEXEC);
+    live.in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    live.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    fcntl(live.master, F_SETFD, FD_CLOEXEC);
+    fcntl(live.master, F_SETFL, O_NONBLOCK);
+    fcntl(live.slave, F_SETFD, FD_CLOEXEC);
     return true;
 }
 
-void live_command(struct live *live)
+void live_command(void)
 {
     int null;
 
-    if (live->slave < 0)
+    if (live.slave < 0)
         return;
     /* The keys are the screen's. */
     null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
-    dup2(live->slave, STDOUT_FILENO);
-    dup2(live->slave, STDERR_FILENO);
+    dup2(live.slave, STDOUT_FILENO);
+    dup2(live.slave, STDERR_FILENO);
 }
 
-static int screen_run(struct live *live, const char *trace)
+static int screen_run(const char *trace)
 {
-    struct tui_options options = {.live = true, .output_fd = live->master, .running = true};
+    struct tui_options options = {.live = true, .output_fd = live.master, .running = true};
     static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     const char *why = NULL;
     struct screen *screen;
@@ -75,8 +85,8 @@ static int screen_run(struct live *live, const char *trace)
 
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         signal(given[i], SIG_DFL);
-    dup2(live->in, STDIN_FILENO);
-    dup2(live->out, STDOUT_FILENO);
+    dup2(live.in, STDIN_FILENO);
+    dup2(live.out, STDOUT_FILENO);
     if (!(db = db_open(trace)))
         return 2;
     screen = screen_open_terminal(false, &why);
@@ -89,60 +99,62 @@ static int screen_run(struct live *live, const char *trace)
 }
 
 /* Wait for the screen's end; from then on what the command writes goes where it would have gone. */
-static void *live_thread(void *argument)
+static void *live_thread(void *unused)
 {
-    struct live *live = argument;
     char bytes[4096];
 
-    while (waitpid(live->screen, NULL, 0) < 0 && errno == EINTR)
+    (void)unused;
+    while (waitpid(live.screen, NULL, 0) < 0 && errno == EINTR)
         continue;
     for (;;) {
-        struct pollfd polled = {live->master, POLLIN, 0};
-        int ready = poll(&polled, 1, atomic_load(&live->ended) ? QUIET_MS : LOOK_MS);
+        struct pollfd polled = {live.master, POLLIN, 0};
+        int ready = poll(&polled, 1, atomic_load(&live.ended) ? QUIET_MS : LOOK_MS);
         ssize_t got;
-        if (ready == 0 && atomic_load(&live->ended))
+        if (ready == 0 && atomic_load(&live.ended))
             break; /* somebody keeps it open; the command itself is gone */
         if (ready <= 0)
             continue;
-        got = read(live->master, bytes, sizeof bytes);
+        got = read(live.master, bytes, sizeof bytes);
         if (got <= 0 && errno != EINTR && errno != EAGAIN)
             break;
         for (ssize_t at = 0, put; at < got; at += put)
-            if ((put = write(live->out, bytes + at, (size_t)(got - at))) <= 0)
+            if ((put = write(live.out, bytes + at, (size_t)(got - at))) <= 0)
                 return NULL;
     }
     return NULL;
 }
 
-void live_show(struct live *live, const char *trace)
+void live_show(const char *trace)
 {
     sigset_t all, old;
 
-    if (live->master < 0)
+    if (live.master < 0)
         return;
-    close(live->slave);
-    live->slave = -1;
+    close(live.slave);
+    live.slave = -1;
     fflush(NULL);
-    live->screen = fork();
-    if (live->screen == 0)
-        _exit(screen_run(live, trace));
+    live.screen = fork();
+    if (live.screen == 0)
+        _exit(screen_run(trace));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    live->started = live->screen > 0 && pthread_create(&live->thread, NULL, live_thread, live) == 0;
+    live.started = live.screen > 0 && pthread_create(&live.thread, NULL, live_thread, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!live->started)
+    if (!live.started)
         say_error("run: --live: the screen cannot be started: %s", strerror(errno));
 }
 
-void live_close(struct live *live)
+void live_close(void)
 {
-    atomic_store(&live->ended, true);
-    if (live->started)
-        pthread_join(live->thread, NULL);
-    for (int i = 0; i < 4; i++) {
-        int fd = (const int[]){live->master, live->slave, live->in, live->out}[i];
-        if (fd >= 0)
-            close(fd);
+    int *const ends[] = {&live.master, &live.slave, &live.in, &live.out};
+
+    atomic_store(&live.ended, true);
+    if (live.started)
+        pthread_join(live.thread, NULL);
+    live.started = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (*ends[i] >= 0)
+            close(*ends[i]);
+        *ends[i] = -1;
     }
-    *live = (struct live)LIVE_CLOSED;
 }

@@ -5,9 +5,7 @@
 #define DYNTRACE_RUN_H
 
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -55,29 +53,21 @@ bool program_inject_is_for_all(void);
 
 /*     run ---fork---> command     writes to a pseudo terminal
  *         ---fork---> screen      shows the trace, and what the command wrote
- *         ---thread-> waits for the screen's end, then passes on what the command still writes */
-struct live {
-    int master, slave; /* of the pseudo terminal; -1: none */
-    int in, out;       /* the user's, which `run` lets go of once the command has them */
-    pid_t screen;
-    pthread_t thread;
-    bool started;
-    atomic_bool ended; /* the command has */
-};
-
-#define LIVE_CLOSED {.master = -1, .slave = -1, .in = -1, .out = -1}
+ *         ---thread-> waits for the screen's end, then passes on what the command still writes
+ *
+ * All but live_open do nothing where it is not open. */
 
 /* False: it was said why there can be no screen. */
-bool live_open(struct live *live);
+bool live_open(void);
 
 /* In the command, before it is executed. */
-void live_command(struct live *live);
+void live_command(void);
 
 /* The command runs: show TRACE. */
-void live_show(struct live *live, const char *trace);
+void live_show(const char *trace);
 
-/* The command has ended and the trace is whole: wait until the user has seen enough. Harmless when nothing was opened. */
-void live_close(struct live *live);
+/* The command has ended and the trace is whole: wait until the user has seen enough. */
+void live_close(void);
 
 /* ---- the job in the terminal (job.c) --------------------------------------- */
 
@@ -86,7 +76,7 @@ void live_close(struct live *live);
 struct job_recording {
     const struct session *session; /* borrowed */
     int orders;                    /* the collector's */
-    struct live *live;             /* borrowed */
+    bool live;                     /* a screen has the terminal */
 };
 
 /* Start T, recorded or not (NULL). 0, or -1 after saying why. */
