@@ -32,43 +32,31 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
-/* Until something can be read from FD, or Ctrl-C: that only comes in while it waits, so it is never missed. */
-static bool wait_for_key(int fd)
+/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes in while it waits, so it is
+ * never missed. */
+static int getc_interruptible(FILE *in)
 {
-    struct pollfd in = {.fd = fd, .events = POLLIN};
+    struct pollfd key = {.fd = fileno(in), .events = POLLIN};
+    mbstate_t state = {0};
     sigset_t masked, before;
+    wchar_t wide;
+    char byte;
+    size_t used;
 
     sigemptyset(&masked);
     sigaddset(&masked, SIGINT);
-    sigprocmask(SIG_BLOCK, &masked, &before);
-    while (!interrupted && ppoll(&in, 1, NULL, &before) < 0 && errno == EINTR)
-        ;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return !interrupted;
-}
-
-/* libedit's own way to read tries again after a signal; this one ends the line. */
-static int getc_interruptible(FILE *in)
-{
-    mbstate_t state = {0};
-    wchar_t wide;
-    char byte;
-
-    for (;;) {
-        if (!wait_for_key(fileno(in)) || read(fileno(in), &byte, 1) <= 0)
+    do {
+        sigprocmask(SIG_BLOCK, &masked, &before);
+        while (!interrupted && ppoll(&key, 1, NULL, &before) < 0 && errno == EINTR)
+            ;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (interrupted || read(key.fd, &byte, 1) <= 0)
             return EOF;
-        switch (mbrtowc(&wide, &byte, 1, &state)) {
-        case (size_t)-2: /* more bytes to come */
-            break;
-        case (size_t)-1:
+        used = mbrtowc(&wide, &byte, 1, &state);
+        if (used == (size_t)-1) /* no text: drop it */
             memset(&state, 0, sizeof state);
-            break;
-        case 0:
-            return 0;
-        default:
-            return (int)wide;
-        }
-    }
+    } while (used > 1);
+    return (int)wide;
 }
 
 void prompt_catch(void)

@@ -38,7 +38,6 @@ struct cell {
     char *text; /* owned, safe to print */
     int width;  /* columns on the screen */
     enum kind kind;
-    bool cut;   /* a "…" follows */
     bool alarm; /* of a row's first: the row is red */
 };
 
@@ -67,10 +66,9 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
 {
     struct table *table = calloc(1, sizeof *table);
 
-    *table = (struct table){.out = out, .format = format, .count = columns};
-    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
+    *table = (struct table){.out = out, .format = format, .count = columns, .json = {.out = out, .compact = format == TABLE_LINES},
+                            .colour = format == TABLE_ALIGNED && say_colour(out)};
     table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
-    table->colour = format == TABLE_ALIGNED && say_colour(out);
     for (int i = 0; i < columns; i++)
         table->columns[i].name = strdup(names[i]);
     if (format == TABLE_JSON) {
@@ -115,20 +113,22 @@ size_t text_room(const char *text, int most, int *width)
 
 static void cell_cut(struct cell *cell, int most)
 {
+    char *whole = cell->text;
+
     if (cell->width <= most)
         return;
-    cell->text[text_room(cell->text, most - 1, &cell->width)] = 0;
+    cell->text = say_print("%.*s…", (int)text_room(whole, most - 1, &cell->width), whole);
     cell->width++;
-    cell->cut = true;
+    free(whole);
 }
 
 static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
 {
-    bool cut = bytes > CELL_BYTES;
-    struct cell cell = {.kind = kind, .text = say_escape(text, cut ? CELL_BYTES : bytes), .cut = cut};
+    struct cell cell = {.kind = kind, .text = say_escape(text, bytes < CELL_BYTES ? bytes : CELL_BYTES)};
 
     text_room(cell.text, INT_MAX, &cell.width);
-    cell.width += cut;
+    if (bytes > CELL_BYTES)
+        cell_cut(&cell, cell.width - 1);
     return cell;
 }
 
@@ -144,8 +144,8 @@ static void row_print(struct table *table, struct cell *cells, const char *style
         const struct column *column = &table->columns[i];
         int room = column->width > cell->width ? column->width - cell->width : 0;
         bool right = cell->kind == NUMBER || cell->kind == FIGURE, dim = cell->kind == NONE && table->colour;
-        fprintf(out, "%s%*s%s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text,
-                cell->cut ? "…" : "", dim ? "\033[22m" : "");
+        fprintf(out, "%s%*s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text,
+                dim ? "\033[22m" : "");
         if (!right && i + 1 < table->count)
             fprintf(out, "%*s", room, "");
         free(cell->text);
@@ -238,22 +238,20 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
 /* A cell of RFC 4180: in quotes where it needs them; an empty text always, as nothing is NULL. */
 static void csv_put(const struct table *table, const char *text, size_t bytes)
 {
-    bool plain = bytes && !memchr(text, '"', bytes) && !memchr(text, ',', bytes) && !memchr(text, '\n', bytes) &&
-                 !memchr(text, '\r', bytes);
+    bool quoted = !bytes || memchr(text, '"', bytes) || memchr(text, ',', bytes) || memchr(text, '\n', bytes) ||
+                  memchr(text, '\r', bytes);
 
-    if (!plain)
-        putc('"', table->out);
+    if (quoted)
+        putc_unlocked('"', table->out);
     if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
-        putc('\'', table->out);
-    if (plain)
-        fwrite(text, 1, bytes, table->out);
-    for (size_t i = 0; !plain && i < bytes; i++) {
+        putc_unlocked('\'', table->out);
+    for (size_t i = 0; i < bytes; i++) {
         if (text[i] == '"')
-            putc('"', table->out);
-        putc(text[i], table->out);
+            putc_unlocked('"', table->out);
+        putc_unlocked(text[i], table->out);
     }
-    if (!plain)
-        putc('"', table->out);
+    if (quoted)
+        putc_unlocked('"', table->out);
 }
 
 /* TABLE_TSV and the CSVs: one cell and what follows it. */
@@ -352,11 +350,8 @@ void table_real(struct table *table, double value)
 void table_blob(struct table *table, const void *bytes, size_t count)
 {
     const unsigned char *p = bytes;
-    char *text;
+    char *text = malloc(count * 2 + 1);
 
-    if (table->format == TABLE_ALIGNED && count > CELL_BYTES)
-        count = CELL_BYTES;
-    text = malloc(count * 2 + 1);
     for (size_t i = 0; i < count; i++)
         sprintf(text + i * 2, "%02x", p[i]);
     put(table, TEXT, text, count * 2);
