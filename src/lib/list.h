@@ -1,4 +1,4 @@
-/* lib/list.h -- a list that grows, a search in what is sorted, a map, and texts that are freed at once.
+/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at once.
  *
  * Runs in: the program. In the collector the answer without memory is NULL, and what was there before is as it was; in
  * a command that reads there is always memory (lib/bounds.h). All of these are empty when they are zero, and can be
@@ -163,34 +163,37 @@ static inline void map_free(struct map *map)
 
 /* ---- arenas: of commands that read ----------------------------------------- */
 
-/* Texts that end together. */
+/* Memory for many small things that end together. */
 struct arena {
-    LIST(char *) texts; /* each owned */
+    LIST(void *) things; /* each owned */
 };
 
-/* TEXT, which is the arena's from here on. */
-static inline char *arena_keep(struct arena *arena, char *text)
+/* THING, which is the arena's from here on. */
+static inline void *arena_keep(struct arena *arena, void *thing)
 {
-    return *list_add(&arena->texts) = text;
+    return *list_add(&arena->things) = thing;
+}
+
+/* BYTES, zeroed. */
+static inline void *arena_take(struct arena *arena, size_t bytes)
+{
+    return arena_keep(arena, calloc(1, bytes));
 }
 
 /* A copy of the first BYTES of TEXT, and a NUL. */
 static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
 {
-    char *copy = memcpy(malloc(bytes + 1), text, bytes);
-
-    copy[bytes] = 0;
-    return arena_keep(arena, copy);
+    return memcpy(arena_take(arena, bytes + 1), text, bytes);
 }
 
 /* As printf would print it. */
-#define arena_print(arena, ...) arena_keep(arena, say_print(__VA_ARGS__))
+#define arena_print(arena, ...) ((char *)arena_keep(arena, say_print(__VA_ARGS__)))
 
 static inline void arena_free(struct arena *arena)
 {
-    for (size_t i = 0; i < arena->texts.count; i++)
-        free(arena->texts.at[i]);
-    list_free(&arena->texts);
+    for (size_t i = 0; i < arena->things.count; i++)
+        free(arena->things.at[i]);
+    list_free(&arena->things);
 }
 
 #endif

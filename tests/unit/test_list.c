@@ -74,7 +74,7 @@ static void arenas(void)
     }
     CHECK(!strcmp(arena_text(&arena, "abcdef", 3), "abc") && !strcmp(arena_text(&arena, "", 0), ""));
     arena_free(&arena);
-    CHECK(!arena.texts.count && arena_text(&arena, "again", 5));
+    CHECK(!arena.things.count && arena_text(&arena, "again", 5));
     arena_free(&arena);
 }
 
