@@ -25,6 +25,7 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
+#include "trace/prose.h"
 #include "trace/result.h"
 #include "vocabulary.h"
 
@@ -127,7 +128,6 @@ struct check {
     struct map meant;    /* code ids that --function means */
     struct counts counts;
     LIST(struct guard_time) guards; /* by the index of the calls in counts */
-    bool any_duration;
     struct limit *limit; /* whose rows come */
     struct query *row;   /* owned, like the table of offending rows: made with the first */
     struct table *table;
@@ -199,7 +199,7 @@ static void check_events(struct check *check)
             if (pass == 0)
                 found_more(check, (double)++*found);
             else if (found_more(check, (double)*found))
-                offend(check, (double)*found, process_id, code_id, count ? count_calls(count) : 0,
+                offend(check, (double)*found, process_id, code_id, count ? calls_sum(count->calls).all : 0,
                        query_integer(query, COMPILE), query_type(query, WHY) == QUERY_NULL ? NULL : query_text(query, WHY, NULL));
         }
     query_close(query);
@@ -221,13 +221,12 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     time = &check->guards.at[count - check->counts.all.at];
     time->ns += (double)values[3];
     time->known++;
-    check->any_duration = true;
     return true;
 }
 
 static bool check_guards(struct check *check)
 {
-    bool asked = false;
+    bool asked = false, timed = false;
 
     list_add_many(&check->guards, check->counts.all.count);
     check->progress.what = "reading guard checks";
@@ -235,8 +234,9 @@ static bool check_guards(struct check *check)
     for (size_t i = 0; i < check->counts.all.count; i++) {
         const struct count *count = &check->counts.all.at[i];
         const struct guard_time *time = &check->guards.at[i];
-        int64_t calls = count_calls(count);
+        int64_t calls = calls_sum(count->calls).all;
         double mean = calls ? time->ns / 1e3 / (double)calls : 0;
+        timed = timed || time->known;
         if (!means(check, count->code_id) || !calls)
             continue;
         asked = true;
@@ -246,13 +246,11 @@ static bool check_guards(struct check *check)
             free(why);
         }
     }
-    if (asked && !check->any_duration && !db_failed(check->db) &&
-        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)")) {
-        say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
-                  "evaluator)", db_path(check->db));
-        return false;
-    }
-    return true;
+    if (!asked || timed || db_failed(check->db) || !db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)"))
+        return true;
+    say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
+              "evaluator)", db_path(check->db));
+    return false;
 }
 
 /* The sums of a function's calls that count in its process's share: 0 when it was turned away, unless it was named. */
@@ -284,7 +282,7 @@ static void check_eager(struct check *check)
                     if (outcome_facts[o].python && count->calls[o])
                         made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
                                                  count->calls[o], outcome_word(o));
-                offend(check, found, count->process_id, count->code_id, count_calls(count), -1, why);
+                offend(check, found, count->process_id, count->code_id, calls_sum(count->calls).all, -1, why);
             }
         }
     map_free(&asked);
@@ -307,7 +305,7 @@ static bool check_required(struct check *check)
         int64_t *place = map_get(&check->counts.by_code, strtoll(p, NULL, 10));
         for (size_t at = place ? (size_t)*place : 0; at; at = count->next) {
             count = &check->counts.all.at[at - 1];
-            calls += count_calls(count);
+            calls += calls_sum(count->calls).all;
             ran += count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED];
         }
     }
@@ -378,21 +376,17 @@ static void ok_print(const struct check *check)
 {
     const char *comma = ": ";
 
-    say_escaped(stdout, db_path(check->db), strlen(db_path(check->db)));
-    fputs(": ok", stdout);
+    prose_print(stdout, "%s: ok", db_path(check->db));
     for EACH_LIMIT(l) {
         if (!l->name)
             continue;
-        fputs(comma, stdout);
+        if (l->function)
+            prose_print(stdout, "%s%s compiled", comma, l->function);
+        else if (l == &limits[EAGER])
+            printf("%s%.4g %% (at most %.4g %%) %s", comma, l->found * 100, l->allowed * 100, l->words);
+        else
+            printf("%s%.4g (at most %.10g) %s", comma, l->found, l->allowed, l->words);
         comma = ", ";
-        if (l->function) {
-            say_escaped(stdout, l->function, strlen(l->function));
-            fputs(" compiled", stdout);
-        } else if (l == &limits[EAGER]) {
-            printf("%.4g %% (at most %.4g %%) %s", l->found * 100, l->allowed * 100, l->words);
-        } else {
-            printf("%.4g (at most %.10g) %s", l->found, l->allowed, l->words);
-        }
     }
     putchar('\n');
 }

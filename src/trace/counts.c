@@ -140,6 +140,7 @@ struct call_sums calls_sum(const int64_t calls[OUTCOMES])
     struct call_sums sums = {.hits = calls[OUTCOME_HIT]};
 
     for (int o = 0; o < OUTCOMES; o++) {
+        sums.all += calls[o];
         sums.asked += outcome_facts[o].asked ? calls[o] : 0;
         sums.missed += outcome_facts[o].missed ? calls[o] : 0;
         sums.python += outcome_facts[o].python ? calls[o] : 0;

@@ -61,18 +61,9 @@ struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t 
 /* Those of a thread's process. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-static inline int64_t count_calls(const struct count *count)
-{
-    int64_t calls = 0;
-
-    for (int o = 0; o < OUTCOMES; o++)
-        calls += count->calls[o];
-    return calls;
-}
-
-/* Of CALLS by outcome: those that count in shares, those for which nothing fitted, those that ran as Python. */
+/* Of CALLS by outcome: all, those that count in shares, those for which nothing fitted, those that ran as Python. */
 struct call_sums {
-    int64_t asked, hits, missed, python;
+    int64_t all, asked, hits, missed, python;
 };
 struct call_sums calls_sum(const int64_t calls[OUTCOMES]);
 
