@@ -176,7 +176,7 @@ struct process_file {
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
 enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
-/* What of the program's values may be recorded: tracer/values.h. */
+/* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
 /* Written once by `dyntrace run`, then only `closed` changes. */

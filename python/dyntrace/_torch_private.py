@@ -1,6 +1,6 @@
 """What of a program's values torch's bridge may put into the trace: the option --values.
 
-Runs in: the traced process. The same as src/tracer/values.h, for texts of torch's making: those hold values in many
+Runs in: the traced process. The same as _guard_words.py, for texts of torch's making: those hold values in many
 places, so what is not known to hold none is left out.
 
     whole()                     everything may be shown

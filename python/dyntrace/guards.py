@@ -26,7 +26,7 @@ where that is possible. When one dies, the cache entries that named it are inval
 import sys as _sys
 from operator import index as _index
 
-from ._native import native as _native
+from . import _guard_words as _words
 
 __all__ = [
     "L", "G", "B", "Source", "attribute", "Guard", "GuardTree", "register_global_state", "global_state",
@@ -148,7 +148,7 @@ def _bare(path):
         elif type(key) is int and abs(key) < 64 and _shape(path[:at])[0]:
             text += "[%d]" % key
         else:
-            text += "[<%s>]" % _native.GuardTree._type_text(type(key))
+            text += "[<%s>]" % _words.type_name(type(key))
     return text
 
 
@@ -195,12 +195,13 @@ class Guard:
     def __repr__(self):
         return "%s(%s)" % (self.kind, self.source)
 
-    def _tuple(self, example, globals):
-        """What the extension makes a guard of: src/tracer/guards/build.c."""
+    def _leaf(self, ordinal, example, globals):
+        """The guard in words, and what the extension gets of it."""
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
         shapes = [_shape(path) for path in self.sources] or [(None, -1)]
         bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
-        return self.kind, self.source, bare, are_shapes, *shapes[-1], self.sources, self.arguments(value)
+        leaf = _words.Leaf(ordinal, self.kind, self.sources, self.source, bare, are_shapes, *shapes[-1])
+        return leaf, leaf.taken(self.arguments(value))
 
 
 def _nothing(value):
@@ -361,7 +362,7 @@ def TENSOR_MATCH(source, dynamic_sizes=None, dynamic_strides=None, *, value=_EXA
 
 
 def _tensor(value, dynamic_sizes, dynamic_strides):
-    """The arguments of TENSOR_MATCH, from an example: src/tracer/guards/tensor.c has what each is."""
+    """What is to be known of an example: _guard_words._tensor has what each is."""
     attributes, format, itemsize, keys = (), None, 0, None
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         found = [(name, getattr(value, name, _EXAMPLE)) for name in ("dtype", "device", "requires_grad")]
@@ -399,8 +400,7 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
 
 def _strides(value):
     try:
-        stride = getattr(value, "stride", None)
-        strides = stride() if callable(stride) else getattr(value, "strides", None)
+        strides = _words.strides_of(value)
         return None if strides is None else tuple(map(_index, strides))
     except Exception:  # a sparse tensor has none
         return None
@@ -496,7 +496,7 @@ def LAMBDA(check, expression=None, *sources):
 
 # ---- the tree --------------------------------------------------------------
 
-class GuardTree(_native.GuardTree):
+class GuardTree(_words.Tree):
     """Guards that must all hold: GuardedCode(code, GuardTree([...])).
 
     EXAMPLE, variables by name, gives the values that guards were not given. G is read from the frame that is about to
@@ -507,16 +507,14 @@ class GuardTree(_native.GuardTree):
     __slots__ = ()
 
     def __new__(cls, guards, globals=None, example=None):
-        described = []
+        leaves = []
         for guard in guards:
             if not isinstance(guard, Guard):
                 raise TypeError("GuardTree: expected guards, got %s" % type(guard).__name__)
-            described.append(guard._tuple(example, globals))
-        return super().__new__(cls, described, globals)
-
-    def explain(self, f_locals):
-        """[(ordinal, expected, actual)]: every guard that does not hold. Moves nothing."""
-        return [found[:3] for found in self._explain(f_locals)]
+            leaves.append(guard._leaf(len(leaves), example, globals))
+        tree = super().__new__(cls, [taken for _, taken in leaves], globals)
+        tree._leaves = tuple(leaf for leaf, _ in leaves)
+        return tree
 
     def __repr__(self):
         lines = ["\n  %d %s: %s" % (number, kind, text) for number, (kind, _, text) in enumerate(self.guards())]

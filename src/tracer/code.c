@@ -8,7 +8,6 @@
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/values.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -17,6 +16,42 @@
 #define P tracer_process
 
 enum { NAME_MAX_BYTES = 16 << 10 };
+
+/* ---- names ---- */
+
+const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
+{
+    Py_ssize_t length = 0;
+    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+
+    *keep = NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
+            PyErr_Clear();
+            *bytes = 1;
+            return "?";
+        }
+    }
+    if ((size_t)length > most)
+        for (length = (Py_ssize_t)most; (utf8[length] & 0xc0) == 0x80;)
+            length--;
+    *bytes = (size_t)length;
+    return utf8;
+}
+
+PyObject *values_name(PyObject *object)
+{
+    PyObject *text;
+
+    if (PyFunction_Check(object))
+        return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
+    text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object)); /* <class 'a.b'>; a metaclass may have one of its own */
+    if (text)
+        Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
+    return text;
+}
 
 /* ---- whether to record ---- */
 
@@ -30,12 +65,12 @@ static bool is_library(const char *file)
            strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || !strncmp(file, "<frozen ", 8);
 }
 
-/* The Python side of the bridge to torch. */
+/* Code of ours that runs while the program is recorded. */
 static bool is_ours(const char *file)
 {
-    const char *at = strstr(file, "/dyntrace/_torch");
+    const char *at = strstr(file, "/dyntrace/_"), *name = at ? at + strlen("/dyntrace/_") : "";
 
-    return !strcmp(file, "<dyntrace>") || (at && !strchr(at + 1 + strlen("dyntrace/"), '/'));
+    return !strcmp(file, "<dyntrace>") || ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
 static bool is_wanted(const char *file, const char *name)

@@ -12,7 +12,6 @@
  * frames are named likewise: struct open_frame lies on the C stack, which the child has a copy of. */
 #include "tracer/file.h"
 #include "tracer/record.h"
-#include "tracer/values.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -100,6 +99,21 @@ static struct ring *ring_take(void)
     return ring_new();
 }
 
+/* NAME is made empty unless threading made it up itself. */
+static void name_made_up(char *name)
+{
+    static const char *const made_up[] = {"Thread-", "Dummy-", "ThreadPoolExecutor-", "asyncio_"};
+
+    for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
+        size_t length = strlen(made_up[i]);
+        if (!strncmp(name, made_up[i], length)) {
+            name[length + strspn(name + length, "0123456789_")] = 0; /* "Thread-1 (work)": the target may have been renamed */
+            return;
+        }
+    }
+    name[0] = 0;
+}
+
 /* The thread's name as Python knows it. A thread of `threading` begins with the frame Thread._bootstrap, whose self has
  * it as a plain attribute. "" otherwise. Only ordinary attribute access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
@@ -121,7 +135,7 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
         memcpy(name, text, bytes);
         name[bytes] = 0;
         if (values_kept() != SESSION_VALUES_ALL)
-            values_thread_name(name);
+            name_made_up(name);
         Py_XDECREF(keep);
     }
     Py_XDECREF(value);

@@ -7,7 +7,7 @@
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
  *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised again
  *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the collector
- *   code.c             code objects: their ids, names, and whether to record them; values.c: values in words
+ *   code.c             code objects: their ids, names, and whether to record them
  *   stack.c            deep recursion: more C stack when a thread's runs short
  *   builtins.c         children, and the environment that makes them trace themselves; perf's trampolines
  *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
@@ -176,6 +176,17 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
+
+/* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates, which UTF-8 cannot
+ * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */
+const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
+/* The name of a function as its def has it, else the type of OBJECT: a new string. */
+PyObject *values_name(PyObject *object);
+/* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
+static inline enum session_values values_kept(void)
+{
+    return tracer_process.session ? (enum session_values)tracer_process.session->values : SESSION_VALUES_ALL;
+}
 
 /* tracer/compat/mend.c, each only where a CPython needs it */
 /* Calls of the type of SELF, or of all types, reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */

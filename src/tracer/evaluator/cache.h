@@ -303,8 +303,9 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
 PyObject *decision_locals(struct decision *d);
 void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
                   uint32_t failed, uint64_t ticks);
-/* A miss: note the values that missed, and why each entry did, before anybody changes them. */
-void decision_missed(struct decision *d);
+/* A miss: note the values that missed and, if the callback will be asked, why each entry did, before anybody changes
+ * them. */
+void decision_missed(struct decision *d, bool asks);
 /* The callback is asked to compile STATE's code; it has returned RESULT (borrowed; NULL with an exception, which is
  * kept); and that made ENTRY, or nothing: OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);

@@ -10,7 +10,6 @@
  * Nothing here changes a decision, and no failure shows: a thing that cannot be
  * noted is left out. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/values.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -212,8 +211,8 @@ void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, u
         return;
     if (entry->front->leaves)
         b->leaves = entry->front->leaves(guard, &entry->parts->view);
-    else if (entry->tree && (b->leaves = guard_tree_list(guard, values_kept())))
-        Py_SETREF(b->leaves, PyList_AsTuple(b->leaves));
+    else if (entry->tree)
+        b->leaves = guard_tree_list(guard, values_kept());
     PyErr_Clear();
     if (b->leaves)
         entry->guards = (uint32_t)PyTuple_GET_SIZE(b->leaves);
@@ -399,7 +398,7 @@ static PyObject *explain(const struct decision *d, const struct decision_check *
     PyObject *found = NULL;
 
     if (parts && check->object->tree)
-        found = guard_tree_explain_values(parts->guard, &values, values_kept());
+        found = guard_tree_explain(parts->guard, &values, values_kept());
     else if (parts && parts->view)
         found = check->object->front->explain(parts->view, d->frame, d->locals);
     if (parts)
@@ -408,7 +407,7 @@ static PyObject *explain(const struct decision *d, const struct decision_check *
     return found;
 }
 
-void decision_missed(struct decision *d)
+void decision_missed(struct decision *d, bool asks)
 {
     uint64_t began;
 
@@ -417,7 +416,7 @@ void decision_missed(struct decision *d)
     began = tracer_now(P.monotonic);
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(d->locals);
-    d->causes = PyList_New(0);
+    d->causes = asks ? PyList_New(0) : NULL;
     for (uint32_t i = 0; d->causes && i < d->count; i++) {
         PyObject *found = explain(d, &d->check[i]);
         if (PyList_Append(d->causes, found ? found : Py_None))

@@ -2,14 +2,15 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * python/dyntrace/guards.py hands over plain tuples, in the order of ordinals:
+ * python/dyntrace/_guard_words.py hands over plain tuples, in the order of ordinals:
  *
- *     (kind, source, source without keys, all of it shapes, shape or None, dimension or -1, paths, arguments)
- *     ("TYPE_MATCH", "L['x'].mode", "L['x'].mode", False, None, -1,
- *      ((("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode")),), (str,))
+ *     (kind, paths, may run the program's code, objects, constant, number, limit)
+ *     ("TYPE_MATCH", ((("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode")),), False,
+ *      ((str, "class str died, which ..."),), None, 0, 0)
  *
  * A path is a tuple of steps (what, key, source so far): a root L, G, B (builtins) or S (a host's state, key is a
- * callable), then "." attribute, "[" item, "(" call. */
+ * callable), then "." attribute, "[" item, "(" call. An object is one to be held weakly, with what is said when it
+ * dies, or None. */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -28,7 +29,6 @@ static void node_clear(struct guard_node *node)
     PyMem_Free(node->children);
     PyMem_Free(node->leaves.at);
     Py_XDECREF(node->step.key);
-    Py_XDECREF(node->text);
 }
 
 static bool same_key(PyObject *a, PyObject *b)
@@ -46,8 +46,8 @@ static bool same_key(PyObject *a, PyObject *b)
     return same > 0;
 }
 
-/* The child of PARENT for a step, made if there is none. NULL: no memory. */
-static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind, PyObject *key, PyObject *text)
+/* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL: no memory. */
+static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind, PyObject *key, int at)
 {
     struct guard_node *node, **more;
 
@@ -66,7 +66,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->step.key = Py_XNewRef(key);
     node->step.index = -1;
     node->slot = -1;
-    node->text = Py_NewRef(text);
+    node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
         node->step.index = PyNumber_AsSsize_t(key, NULL); /* cut to what fits, which is out of range as well */
         PyErr_Clear();
@@ -78,9 +78,11 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
 }
 
 /* One step of a path: its letter, and what goes with it, borrowed. */
-static int take_step(PyObject *path, Py_ssize_t at, int *letter, PyObject **key, PyObject **text)
+static int take_step(PyObject *path, Py_ssize_t at, int *letter, PyObject **key)
 {
-    return PyArg_ParseTuple(PyTuple_GET_ITEM(path, at), "COU", letter, key, text) ? 0 : -1;
+    PyObject *text; /* for python/dyntrace/_guard_words.py */
+
+    return PyArg_ParseTuple(PyTuple_GET_ITEM(path, at), "COU", letter, key, &text) ? 0 : -1;
 }
 
 /* What a LETTER after PARENT, or as the root, stands for. */
@@ -98,7 +100,7 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
     struct guard_node *node = &tree->top;
     int letter, following;
-    PyObject *key, *text, *next_key, *next_text;
+    PyObject *key, *next_key;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
     if (count < 1 || count > DEEPEST) {
@@ -107,7 +109,7 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
     }
     for (Py_ssize_t i = 0; node && i < count; i++) {
         enum guard_step_kind kind;
-        if (take_step(path, i, &letter, &key, &text))
+        if (take_step(path, i, &letter, &key))
             return NULL;
         kind = step_kind(node, i == 0, letter, key);
         if (kind == STEP_ATTRIBUTE && !PyUnicode_CheckExact(key)) {
@@ -115,17 +117,16 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
             return NULL;
         }
         if (kind == STEP_ATTRIBUTE && i + 1 < count) { /* .size() is one step */
-            if (take_step(path, i + 1, &following, &next_key, &next_text))
+            if (take_step(path, i + 1, &following, &next_key))
                 return NULL;
             if (following == '(') {
                 kind = STEP_METHOD;
-                text = next_text;
                 i++;
             }
         }
         if (kind == STEP_CALL || (i == 0 && key == Py_None))
             key = NULL;
-        node = node_get(node, kind, key, text);
+        node = node_get(node, kind, key, (int)i);
     }
     return node;
 }
@@ -141,6 +142,57 @@ static void settle_roots(struct guard_tree *tree)
         if (!needed)
             root->step.kind = STEP_UNREAD;
     }
+}
+
+/* ---- objects that the tree names, and what becomes invalid when one dies ---- */
+
+/* What TREE guards is not valid any more, because the object of REF is dead; with REF NULL: if any is dead. */
+static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
+{
+    const struct guard_identity *dead = NULL;
+    PyObject *death;
+    const char *reason;
+
+    for (uint32_t i = 0; i < 2 * tree->count && !dead; i++) {
+        const struct guard_identity *one = &tree->leaves[i / 2].is[i % 2];
+        if (one->ref && (ref ? one->ref == ref : *one->at == Py_None))
+            dead = one;
+    }
+    if (!dead)
+        return;
+    death = Py_NewRef(dead->death);
+    reason = PyUnicode_AsUTF8(death);
+    PyErr_Clear();
+    while (tree->bound_count) {
+        struct guard_bound bound = tree->bound[--tree->bound_count]; /* its reference is ours now */
+        bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
+        Py_DECREF(bound.object);
+    }
+    Py_DECREF(death);
+}
+
+/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without references it is being freed. */
+static PyObject *object_died(PyObject *capsule, PyObject *ref)
+{
+    PyObject *tree = PyCapsule_GetContext(capsule);
+
+    if (tree && Py_REFCNT(tree)) {
+        Py_INCREF(tree); /* what is bound may hold the last reference */
+        invalidate_bound((struct guard_tree *)tree, ref);
+        Py_DECREF(tree);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *watch_new(struct guard_tree *tree)
+{
+    static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
+    PyObject *capsule = PyCapsule_New(&method, NULL, NULL), *watch = NULL;
+
+    if (capsule && !PyCapsule_SetContext(capsule, tree))
+        watch = PyCFunction_New(&method, capsule);
+    Py_XDECREF(capsule);
+    return watch;
 }
 
 /* ---- leaves ---- */
@@ -181,45 +233,59 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* What a source may end in, as recompile_cause.aspect. */
-static const char *const shapes[] = {"size", "stride", "ndim"};
+/* OBJECT is LEAF's identity INDEX: what the tree is bound to becomes invalid with it, and DEATH says why. */
+static int identify(struct guard_tree *tree, struct guard_leaf *leaf, int index, PyObject *object, PyObject *death)
+{
+    struct guard_identity *identity = &leaf->is[index];
+    bool immortal = PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+
+    identity->death = Py_NewRef(death);
+    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !immortal) {
+        if (!tree->watch && !(tree->watch = watch_new(tree)))
+            return -1;
+        identity->ref = PyWeakref_NewRef(object, tree->watch);
+        if (!identity->ref && !PyErr_ExceptionMatches(PyExc_TypeError))
+            return -1;
+        PyErr_Clear();
+    }
+    if (identity->ref) {
+        identity->at = &((PyWeakReference *)identity->ref)->wr_object;
+    } else {
+        identity->object = Py_NewRef(object);
+        identity->at = &identity->object;
+    }
+    return 0;
+}
 
 static int leaf_add(struct guard_tree *tree, PyObject *guard)
 {
     struct guard_leaf *leaf = &tree->leaves[tree->count];
     struct guard_node *node;
-    PyObject *source, *bare, *paths, *arguments;
-    const char *name, *shape;
-    int are_shapes, dimension;
+    PyObject *paths, *objects, *object, *death;
+    const char *name;
+    int stays;
 
     if (!PyTuple_Check(guard)) {
         PyErr_Format(PyExc_TypeError, "a guard is a tuple, not %s", Py_TYPE(guard)->tp_name);
         return -1;
     }
-    if (!PyArg_ParseTuple(guard, "sUUpziO!O!", &name, &source, &bare, &are_shapes, &shape, &dimension, &PyTuple_Type, &paths,
-                          &PyTuple_Type, &arguments))
-        return -1;
-    leaf->kind = guard_kind_find(name);
-    if (!leaf->kind) {
-        PyErr_Format(PyExc_ValueError, "there is no kind of guard called %s", name);
+    if (!PyArg_ParseTuple(guard, "sO!pO!Onn", &name, &PyTuple_Type, &paths, &stays, &PyTuple_Type, &objects, &leaf->constant,
+                          &leaf->number, &leaf->limit)) {
+        leaf->constant = NULL;
         return -1;
     }
+    Py_INCREF(leaf->constant);
     leaf->ordinal = tree->count++; /* from here on the tree frees what it holds */
-    leaf->stays = leaf->kind->flags & STAYS;
-    leaf->source = Py_NewRef(source);
-    leaf->bare_source = Py_NewRef(bare);
-    if (guard_prepare(leaf, (PyObject *)tree, arguments))
+    leaf->stays = stays;
+    leaf->is[0].at = &leaf->is[0].object;
+    for (int i = 0; i < 2 && i < PyTuple_GET_SIZE(objects); i++)
+        if (PyTuple_GET_ITEM(objects, i) != Py_None &&
+            (!PyArg_ParseTuple(PyTuple_GET_ITEM(objects, i), "OU", &object, &death) ||
+             identify(tree, leaf, i, object, death)))
+            return -1;
+    if (guard_prepare(leaf, name))
         return -1;
-    leaf->shape = are_shapes;
-    leaf->aspect = leaf->kind->aspect;
-    leaf->dimension = -1;
-    if (shape && leaf->kind->aspect && !strcmp(leaf->kind->aspect, "value"))
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            if (!strcmp(shape, shapes[i])) {
-                leaf->aspect = shapes[i];
-                leaf->dimension = dimension;
-            }
-    if (leaf->kind->flags & RELATION)
+    if (leaf->relation)
         return take_slots(tree, leaf, paths);
     if (PyTuple_GET_SIZE(paths) != 1) {
         PyErr_Format(PyExc_ValueError, "%s has one source, not %zd", name, PyTuple_GET_SIZE(paths));
@@ -235,103 +301,10 @@ static void leaf_free(struct guard_leaf *leaf)
     for (int i = 0; i < 2; i++) {
         Py_XDECREF(leaf->is[i].ref);
         Py_XDECREF(leaf->is[i].object);
-        Py_XDECREF(leaf->is[i].text);
+        Py_XDECREF(leaf->is[i].death);
     }
     tensor_free(leaf->tensor);
     PyMem_Free(leaf->slots);
-    Py_XDECREF(leaf->source);
-    Py_XDECREF(leaf->bare_source);
-    Py_XDECREF(leaf->expected);
-}
-
-/* ---- objects that the tree names, and what becomes invalid when one dies ---- */
-
-/* The leaf of TREE that holds REF, or with REF NULL one whose object is dead. */
-static struct guard_leaf *leaf_of(struct guard_tree *tree, PyObject *ref, struct guard_identity **identity)
-{
-    for (uint32_t i = 0; i < tree->count; i++)
-        for (int j = 0; j < 2; j++) {
-            *identity = &tree->leaves[i].is[j];
-            if (ref ? (*identity)->ref == ref : (*identity)->ref && *(*identity)->at == Py_None)
-                return &tree->leaves[i];
-        }
-    return NULL;
-}
-
-/* What TREE guards is not valid any more, because the object of its leaf with REF is dead. */
-static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
-{
-    struct guard_identity *identity;
-    const struct guard_leaf *leaf = leaf_of(tree, ref, &identity);
-    PyObject *text;
-    const char *reason;
-
-    if (!leaf)
-        return;
-    text = PyUnicode_FromFormat("%U died, which guard %u named: %s of %U", identity->text, leaf->ordinal, leaf->kind->name,
-                                leaf->source);
-    reason = text ? PyUnicode_AsUTF8(text) : NULL;
-    PyErr_Clear();
-    while (tree->bound_count) {
-        struct guard_bound bound = tree->bound[--tree->bound_count]; /* its reference is ours now */
-        bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
-        Py_DECREF(bound.object);
-    }
-    Py_XDECREF(text);
-}
-
-/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without references it is being freed. */
-static PyObject *object_died(PyObject *capsule, PyObject *ref)
-{
-    PyObject *tree = PyCapsule_GetContext(capsule);
-
-    if (tree && Py_REFCNT(tree)) {
-        Py_INCREF(tree); /* what is bound may hold the last reference */
-        invalidate_bound((struct guard_tree *)tree, ref);
-        Py_DECREF(tree);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *watch_new(struct guard_tree *tree)
-{
-    static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
-    PyObject *capsule = PyCapsule_New(&method, NULL, NULL), *watch = NULL;
-
-    if (capsule && !PyCapsule_SetContext(capsule, tree))
-        watch = PyCFunction_New(&method, capsule);
-    Py_XDECREF(capsule);
-    return watch;
-}
-
-int guard_identify(PyObject *object_tree, struct guard_leaf *leaf, int index, PyObject *object)
-{
-    struct guard_tree *tree = (struct guard_tree *)object_tree;
-    struct guard_identity *identity = &leaf->is[index];
-    bool immortal = PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
-
-    Py_INCREF(object);
-    if (!(identity->text = values_object(object)))
-        goto failed;
-    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !immortal) {
-        if (!tree->watch && !(tree->watch = watch_new(tree)))
-            goto failed;
-        identity->ref = PyWeakref_NewRef(object, tree->watch);
-        if (!identity->ref && !PyErr_ExceptionMatches(PyExc_TypeError))
-            goto failed;
-        PyErr_Clear();
-    }
-    if (identity->ref) {
-        identity->at = &((PyWeakReference *)identity->ref)->wr_object;
-        Py_DECREF(object);
-    } else {
-        identity->object = object;
-        identity->at = &identity->object;
-    }
-    return 0;
-failed:
-    Py_DECREF(object);
-    return -1;
 }
 
 int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_binding *to)
@@ -468,64 +441,6 @@ done:
 
 /* ---- what can be asked of it ---- */
 
-/* The kind's words with the source and the expected value in them. */
-static PyObject *express(const struct guard_leaf *leaf, PyObject *source, PyObject *expected)
-{
-    return PyUnicode_FromFormat(leaf->kind->words, source, expected, source);
-}
-
-bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep)
-{
-    bool numbers = leaf->shape;
-
-    for (uint32_t i = 0; values && numbers && i < (leaf->kind->flags & RELATION ? leaf->slot_count : 1); i++)
-        numbers = PyLong_CheckExact(values[i]);
-    switch (keep == SESSION_VALUES_ALL ? REVEALS_NOTHING : leaf->kind->reveals) {
-    case REVEALS_NOTHING:
-        return true;
-    case REVEALS_KIND:
-        return !values;
-    case REVEALS_TYPE:
-    case REVEALS_TENSOR:
-        return keep == SESSION_VALUES_TYPES;
-    case REVEALS_SIZE:
-        return keep == SESSION_VALUES_TYPES && numbers;
-    default:
-        return false;
-    }
-}
-
-PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values keep)
-{
-    PyObject *object = leaf->constant;
-
-    if (guard_leaf_may_show(leaf, NULL, keep))
-        return leaf->expected ? Py_NewRef(leaf->expected)
-                              : express(leaf, keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source, NULL);
-    if (!object && leaf->is[0].at && *leaf->is[0].at != Py_None)
-        object = *leaf->is[0].at;
-    return values_hidden(object ? Py_TYPE(object) : NULL);
-}
-
-PyObject *guard_tree_list(PyObject *self, enum session_values keep)
-{
-    struct guard_tree *tree = (struct guard_tree *)self;
-    PyObject *list = PyList_New(0);
-
-    for (uint32_t i = 0; list && i < tree->count; i++) {
-        const struct guard_leaf *leaf = &tree->leaves[i];
-        PyObject *source = keep == SESSION_VALUES_ALL ? leaf->source : leaf->bare_source;
-        PyObject *expected = guard_leaf_expected(leaf, keep);
-        PyObject *text = expected ? express(leaf, source, expected) : NULL;
-        PyObject *item = text ? Py_BuildValue("(sON)", leaf->kind->name, source, text) : NULL;
-        if (!item || PyList_Append(list, item))
-            Py_CLEAR(list);
-        Py_XDECREF(expected);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
 static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t), void *context)
 {
     for (uint32_t i = 0; i < leaves->count; i++)
@@ -598,20 +513,6 @@ static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
     return failed ? Py_BuildValue("(NIN)", PyBool_FromLong(outcome.result == GUARD_PASS), outcome.guards_run, failed) : NULL;
 }
 
-static PyObject *tree_explain(PyObject *self, PyObject *args)
-{
-    struct guard_values values = {0};
-
-    if (!PyArg_ParseTuple(args, "O!:explain", &PyDict_Type, &values.locals))
-        return NULL;
-    return guard_tree_explain_values(self, &values, SESSION_VALUES_ALL);
-}
-
-static PyObject *tree_guards(PyObject *self, PyObject *ignored)
-{
-    return guard_tree_list(self, SESSION_VALUES_ALL);
-}
-
 static PyObject *tree_order(PyObject *self, PyObject *ignored)
 {
     PyObject *list = PyList_New(0);
@@ -620,22 +521,12 @@ static PyObject *tree_order(PyObject *self, PyObject *ignored)
     return list;
 }
 
-static PyObject *type_text(PyObject *none, PyObject *type)
-{
-    if (PyType_Check(type))
-        return values_type((PyTypeObject *)type);
-    return PyErr_Format(PyExc_TypeError, "expected a type, got %s", Py_TYPE(type)->tp_name);
-}
-
 static PyMethodDef tree_methods[] = {
     {"check", tree_check, METH_O, "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
     {"check_verbose", tree_check_verbose, METH_O,
      "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
-    {"_explain", tree_explain, METH_VARARGS,
-     "_explain(f_locals) -> [(ordinal, expected, actual, aspect or None, dimension or -1)]"},
-    {"guards", tree_guards, METH_NOARGS, "guards() -> [(kind, source, expression)], by ordinal."},
+    {"_explain", guard_tree_failures, METH_O, "_explain(f_locals) -> [(ordinal, step, exception or None, values)]"},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
-    {"_type_text", type_text, METH_O | METH_STATIC, "_type_text(type) -> its name, as guards have it"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,6 +6,7 @@
  * another thread check it. So whoever has a tree checked holds it, a check holds every value it has read, and moves
  * nothing while another check of the tree is under way. */
 #include "tracer/guards/tree.h"
+#include "tracer/torch/torch.h"
 
 #include <string.h>
 
@@ -176,80 +177,61 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 
 struct explanation {
     struct guard_values values;
-    enum session_values keep;
-    PyObject *list;             /* of (ordinal, expected, actual, aspect or None, dimension or -1) */
+    PyObject *list;             /* of (ordinal, step, exception or None, values) */
     PyObject **kept;            /* owned or NULL */
 };
 
-/* ACTUAL is stolen, NULL with an exception; WORDS' own text too (WORDS NULL: nothing but the leaf's). */
-static int add_failure(struct explanation *x, const struct guard_leaf *leaf, const struct guard_words *words,
-                       PyObject *actual)
+/* The pending exception, as a new reference; NULL: it is no Exception, and still pending. */
+static PyObject *take_exception(void)
 {
-    PyObject *item = NULL, *expected = words ? words->expected : NULL;
+    PyObject *type, *value, *traceback;
+
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return NULL;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+}
+
+/* LEAF does not hold for COUNT VALUES, or RAISED (borrowed) that if it is not NULL; without values, its source could not
+ * be read at STEP (a relation's source STEP). */
+static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step, PyObject *raised,
+                       PyObject *const *values, uint32_t count)
+{
+    PyObject *tuple = PyTuple_New(count), *item = NULL;
     int status;
 
-    if (!actual && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
-        Py_XDECREF(expected);
-        return -1;
-    }
-    if (!actual)
-        actual = values_format("raised %U", values_exception(x->keep == SESSION_VALUES_ALL));
-    if (!expected)
-        expected = guard_leaf_expected(leaf, x->keep);
-    if (actual && expected)
-        item = Py_BuildValue("(IOOzi)", leaf->ordinal, expected, actual, words ? words->aspect : leaf->aspect,
-                             words ? words->dimension : leaf->dimension);
+    for (uint32_t i = 0; tuple && i < count; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
+    if (tuple)
+        item = Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple);
     status = item ? PyList_Append(x->list, item) : -1;
     Py_XDECREF(item);
-    Py_XDECREF(expected);
-    Py_XDECREF(actual);
     return status;
 }
 
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
-    const bool tells = guard_leaf_may_show(leaf, values, x->keep);
-    struct guard_words words = {NULL, leaf->aspect, leaf->dimension};
-    PyObject *actual = NULL;
     int result = guard_check(leaf, values);
+    PyObject *raised = result < 0 ? take_exception() : NULL;
 
-    if (result == 1)
-        return 0;
-    if (result == 0 && (tells || leaf->kind->reveals == REVEALS_TENSOR))
-        actual = guard_actual(leaf, values, &words);
-    else if (result == 0)
-        actual = values_hidden(leaf->kind->flags & RELATION ? NULL : Py_TYPE(values[0]));
-    if (actual && !tells && leaf->kind->reveals == REVEALS_TENSOR) { /* what differs, but not how */
-        Py_SETREF(actual, values_hidden_aspect(words.aspect, words.dimension));
-        Py_XSETREF(words.expected, Py_XNewRef(actual));
-    }
-    return add_failure(x, leaf, &words, actual);
+    if (result == 1 || (result < 0 && !raised))
+        return result == 1 ? 0 : -1;
+    result = add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
+    Py_XDECREF(raised);
+    return result;
 }
 
-/* Why a node could not be read, as a new string. */
-static PyObject *nothing_there(const struct guard_node *node, bool whole)
-{
-    static const char *const words[][2] = {
-        [STEP_LOCAL] = {"not bound", "%U is not bound"},
-        [STEP_ATTRIBUTE] = {"no such attribute", "%U: no such attribute"},
-        [STEP_ITEM] = {"no such item", "%U: no such item"},
-        [STEP_CALL] = {"it cannot be called", "%U cannot be called"},
-    };
-    enum guard_step_kind kind = node->step.kind;
-
-    if (kind != STEP_LOCAL && kind != STEP_ATTRIBUTE && kind != STEP_ITEM)
-        kind = STEP_CALL;
-    return PyUnicode_FromFormat(words[kind][whole], node->text);
-}
-
-/* All leaves of NODE and below: WHY (borrowed). */
-static int add_unread(struct explanation *x, const struct guard_node *node, PyObject *why)
+/* All leaves of NODE and below could not be read. */
+static int add_unread(struct explanation *x, const struct guard_node *node, int step, PyObject *raised)
 {
     for (uint32_t i = 0; i < node->leaves.count; i++)
-        if (add_failure(x, node->leaves.at[i], NULL, Py_NewRef(why)))
+        if (add_failure(x, node->leaves.at[i], step, raised, NULL, 0))
             return -1;
     for (uint32_t i = 0; i < node->child_count; i++)
-        if (add_unread(x, node->children[i], why))
+        if (add_unread(x, node->children[i], step, raised))
             return -1;
     if (node->slot >= 0)
         Py_XSETREF(x->kept[node->slot], NULL);
@@ -259,19 +241,14 @@ static int add_unread(struct explanation *x, const struct guard_node *node, PyOb
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
-    const bool whole = x->keep == SESSION_VALUES_ALL;
-    PyObject *value = NULL, *why = NULL;
+    PyObject *value = NULL, *raised = NULL;
     int status = guard_step_read(&step, parent, &x->values, &value);
 
+    if (status < 0 && !(raised = take_exception()))
+        return -1;
     if (status <= 0) {
-        if (status == 0)
-            why = nothing_there(node, whole);
-        else if (PyErr_ExceptionMatches(PyExc_Exception))
-            why = values_format("raised %U", values_exception(whole));
-        if (status < 0 && whole)
-            why = values_format("%U %U", Py_NewRef(node->text), why);
-        status = why ? add_unread(x, node, why) : -1;
-        Py_XDECREF(why);
+        status = add_unread(x, node, node->at, raised);
+        Py_XDECREF(raised);
         return status;
     }
     status = 0;
@@ -290,15 +267,15 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     for (uint32_t i = 0; i < leaf->slot_count; i++) {
         values[i] = x->kept[leaf->slots[i]];
         if (!values[i])
-            return add_failure(x, leaf, NULL, PyUnicode_FromFormat("source %u of %u is not there", i + 1, leaf->slot_count));
+            return add_failure(x, leaf, (int)i, NULL, NULL, 0);
     }
     return explain_leaf(x, leaf, values);
 }
 
-PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values *values, enum session_values keep)
+/* What does not hold, as python/dyntrace/_guard_words.py takes it: a new list. */
+static PyObject *failures(struct guard_tree *tree, const struct guard_values *values)
 {
-    struct guard_tree *tree = (struct guard_tree *)object;
-    struct explanation x = {{values->frame, values->locals, tree->globals}, keep, PyList_New(0), NULL};
+    struct explanation x = {{values->frame, values->locals, tree->globals}, PyList_New(0), NULL};
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     int status = -1;
 
@@ -319,4 +296,49 @@ PyObject *guard_tree_explain_values(PyObject *object, const struct guard_values 
     if (status)
         Py_CLEAR(x.list);
     return x.list;
+}
+
+PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
+{
+    if (PyDict_Check(locals))
+        return failures((struct guard_tree *)self, &(struct guard_values){.locals = locals});
+    return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
+}
+
+/* ---- in words ---- */
+
+/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list, or NULL. */
+static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
+{
+    PyObject *kept = PyLong_FromLong(keep), *list;
+    struct torch_quiet quiet;
+
+    torch_quiet_begin(&quiet);
+    list = first ? tracer_call(self, name, first, kept, NULL) : tracer_call(self, name, kept, NULL, NULL);
+    if (list && !PyList_CheckExact(list))
+        Py_CLEAR(list);
+    Py_XDECREF(kept);
+    torch_quiet_end(&quiet);
+    return list;
+}
+
+PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, enum session_values keep)
+{
+    PyObject *found = failures((struct guard_tree *)self, values), *list = found ? ask(self, "_why", found, keep) : NULL;
+
+    Py_XDECREF(found);
+    return list;
+}
+
+PyObject *guard_tree_list(PyObject *self, enum session_values keep)
+{
+    PyObject *list = ask(self, "_rows", NULL, keep), *rows = list ? PyList_AsTuple(list) : NULL;
+    bool whole = rows && PyTuple_GET_SIZE(rows) == ((struct guard_tree *)self)->count;
+
+    for (Py_ssize_t i = 0; whole && i < PyTuple_GET_SIZE(rows); i++)
+        whole = PyTuple_CheckExact(PyTuple_GET_ITEM(rows, i)) && PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) == 3;
+    Py_XDECREF(list);
+    if (!whole)
+        Py_CLEAR(rows);
+    return rows;
 }

@@ -30,13 +30,12 @@ struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values 
 
 /* How many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
-/* Leaves of the tree, as (kind, source, expression) tuples in a new list, by ordinal. KEEP: what of values
- * may be in them, see tracer/values.h. */
+/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: what of values may be in
+ * them. NULL: there are no words for them. This and the next keep the pending exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
-
 /* Every leaf that does not hold now, as (ordinal, expected, actual, aspect or None, dimension or -1) in a new list. Has
  * no effect on the tree. G[...] is that of the frame, if VALUES has one. */
-PyObject *guard_tree_explain_values(PyObject *tree, const struct guard_values *values, enum session_values keep);
+PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, enum session_values keep);
 
 /* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It changes when a
  * guard fails, and guard_tree_moves says how often it has. */

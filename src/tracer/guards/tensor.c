@@ -31,12 +31,6 @@ struct guard_tensor {
     Py_ssize_t sizes[];
 };
 
-/* The first thing that is not as expected, in words. */
-struct difference {
-    struct guard_words *words;
-    PyObject *actual;           /* a new string */
-};
-
 struct numpy_array {            /* PyArrayObject_fields */
     PyObject_HEAD
     char *data;
@@ -58,147 +52,80 @@ static int names_ready(void)
     return strides_name ? 0 : -1;
 }
 
-/* ---- differences ---- */
-
-static PyObject *object_text(const char *what, PyObject *object)
-{
-    return object ? values_format("%s %U", what, values_repr(object)) : PyUnicode_FromFormat("%s missing", what);
-}
-
-static PyObject *number_text(const char *what, int dimension, Py_ssize_t number)
-{
-    return dimension < 0 ? PyUnicode_FromFormat("%s %zd", what, number)
-                         : PyUnicode_FromFormat("%s[%d] = %zd", what, dimension, number);
-}
-
-/* The property WHAT, as recompile_cause.aspect, is the object GOT; NULL: it is missing. */
-static int differ(struct difference *out, const char *what, PyObject *wanted, PyObject *got)
-{
-    if (out) {
-        out->words->aspect = what;
-        out->words->expected = object_text(what, wanted);
-        out->actual = out->words->expected ? object_text(what, got) : NULL;
-    }
-    return 0;
-}
-
-static int differ_number(struct difference *out, const char *what, int dimension, Py_ssize_t wanted, Py_ssize_t got)
-{
-    if (out) {
-        *out->words = (struct guard_words){number_text(what, dimension, wanted), what, dimension};
-        out->actual = out->words->expected ? number_text(what, dimension, got) : NULL;
-    }
-    return 0;
-}
-
-/* There is no such property: GONE, in words. */
-static int differ_gone(struct difference *out, const char *what, const char *gone)
-{
-    if (out) {
-        out->words->aspect = what;
-        out->actual = PyUnicode_FromString(gone);
-    }
-    return 0;
-}
-
-static inline int compare_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got, int ndim, const char *what,
-                                  struct difference *out)
+static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got, int ndim)
 {
     for (int i = 0; i < ndim; i++)
         if (wanted[i] != got[i] && wanted[i] != DYNAMIC)
-            return differ_number(out, what, i, wanted[i], got[i]);
-    return 1;
+            return false;
+    return true;
 }
 
-/* ---- numpy ---- */
-
-static int compare_numpy(const struct guard_tensor *t, PyObject *value, struct difference *out)
+static int compare_numpy(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
     if (array->descr != t->dtype) { /* byte orders and structures are objects of their own */
         PyObject *descr = Py_NewRef(array->descr);
         int same = PyObject_RichCompareBool(t->dtype, descr, Py_EQ);
-        if (same == 0)
-            differ(out, "dtype", t->dtype, descr);
         Py_DECREF(descr);
         if (same <= 0)
             return same;
     }
-    if (array->nd != t->ndim)
-        return differ_number(out, "ndim", -1, t->ndim, array->nd);
-    if (!compare_numbers(t->sizes, array->dimensions, t->ndim, "size", out))
-        return 0;
-    return compare_numbers(t->strides, array->strides, t->ndim, "stride", out);
+    return array->nd == t->ndim && same_numbers(t->sizes, array->dimensions, t->ndim) &&
+           same_numbers(t->strides, array->strides, t->ndim);
 }
 
-/* ---- the buffer protocol ---- */
-
-static int compare_buffer(const struct guard_tensor *t, PyObject *value, struct difference *out)
+static int compare_buffer(const struct guard_tensor *t, PyObject *value)
 {
     Py_buffer view;
-    int result = 1;
+    int result;
 
     if (PyObject_GetBuffer(value, &view, PyBUF_RECORDS_RO)) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
         PyErr_Clear(); /* a released memoryview, a closed mmap */
-        return differ_gone(out, "type", "no buffer");
+        return 0;
     }
-    if (view.itemsize != t->itemsize || strcmp(t->format_text, view.format ? view.format : "B")) {
-        PyObject *got = out ? PyUnicode_FromString(view.format ? view.format : "B") : NULL;
-        result = differ(out, "dtype", t->format, got);
-        Py_XDECREF(got);
-    } else if (view.ndim != t->ndim) {
-        result = differ_number(out, "ndim", -1, t->ndim, view.ndim);
-    } else {
-        result = compare_numbers(t->sizes, view.shape, t->ndim, "size", out) &&
-                 compare_numbers(t->strides, view.strides, t->ndim, "stride", out);
-    }
+    result = view.itemsize == t->itemsize && strcmp(t->format_text, view.format ? view.format : "B") == 0 &&
+             view.ndim == t->ndim && same_numbers(t->sizes, view.shape, t->ndim) &&
+             same_numbers(t->strides, view.strides, t->ndim);
     PyBuffer_Release(&view);
     return result;
 }
 
 /* ---- attributes ---- */
 
-static int compare_attribute(const struct guard_tensor *t, PyObject *value, struct difference *out)
+static int compare_attribute(const struct guard_tensor *t, PyObject *value)
 {
     int same = 1;
 
     for (Py_ssize_t i = 0; same == 1 && i < PyTuple_GET_SIZE(t->attributes); i++) {
         PyObject *pair = PyTuple_GET_ITEM(t->attributes, i), *got;
-        PyObject *name = PyTuple_GET_ITEM(pair, 0), *wanted = PyTuple_GET_ITEM(pair, 1);
-        same = compat_optional_attribute(value, name, &got);
+        PyObject *wanted = PyTuple_GET_ITEM(pair, 1);
+        same = compat_optional_attribute(value, PyTuple_GET_ITEM(pair, 0), &got);
         if (same > 0 && got != wanted)
             same = PyObject_RichCompareBool(wanted, got, Py_EQ);
-        if (same == 0)
-            differ(out, PyUnicode_AsUTF8(name), wanted, got);
         Py_XDECREF(got);
     }
     return same;
 }
 
 /* TUPLE (stolen; NULL with an exception) must have T's sizes or strides. */
-static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted, const char *what,
-                         struct difference *out)
+static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted)
 {
-    int result = tuple ? 1 : -1;
+    int result;
 
     if (tuple && !PyTuple_Check(tuple))
         Py_SETREF(tuple, PySequence_Tuple(tuple));
     if (!tuple)
         return -1;
-    if (PyTuple_GET_SIZE(tuple) != t->ndim)
-        result = differ_number(out, "ndim", -1, t->ndim, PyTuple_GET_SIZE(tuple));
+    result = PyTuple_GET_SIZE(tuple) == t->ndim;
     for (int i = 0; result == 1 && i < t->ndim; i++) {
         Py_ssize_t got;
         if (wanted[i] == DYNAMIC)
             continue;
         got = PyNumber_AsSsize_t(PyTuple_GET_ITEM(tuple, i), PyExc_OverflowError);
-        if (got == -1 && PyErr_Occurred())
-            result = -1;
-        else if (got != wanted[i])
-            result = differ_number(out, what, i, wanted[i], got);
+        result = got == -1 && PyErr_Occurred() ? -1 : got == wanted[i];
     }
     Py_DECREF(tuple);
     return result;
@@ -235,71 +162,48 @@ static PyObject *keys_now(PyObject *functions, PyObject *value)
     return keys;
 }
 
-static int compare_keys(const struct guard_tensor *t, PyObject *value, struct difference *out)
+static int compare_keys(const struct guard_tensor *t, PyObject *value)
 {
-    PyObject *wanted = t->keys ? PyTuple_GET_ITEM(t->keys, 0) : NULL, *got;
-    int same;
+    PyObject *got = keys_now(t->keys, value);
+    int same = got ? PyObject_RichCompareBool(PyTuple_GET_ITEM(t->keys, 0), got, Py_EQ) : -1;
 
-    if (!wanted)
-        return 1;
-    got = keys_now(t->keys, value);
-    same = got ? PyObject_RichCompareBool(wanted, got, Py_EQ) : -1;
-    if (same == 0)
-        differ(out, "dispatch_keys", wanted, got);
     Py_XDECREF(got);
     return same;
 }
 
-static int compare_attributes(const struct guard_tensor *t, PyObject *value, struct difference *out)
+static int compare_attributes(const struct guard_tensor *t, PyObject *value)
 {
-    int result;
     PyObject *strides;
+    int result = compare_attribute(t, value);
 
-    if ((result = compare_attribute(t, value, out)) != 1 || (result = compare_keys(t, value, out)) != 1 ||
-        (result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes, "size", out)) != 1)
+    if (result == 1 && t->keys)
+        result = compare_keys(t, value);
+    if (result == 1)
+        result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes);
+    if (result != 1 || !t->strided)
         return result;
-    if (!t->strided)
-        return 1;
     strides = strides_of(value);
     if (!strides)
-        return PyErr_Occurred() ? -1 : differ_gone(out, "stride", "no strides");
-    return compare_tuple(t, strides, t->strides, "stride", out);
+        return PyErr_Occurred() ? -1 : 0;
+    return compare_tuple(t, strides, t->strides);
 }
 
 /* ---- the guard ---- */
 
-static int compare(const struct guard_leaf *leaf, PyObject *value, struct difference *out)
-{
-    const struct guard_tensor *t = leaf->tensor;
-
-    if (unlikely(!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))) {
-        if (out) {
-            *out->words = (struct guard_words){Py_NewRef(leaf->is[0].text), "type", -1};
-            out->actual = values_format("class %U", values_type(Py_TYPE(value)));
-        }
-        return 0;
-    }
-    if (likely(t->way == TENSOR_NUMPY))
-        return compare_numpy(t, value, out);
-    return t->way == TENSOR_BUFFER ? compare_buffer(t, value, out) : compare_attributes(t, value, out);
-}
-
 int tensor_check(const struct guard_leaf *leaf, PyObject *value)
 {
-    PyObject *check = leaf->tensor->torch_check, *result;
+    const struct guard_tensor *t = leaf->tensor;
+    PyObject *result;
 
-    if (likely(!check) || !guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value)))
-        return compare(leaf, value, NULL);
-    result = PyObject_CallOneArg(check, value);
+    if (unlikely(!guard_is(&leaf->is[0], (PyObject *)Py_TYPE(value))))
+        return 0;
+    if (likely(t->way == TENSOR_NUMPY))
+        return compare_numpy(t, value);
+    if (!t->torch_check)
+        return t->way == TENSOR_BUFFER ? compare_buffer(t, value) : compare_attributes(t, value);
+    result = PyObject_CallOneArg(t->torch_check, value);
     Py_XDECREF(result); /* a bool */
     return result ? result == Py_True : -1;
-}
-
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *value, struct guard_words *words)
-{
-    struct difference found = {words, NULL};
-
-    return compare(leaf, value, &found) == 1 ? PyUnicode_FromString("the same by now") : found.actual;
 }
 
 void tensor_free(struct guard_tensor *t)
@@ -335,8 +239,7 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
         type = type->tp_base;
     return type && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_basicsize >= (Py_ssize_t)sizeof *array &&
            t->strided && array->nd == t->ndim && array->descr == t->dtype &&
-           compare_numbers(t->sizes, array->dimensions, t->ndim, "", NULL) &&
-           compare_numbers(t->strides, array->strides, t->ndim, "", NULL);
+           same_numbers(t->sizes, array->dimensions, t->ndim) && same_numbers(t->strides, array->strides, t->ndim);
 }
 
 /* COUNT NUMBERS of a tuple; None: any. -1 with an exception. */
@@ -361,16 +264,16 @@ static bool are_pairs(PyObject *attributes)
     return true;
 }
 
-/* The example; (name, wanted) of its attributes, dtype first, or none; its buffer's format and itemsize; its sizes; its
- * strides, or None; keys as in struct guard_tensor, and torch's check, or None; all in words. */
-int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
+/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is let go of. */
+int tensor_prepare(struct guard_leaf *leaf)
 {
-    PyObject *value, *attributes, *format, *sizes, *strides, *keys, *check, *words;
+    PyObject *value, *attributes, *format, *sizes, *strides, *keys, *check;
     Py_ssize_t itemsize, ndim;
     struct guard_tensor *t;
 
-    if (!PyArg_ParseTuple(arguments, "OO!OnO!OOOU:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
-                          &PyTuple_Type, &sizes, &strides, &keys, &check, &words) ||
+    if (!PyTuple_Check(leaf->constant) ||
+        !PyArg_ParseTuple(leaf->constant, "OO!OnO!OOO:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
+                          &PyTuple_Type, &sizes, &strides, &keys, &check) ||
         names_ready())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);
@@ -392,8 +295,7 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
     t->itemsize = itemsize;
     t->keys = keys == Py_None ? NULL : Py_NewRef(keys);
     t->torch_check = check == Py_None ? NULL : Py_NewRef(check);
-    if (take_numbers(sizes, t->sizes, t->ndim) || (t->strided && take_numbers(strides, t->strides, t->ndim)) ||
-        guard_identify(tree, leaf, 0, (PyObject *)Py_TYPE(value)))
+    if (take_numbers(sizes, t->sizes, t->ndim) || (t->strided && take_numbers(strides, t->strides, t->ndim)))
         return -1;
     if (PyTuple_GET_SIZE(attributes)) {
         t->dtype = PyTuple_GET_ITEM(PyTuple_GET_ITEM(attributes, 0), 1);
@@ -405,6 +307,6 @@ int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments)
             return -1;
     }
     leaf->stays = t->way == TENSOR_ATTRIBUTES;
-    leaf->expected = values_format("%U %U", values_type(Py_TYPE(value)), Py_NewRef(words));
-    return leaf->expected ? 0 : -1;
+    Py_CLEAR(leaf->constant);
+    return 0;
 }

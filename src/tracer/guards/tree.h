@@ -20,7 +20,6 @@
 #define DYNTRACE_TRACER_GUARD_TREE_H
 
 #include "tracer/guards/guard.h"
-#include "tracer/values.h"
 
 /* ---- reading what a guard's source names (tracer/guards/read.c) ---- */
 
@@ -65,7 +64,7 @@ struct guard_identity {
     PyObject **at;      /* NULL: names nothing */
     PyObject *ref;      /* owned weak reference, or NULL */
     PyObject *object;   /* owned, for what cannot be referenced weakly, or NULL */
-    PyObject *text;     /* owned: the object in words, from when it was alive */
+    PyObject *death;    /* owned: what is said when it dies */
 };
 
 static inline bool guard_is(const struct guard_identity *identity, PyObject *value)
@@ -73,16 +72,9 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
     return *identity->at == value && (value != Py_None || !identity->ref);
 }
 
-/* What a guard that does not hold says beside what it saw. */
-struct guard_words {
-    PyObject *expected;  /* a new reference: more exact than the leaf's; or NULL */
-    const char *aspect;  /* recompile_cause.aspect, or NULL */
-    int dimension;       /* recompile_cause.dimension, or -1 */
-};
-
 struct guard_leaf {
-    const struct guard_kind *kind;
-    PyObject *constant;             /* owned: what to compare with or call, or NULL */
+    int kind;                       /* tracer/guards/kinds.c has them */
+    PyObject *constant;             /* owned: what to compare with or call; or None */
     Py_ssize_t number, limit;       /* the kind's own */
     const PyMethodDef *definition;  /* of a builtin's method; or NULL */
     struct guard_identity is[2];
@@ -90,53 +82,23 @@ struct guard_leaf {
     uint32_t *slots;                /* relations, owned: where their values are kept */
     uint32_t slot_count;
     uint32_t ordinal, fails;
+    bool relation;                  /* of several sources, or to be checked last */
     bool stays;                     /* may run the program's code: never moves */
-    PyObject *source, *expected;    /* owned texts */
-    PyObject *bare_source;          /* owned text: the source without keys */
-    bool shape;                     /* its sources are sizes or strides */
-    const char *aspect;             /* what of its source it looks at, as recompile_cause.aspect; NULL: see the kind */
-    int dimension;                  /* of a size or stride; -1: none */
 };
 
-/* A kind of guard: one row of the table in tracer/guards/kinds.c. */
-struct guard_kind {
-    const char *name;
-    int id;
-    const char *words;              /* the expression: a format of the source, what is expected, the source */
-    const char *aspect;             /* what it looks at, as recompile_cause.aspect; NULL: no one thing */
-    enum {
-        RELATION = 1,               /* of several sources, or to be checked last */
-        STAYS = 2,                  /* may run the program's code: never moves */
-    } flags;
-    /* What its texts reveal, for a trace without values (tracer/values.h): a value; what the kind's name says and then
-     * a value; a type or the length of a container; a number that may be a tensor's size; what differs of a tensor;
-     * nothing of any value. */
-    enum { REVEALS_VALUE, REVEALS_KIND, REVEALS_TYPE, REVEALS_SIZE, REVEALS_TENSOR, REVEALS_NOTHING } reveals;
-};
-
-const struct guard_kind *guard_kind_find(const char *name);
-/* Take what Python gave, a tuple; set leaf->expected if the words have it. 0, or -1 with an exception. */
-int guard_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
+/* LEAF has what Python gave, which must be what the kind called NAME needs. 0, or -1 with an exception. */
+int guard_prepare(struct guard_leaf *leaf, const char *name);
 /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
-/* It does not hold: what is there instead? A new string. May put more exact words in *WORDS. NULL, with an exception
- * that is no Exception. */
-PyObject *guard_actual(const struct guard_leaf *leaf, PyObject *const *values, struct guard_words *words);
-
-/* tracer/guards/build.c: may the trace have what LEAF expects and, if it did not hold for VALUES, what was there instead? */
-bool guard_leaf_may_show(const struct guard_leaf *leaf, PyObject *const *values, enum session_values keep);
-/* What LEAF expects, as far as it may be recorded. A new string. */
-PyObject *guard_leaf_expected(const struct guard_leaf *leaf, enum session_values keep);
-
-/* LEAF's identity INDEX is OBJECT; what the tree is bound to becomes invalid with it. */
-int guard_identify(PyObject *tree, struct guard_leaf *leaf, int index, PyObject *object);
 
 /* tracer/guards/tensor.c */
-int tensor_prepare(struct guard_leaf *leaf, PyObject *tree, PyObject *arguments);
+int tensor_prepare(struct guard_leaf *leaf);
 int tensor_check(const struct guard_leaf *leaf, PyObject *value);
-PyObject *tensor_actual(const struct guard_leaf *leaf, PyObject *value, struct guard_words *words);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
+
+/* tracer/guards/check.c: SELF._explain(locals). */
+PyObject *guard_tree_failures(PyObject *self, PyObject *locals);
 
 /* ---- the tree: tracer/guards/build.c makes it, tracer/guards/check.c checks it ---- */
 
@@ -152,7 +114,7 @@ struct guard_node {
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
     uint32_t child_count;
-    PyObject *text;             /* owned: the source so far */
+    int at;                     /* which step of a path it is the end of */
 };
 
 struct guard_tree {

@@ -5,7 +5,6 @@
  * The bridge is code of ours in the program's process: it runs unseen and raises nothing. What it cannot say is left out,
  * or, where a reader would miss it, a loss row. */
 #include "tracer/torch/torch.h"
-#include "tracer/values.h"
 
 #include <string.h>
 

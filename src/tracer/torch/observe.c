@@ -220,7 +220,7 @@ static void missed(struct pending *p, PyObject *backend)
     PyErr_Clear();
     torch_quiet_end(&quiet);
     if (d->locals)
-        decision_missed(d);
+        decision_missed(d, true);
     Py_CLEAR(d->locals); /* what the frame drops must die when it does */
 }
 

@@ -8,7 +8,6 @@
  * and `make conformance`. Versions differ by what they call: nothing here depends
  * on which torch it is. */
 #include "tracer/torch/torch.h"
-#include "tracer/values.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -1,0 +1,511 @@
+"""What guards expect, and what was there instead, in words: for explain() and for the trace.
+
+Runs in: the traced process; while it records, quietly: when an entry is made and before a compile.
+
+src/tracer/guards/ reads and compares, and says which guards do not hold. Here each kind of guard is a row of KINDS: how
+it is written, what it looks at, what the extension gets for it, and what is there when it does not hold.
+
+The values are the program's: a list of a million, a tensor that would be computed in order to be printed, a __repr__ that
+raises. So containers are cut before they are printed, arrays are summed up, and only the rest is given to repr(), whose
+failure is in the text. Objects that a guard names are not kept alive by what is said of them.
+
+A value that must not be in the trace (--values) never gets into shared memory: the text for it is not made. The text that
+stands for it says so, so that no reader can take it for a value:
+
+    all     L['x'] == 'abc'
+    types   L['x'] == str: value not recorded (--values types)
+    off     L['x'] == value not recorded (--values off)
+
+Names of the program's text are no values: of variables, attributes, functions, classes, files. Keys and indices in a guard's
+source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py is the same for torch's.
+"""
+import itertools
+import sys
+import types
+import weakref
+from collections import namedtuple
+from operator import index
+
+from ._native import native
+
+ALL, TYPES, OFF = range(3)  # enum session_values of src/ring.h
+MOST = 120                  # characters of a text
+ITEMS, DEPTH = 6, 3         # of containers
+
+
+# ---- values in words -------------------------------------------------------
+
+def clip(text):
+    return text if len(text) <= MOST else text[:MOST - 3] + "..."
+
+
+def type_name(kind):
+    return clip(type.__repr__(kind)[8:-2])  # a metaclass may have one of its own
+
+
+def _plain(text):
+    return str.__str__(text)  # a subclass may be the program's
+
+
+def exception_text(error, whole):
+    """ERROR in words, its type alone unless WHOLE."""
+    try:
+        said = _plain(str(error))[:100] if whole else ""
+    except Exception:
+        said = ""
+    return clip(type_name(type(error)) + (": " + said if said else ""))
+
+
+def _own_name(value, kind):
+    """The name that functions, modules and code objects carry, or None."""
+    if kind is types.FunctionType:
+        return value.__qualname__
+    if kind is types.CodeType:
+        return value.co_qualname
+    if issubclass(kind, types.ModuleType):
+        name = (types.ModuleType.__dict__["__dict__"].__get__(value) or {}).get("__name__")
+        return _plain(name) if issubclass(type(name), str) else None
+    return None
+
+
+def object_text(value):
+    """VALUE as the one object that it is. Runs no code of the program."""
+    kind = type(value)
+    if value is None or kind is bool or kind is int:
+        return text(value)
+    if issubclass(kind, type):
+        return "class %s at %#x" % (type_name(value), id(value))
+    if issubclass(kind, types.BuiltinFunctionType):
+        return "builtin %s at %#x" % (value.__name__, id(value))
+    return "%s %s at %#x" % (type_name(kind), (_own_name(value, kind) or "object")[:100], id(value))
+
+
+def _container(value, kind, depth):
+    left, right = "{}" if kind is dict else "[]" if kind is list else "()"
+    size = len(value)
+    if depth == DEPTH and size:
+        return left + "..." + right
+    if kind is dict:  # copied: a __repr__ may change it
+        shown = ["%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
+                 for key, item in list(itertools.islice(value.items(), ITEMS))]
+    else:
+        shown = [_text(item, depth + 1) for item in value[:ITEMS]]
+    return left + ", ".join(shown) + (", ..." if size > ITEMS else "," if size == 1 and kind is tuple else "") + right
+
+
+def _array(value, kind):
+    """An array or tensor without its elements; None: it has no shape."""
+    try:
+        if kind is memoryview or hasattr(kind, "dtype") or hasattr(kind, "requires_grad"):
+            shape = value.shape
+            if issubclass(type(shape), tuple):  # torch.Size is a subclass
+                return "%s of shape %s" % (type_name(kind), _container(tuple.__getitem__(shape, slice(None)), tuple, 0))
+    except Exception:
+        pass
+    return None
+
+
+def _text(value, depth):
+    kind = type(value)
+    if kind is str:
+        return repr(value[:MOST])
+    if (kind is bytes or kind is bytearray) and len(value) > MOST or (kind is set or kind is frozenset) and len(value) > ITEMS:
+        return "%s of length %d" % (kind.__name__, len(value))
+    if kind is int and value.bit_length() > 512:  # its decimal digits take long, or are refused
+        return "an int of %d bits" % value.bit_length()
+    if kind is tuple or kind is list or kind is dict:
+        return _container(value, kind, depth)
+    if (_own_name(value, kind) or issubclass(kind, (type, types.BuiltinFunctionType))
+            or type.__getattribute__(kind, "__repr__") is object.__repr__):
+        return object_text(value)
+    array = _array(value, kind)
+    if array:
+        return array
+    try:
+        return _plain(repr(value))
+    except Exception as error:
+        return "%s object whose repr raised %s" % (type_name(kind), exception_text(error, True))
+
+
+def text(value):
+    """A short text for VALUE. Calls the program's __repr__; raises only what that raises and is no Exception."""
+    return clip(_text(value, 0))
+
+
+def hidden(keep, name=None):
+    """The text for a value of the type called NAME that may not be recorded."""
+    if keep == OFF:
+        return "value not recorded (--values off)"
+    return "%s: value not recorded (--values types)" % (name or "object")
+
+
+# ---- what the extension gets for a guard -----------------------------------
+#
+# Whether the guard may run the program's code; the objects that it names, and what is said when one dies; what to compare
+# with or call; two numbers.
+
+_SIMPLE = frozenset(map(id, (str, int, float, bool, bytes, complex, type(None))))
+
+
+def _is_simple(value, depth=100):
+    """Of types whose comparison runs no code of the program?"""
+    if type(value) is tuple:
+        return all(depth and _is_simple(item, depth - 1) for item in value)
+    return id(type(value)) in _SIMPLE
+
+
+def _value(leaf, value):
+    leaf.expected, leaf.type = text(value), type_name(type(value))
+    return not _is_simple(value), (), value, 0, 0
+
+
+def _not_value(leaf, value):
+    taken = _value(leaf, value)
+    leaf.expected = "not " + leaf.expected
+    return taken
+
+
+def _key(leaf, key):
+    hash(key)
+    return _value(leaf, key)
+
+
+def _name(leaf, name):
+    if not issubclass(type(name), str):
+        raise TypeError("%s: expected a str, got %s" % (leaf.name, type(name).__name__))
+    return _value(leaf, _plain(name))
+
+
+def _object(leaf, value):
+    leaf.expected, leaf.type = object_text(value), type_name(type(value))
+    return False, (leaf.named(value),), None, 0, 0
+
+
+def _type(leaf, kind):
+    if not issubclass(type(kind), type):
+        raise TypeError("%s: expected a type, got %s" % (leaf.name, type(kind).__name__))
+    taken = _object(leaf, kind)
+    leaf.exact, leaf.expected = leaf.expected, type_name(kind)
+    return taken
+
+
+def _function(leaf, function):
+    """A method is made anew at each access: what must stay the same are its function, or a builtin's definition, and its
+    object."""
+    kind = type(function)
+    if kind is types.MethodType:
+        owner, name, objects = function.__self__, object_text(function.__func__), (leaf.named(function.__func__),)
+    elif issubclass(kind, types.BuiltinFunctionType) and not issubclass(type(function.__self__), types.ModuleType):
+        owner, name, objects = function.__self__, "builtin " + function.__name__, (None,)
+    else:
+        owner = None
+    if owner is None:
+        return _object(leaf, function)
+    leaf.expected, leaf.type = "%s of %s" % (name, object_text(owner)), type_name(kind)
+    return False, (*objects, leaf.named(owner)), function if objects[0] is None else None, 0, 0
+
+
+def _builtin(leaf, function):
+    if not callable(function):
+        raise TypeError("%s: expected a callable, got %s" % (leaf.name, type(function).__name__))
+    return _function(leaf, function)
+
+
+def _alive(leaf, value=None):
+    """What is there already is a weak reference, or what calling one gave."""
+    if issubclass(type(value), weakref.ref):
+        value = weakref.ref.__call__(value)
+    return False, () if value is None else (leaf.named(value),), None, 0, 0
+
+
+def _length(leaf, length):
+    leaf.expected = "%d" % index(length)
+    return False, (), None, index(length), 0
+
+
+def _bound(leaf, low, high):
+    leaf.expected = ("at least %d" % low if high is None else "at most %d" % high if low is None
+                     else "%d" % low if low == high else "%d to %d" % (low, high))
+    return False, (), None, -sys.maxsize - 1 if low is None else low, sys.maxsize if high is None else high
+
+
+def _divisible(leaf, by):
+    if index(by) < 1:
+        raise ValueError("%s: %d is no divisor: give 1 or more" % (leaf.name, by))
+    leaf.expected = "a multiple of %d" % by
+    return False, (), None, by, 0
+
+
+def _nothing(leaf):
+    return False, (), None, 0, 0
+
+
+def _call(leaf, check, expression):
+    leaf.expected, leaf.type = expression, type_name(type(check))
+    return False, (), check, 0, 0
+
+
+def _tensor(leaf, value, attributes, format, itemsize, sizes, strides, keys, check, words):
+    """(name, wanted) of the example's attributes, dtype first, or none; its buffer's format and itemsize; sizes; strides, or
+    None; the dispatch keys and torch's functions for them, and torch's check, or None; all in words."""
+    leaf.expected, leaf.exact = "%s %s" % (type_name(type(value)), words), object_text(type(value))
+    leaf.tensor = weakref.ref(type(value)), attributes, format, itemsize, sizes, strides, keys
+    return False, (leaf.named(type(value)),), (value, attributes, format, itemsize, sizes, strides, keys, check), 0, 0
+
+
+# ---- what is there instead -------------------------------------------------
+#
+# A text; or a tuple of it and, where they are more exact than the guard's, what was expected, the aspect and the dimension.
+
+def _actual_type(leaf, value):
+    actual = type_name(type(value))
+    return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual  # made twice: a class in a function
+
+
+def _actual_object(leaf, value):
+    return object_text(value)
+
+
+def _actual_code(leaf, value):
+    return object_text(value.__code__ if type(value) is types.FunctionType else value)
+
+
+def _actual_value(leaf, value):
+    return text(value)
+
+
+def _actual_equal(leaf, value):
+    actual, name = text(value), type_name(type(value))
+    if actual != leaf.expected or name == leaf.type:
+        return actual
+    return "%s (%s)" % (actual, name), "%s (%s)" % (leaf.expected, leaf.type)
+
+
+def _actual_without(leaf, value):
+    return type_name(type(value)) + " without it", "an attribute " + leaf.expected
+
+
+def _actual_with(leaf, value):
+    return type_name(type(value)) + " with it", "no attribute " + leaf.expected
+
+
+def _actual_length(leaf, value):
+    try:
+        length = "%d" % len(value)
+    except Exception:
+        length = leaf.expected
+    return length if length != leaf.expected else "a " + type_name(type(value))
+
+
+def _actual_keys(leaf, value):
+    return text(tuple(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
+
+
+def _actual_key(leaf, value):
+    if not issubclass(type(value), dict):
+        return type_name(type(value))
+    if leaf.name == "DICT_CONTAINS":
+        return "no such key among %d" % dict.__len__(value), "key " + leaf.expected
+    return "there, one of %d" % dict.__len__(value), "no key " + leaf.expected
+
+
+def _actual_different(leaf, *values):
+    for second in range(len(values)):
+        for first in range(second):
+            if values[first] is values[second]:
+                return ("number %d and number %d are the same object" % (first + 1, second + 1),
+                        "%d different objects" % len(values))
+    return "different objects by now", "%d different objects" % len(values)
+
+
+def strides_of(value):
+    """What stride() or .strides gives; None: nothing."""
+    stride = getattr(value, "stride", None)
+    return stride() if callable(stride) else getattr(value, "strides", None)
+
+
+def _differs(what, wanted, got, dimension=-1):
+    at = what if dimension < 0 else "%s[%d] =" % (what, dimension)
+    return "%s %s" % (at, got), "%s %s" % (at, wanted), what, dimension
+
+
+def _actual_tensor(leaf, value):
+    of, attributes, format, itemsize, sizes, strides, keys = leaf.tensor
+    if type(value) is not of():
+        return "class " + type_name(type(value)), leaf.exact, "type", -1
+    for name, wanted in attributes:
+        try:
+            got = getattr(value, name)
+        except AttributeError:
+            return name + " missing", "%s %s" % (name, text(wanted)), name, -1
+        if got is not wanted and not wanted == got:
+            return _differs(name, text(wanted), text(got))
+    if attributes:
+        got = keys and (keys[1](value) | keys[2]()) - keys[3]()
+        if keys and keys[0] != got:
+            return _differs("dispatch_keys", text(keys[0]), text(got))
+        found = [("size", sizes, value.shape), ("stride", strides, strides and strides_of(value))]
+    else:
+        try:
+            view = memoryview(value)
+            found = [("size", sizes, view.shape), ("stride", strides, view.strides)]
+        except (BufferError, ValueError):
+            return "no buffer", None, "type", -1
+        if (view.format, view.itemsize) != (format, itemsize):
+            return _differs("dtype", text(format), text(view.format))
+    for what, wanted, got in found:
+        if wanted is None:
+            continue
+        if got is None:
+            return "no strides", None, what, -1
+        if len(got) != len(wanted):
+            return _differs("ndim", len(wanted), len(got))
+        for i, number in enumerate(wanted):
+            if number is not None and number != index(got[i]):
+                return _differs(what, number, index(got[i]), i)
+    return "the same by now"
+
+
+# ---- the kinds -------------------------------------------------------------
+
+# What a kind's texts reveal, for a trace without values: a value; what the kind's name says and then a value; a type or the
+# length of a container; a number that may be a tensor's size; what differs of a tensor; nothing of any value.
+VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
+
+# How it is written, of a source s and what is expected, e; what it looks at, as recompile_cause.aspect, or None; what its
+# texts reveal; the two functions; its check in src/tracer/guards/kinds.c, if of another name; may it run the program's code?
+Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
+
+KINDS = {
+    "TYPE_MATCH": Kind("type({s}) is {e}", "type", TYPE, _type, _actual_type),
+    "ID_MATCH": Kind("{s} is {e}", "identity", VALUE, _object, _actual_object),
+    "EQUALS_MATCH": Kind("{s} == {e}", "value", VALUE, _value, _actual_equal),
+    "NONE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value),
+    "NOT_NONE": Kind("{s} is {e}", "value", KIND, _not_value, _actual_value),
+    "TRUE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
+    "FALSE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
+    "HASATTR": Kind("hasattr({s}, {e})", "attribute", VALUE, _name, _actual_without, stays=True),
+    "NO_HASATTR": Kind("not hasattr({s}, {e})", "attribute", VALUE, _name, _actual_with, stays=True),
+    "DICT_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
+    "LIST_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
+    "TUPLE_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
+    "SEQUENCE_LENGTH": Kind("len({s}) == {e}", "length", SIZE, _length, _actual_length, stays=True),
+    "DICT_KEYS": Kind("{s}.keys() == set({e})", "keys", VALUE, _value, _actual_keys),
+    "DICT_CONTAINS": Kind("{e} in {s}", "keys", VALUE, _key, _actual_key),
+    "DICT_NOT_CONTAINS": Kind("{e} not in {s}", "keys", VALUE, _key, _actual_key),
+    "FUNCTION_MATCH": Kind("{s} is {e}", "identity", VALUE, _function, _actual_object),
+    "CLOSURE_MATCH": Kind("{s}.__code__ is {e}", "identity", VALUE, _object, _actual_code),
+    "BUILTIN_MATCH": Kind("{s} is {e}", "identity", VALUE, _builtin, _actual_object, "FUNCTION_MATCH"),
+    "MODULE_MATCH": Kind("{s} is {e}", "identity", VALUE, _object, _actual_object, "ID_MATCH"),
+    "WEAKREF_ALIVE": Kind("{s} is alive", "alive", NOTHING, _alive, lambda leaf, value: ("dead", "alive")),
+    "GLOBAL_STATE": Kind("{s} == {e}", "state", VALUE, _value, _actual_equal, "EQUALS_MATCH"),
+    "TENSOR_MATCH": Kind("{s} is {e}", None, TENSOR, _tensor, _actual_tensor),
+    "SHAPE_BOUND": Kind("{s} is {e}", "value", SIZE, _bound, _actual_value, stays=True),
+    "SHAPE_DIVISIBLE": Kind("{s} is {e}", "value", SIZE, _divisible, _actual_value, stays=True),
+    # of several sources, or to be checked last
+    "SHAPE_EQUAL": Kind("{s} are equal", "relation", SIZE, _nothing, lambda leaf, *values: text(values), stays=True),
+    "NO_ALIASING": Kind("{s} are different objects", "relation", NOTHING, _nothing, _actual_different),
+    "LAMBDA": Kind("{e}", None, VALUE, _call, lambda leaf, *values: ("False", "True"), stays=True),
+}
+RELATIONS = {"SHAPE_EQUAL", "NO_ALIASING", "LAMBDA"}
+
+
+class Leaf:
+    """A guard of a tree, in words."""
+
+    __slots__ = ("ordinal", "name", "kind", "paths", "source", "bare", "are_shapes", "aspect", "dimension", "expected",
+                 "exact", "type", "tensor")
+
+    def __init__(self, ordinal, name, paths, source, bare, are_shapes, shape, dimension):
+        self.ordinal, self.name, self.kind, self.paths = ordinal, name, KINDS[name], paths
+        self.source, self.bare, self.are_shapes = source, bare, are_shapes
+        self.aspect, self.dimension = (shape, dimension) if shape and self.kind.aspect == "value" else (self.kind.aspect, -1)
+        self.expected = self.exact = self.type = self.tensor = None
+
+    def taken(self, arguments):
+        """What the extension makes of it: src/tracer/guards/build.c."""
+        stays, *rest = self.kind.take(self, *arguments)
+        return (self.kind.check or self.name, self.paths, stays or self.kind.stays, *rest)
+
+    def named(self, value):
+        return value, "%s died, which guard %d named: %s of %s" % (object_text(value), self.ordinal, self.name, self.source)
+
+    def row(self, keep):
+        """(kind, source, expression), as far as it may be recorded."""
+        source = self.source if keep == ALL else self.bare
+        return self.name, source, self.kind.words.format(s=source, e=self.wanted(keep))
+
+    def shows(self, keep, values=()):
+        """May what the guard expects be recorded and, if it did not hold for VALUES, what was there instead?"""
+        reveals = NOTHING if keep == ALL else self.kind.reveals
+        if reveals == SIZE:
+            return keep == TYPES and self.are_shapes and all(type(value) is int for value in values)
+        return reveals == NOTHING or (not values if reveals == KIND else reveals != VALUE and keep == TYPES)
+
+    def wanted(self, keep):
+        if not self.shows(keep):
+            return hidden(keep, self.type)
+        return self.expected or self.kind.words.format(s=self.source if keep == ALL else self.bare, e="")
+
+    def failure(self, step, error, values, keep):
+        """(expected, actual, aspect, dimension). It saw VALUES, and raised ERROR if that is not None. No VALUES: its source
+        could not be read from STEP on; of a relation: its source number STEP."""
+        expected, actual, aspect, dimension = None, None, self.aspect, self.dimension
+        if error is None and values:
+            try:
+                actual, expected, aspect, dimension = self.seen(values, keep)
+            except Exception as raised:
+                error = raised
+        elif error is None and self.name in RELATIONS:
+            actual = "source %d of %d is not there" % (step + 1, len(self.paths))
+        elif error is None:
+            actual = self.nothing_there(step, keep)
+        if error is not None:
+            where = self.paths[0][step][2] + " " if not values and keep == ALL else ""
+            actual = "%sraised %s" % (where, exception_text(error, keep == ALL))
+        return expected or self.wanted(keep), actual, aspect, dimension
+
+    def seen(self, values, keep):
+        """VALUES, for which it does not hold: (actual, expected or None, aspect, dimension)."""
+        shows = self.shows(keep, values)
+        if shows or self.kind.reveals == TENSOR:
+            found = self.kind.actual(self, *values)
+            found = (found,) if type(found) is str else found
+        else:
+            found = (hidden(keep, None if self.name in RELATIONS else type_name(type(values[0]))),)
+        actual, expected, aspect, dimension = found + (None, self.aspect, self.dimension)[len(found) - 1:]
+        if not shows and self.kind.reveals == TENSOR:  # what differs, but not how
+            at = "" if aspect is None else aspect + " " if dimension < 0 else "%s[%d] = " % (aspect, dimension)
+            actual = expected = at + hidden(keep)
+        return actual, expected, aspect, dimension
+
+    def nothing_there(self, step, keep):
+        what, key, source = self.paths[0][step]
+        if what == "." or what == "[":
+            local = step == 1 and what == "[" and self.paths[0][0][0] == "L" and type(key) is str
+            words = ("not bound" if local else "no such attribute" if what == "." else "no such item")
+            return words if keep != ALL else source + (" is " if local else ": ") + words
+        return source + " cannot be called" if keep == ALL else "it cannot be called"
+
+
+class Tree(native.GuardTree):
+    """What GuardTree of guards.py says of its guards."""
+
+    __slots__ = ("_leaves",)
+
+    def guards(self):
+        """[(kind, source, expression)], by ordinal."""
+        return self._rows(ALL)
+
+    def explain(self, f_locals):
+        """[(ordinal, expected, actual)]: every guard that does not hold. Moves nothing."""
+        return [found[:3] for found in self._why(self._explain(f_locals), ALL)]
+
+    # src/tracer/guards/check.c calls these.
+
+    def _rows(self, keep):
+        return [leaf.row(keep) for leaf in self._leaves]
+
+    def _why(self, found, keep):
+        """FOUND is what _explain() gave: [(ordinal, expected, actual, aspect or None, dimension or -1)]."""
+        return [(ordinal, *self._leaves[ordinal].failure(step, error, values, keep)) for ordinal, step, error, values in found]
