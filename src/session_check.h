@@ -12,9 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not matter: it has
@@ -84,6 +87,21 @@ static inline int session_open_in(const char *path, const char *name, int flags)
         errno = saved;
     }
     return fd;
+}
+
+/* The socket at which the collector of the session in DIRECTORY hears of Pythons that should be recorded and cannot join:
+ * a child that became another user, or lost sight of the directory, has its name in the environment and cannot open it. It
+ * sends a datagram to the abstract socket of that name, which needs neither rights nor a file, and waits briefly for the
+ * answer, so that it is still there to be looked at. Anyone may send one: its content is ignored. The kernel says who sent
+ * it, and /proc whether that is a descendant of the command. */
+static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
+{
+    const char *name = basename(directory);
+    size_t length = strnlen(name, sizeof address->sun_path - 1);
+
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path + 1, name, length);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
 #endif

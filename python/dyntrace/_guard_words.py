@@ -245,12 +245,13 @@ def _call(leaf, check, expression):
     return False, (), check, 0, 0
 
 
-def _tensor(leaf, value, attributes, format, itemsize, sizes, strides, keys, check, words):
-    """(name, wanted) of the example's attributes, dtype first, or none; its buffer's format and itemsize; sizes; strides, or
-    None; the dispatch keys and torch's functions for them, and torch's check, or None; all in words."""
+def _tensor(leaf, value, wanted, check, words):
+    """WANTED of the example: (name, value) of its attributes, dtype first, or none; its buffer's format and itemsize; sizes;
+    strides, or None; the dispatch keys and torch's functions for them, or None. CHECK compares all of that, if it is not
+    None. All in WORDS."""
     leaf.expected, leaf.exact = "%s %s" % (type_name(type(value)), words), object_text(type(value))
-    leaf.tensor = weakref.ref(type(value)), attributes, format, itemsize, sizes, strides, keys
-    return False, (leaf.named(type(value)),), (value, attributes, format, itemsize, sizes, strides, keys, check), 0, 0
+    leaf.tensor = weakref.ref(type(value)), wanted
+    return False, (leaf.named(type(value)),), (value, *wanted[:5], check), 0, 0
 
 
 # ---- what is there instead -------------------------------------------------
@@ -330,9 +331,19 @@ def _differs(what, wanted, got, dimension=-1):
 
 
 def _actual_tensor(leaf, value):
-    of, attributes, format, itemsize, sizes, strides, keys = leaf.tensor
+    of, wanted = leaf.tensor
     if type(value) is not of():
         return "class " + type_name(type(value)), leaf.exact, "type", -1
+    return tensor_differs(wanted, value) or "the same by now"
+
+
+def same_tensor(wanted, value):
+    return not tensor_differs(wanted, value)
+
+
+def tensor_differs(wanted, value):
+    """The first that is not as WANTED by _tensor(), as above; None: all is."""
+    attributes, format, itemsize, sizes, strides, keys = wanted
     for name, wanted in attributes:
         try:
             got = getattr(value, name)
@@ -363,7 +374,7 @@ def _actual_tensor(leaf, value):
         for i, number in enumerate(wanted):
             if number is not None and number != index(got[i]):
                 return _differs(what, number, index(got[i]), i)
-    return "the same by now"
+    return None
 
 
 # ---- the kinds -------------------------------------------------------------

@@ -24,6 +24,7 @@ Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH 
 where that is possible. When one dies, the cache entries that named it are invalidated at once.
 """
 import sys as _sys
+from functools import partial as _partial
 from operator import index as _index
 
 from . import _guard_words as _words
@@ -384,7 +385,6 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         any_stride = _marked(dynamic_strides, count)
     else:
         any_stride = _depending(strides, any_size)
-    check = keys and _torch_check(value, sizes, strides or [None] * count, any_size, any_stride)
     words = [_key_text(attributes[0][1], 120) if attributes else format]
     for name, wanted in attributes[1:]:
         if not (type(wanted) is str and wanted == "cpu"):  # numpy 2: always
@@ -395,7 +395,8 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
     if keys:
         words.append(_key_text(keys[0], 120))
     sizes, strides = _fixed(sizes, any_size), strides if strides is None else _fixed(strides, any_stride)
-    return value, attributes, format, itemsize, sizes, strides, keys, check, " ".join(words)
+    wanted = attributes, format, itemsize, sizes, strides, keys
+    return value, wanted, keys and _torch_check(value, wanted), " ".join(words)
 
 
 def _strides(value):
@@ -446,16 +447,19 @@ def _dispatch_keys(value):
         return None
 
 
-def _torch_check(value, sizes, strides, any_size, any_stride):
-    """torch's own check of the same facts, which makes no Python objects of them: if it is there and holds for VALUE."""
+def _torch_check(value, wanted):
+    """torch's own check of the same facts, which makes no Python objects of them, if it is there and holds for VALUE."""
+    sizes, strides = wanted[3:5]
     try:
         from torch._C._dynamo.guards import TensorGuards
 
-        check = TensorGuards(value, dynamic_dims_sizes=[list(_fixed(sizes, any_size))],
-                             dynamic_dims_strides=[list(_fixed(strides, any_stride))]).check
-        return check if check(value) is True else None
-    except Exception:  # another torch: the attributes do
-        return None
+        check = TensorGuards(value, dynamic_dims_sizes=[list(sizes)],
+                             dynamic_dims_strides=[list(strides or [None] * len(sizes))]).check
+        if check(value) is True:
+            return check
+    except Exception:  # another torch
+        pass
+    return _partial(_words.same_tensor, wanted)
 
 
 def SHAPE_EQUAL(source, *others):

@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "absent.h"
 #include "collector/process.h"
 #include "lib/list.h"
+#include "session_check.h"
 #include "vocabulary.h"
 
 enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32 };

@@ -153,38 +153,35 @@ static const char *value_in(PyObject *entry, const char *name)
     return !strncmp(text, name, length) && text[length] == '=' ? text + length + 1 : NULL;
 }
 
-/* Put "NAME=VALUE" into LIST in place of the first that names it. */
-static int list_set(PyObject *list, const char *name, const char *value)
+static bool list_add(PyObject *list, const char *name, const char *value)
 {
     PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
-    Py_ssize_t at = 0;
-    int result;
+    bool added = entry && PyList_Append(list, entry) == 0;
 
-    if (!entry)
-        return -1;
-    while (at < PyList_GET_SIZE(list) && !value_in(PyList_GET_ITEM(list, at), name))
-        at++;
-    if (at < PyList_GET_SIZE(list))
-        return PyList_SetItem(list, at, entry);
-    result = PyList_Append(list, entry);
-    Py_DECREF(entry);
-    return result;
+    Py_XDECREF(entry);
+    return added;
 }
 
 /* A copy of a list of b"NAME=value", mended. NULL without an exception: pass the caller's own. */
 static PyObject *mend_list(PyObject *list)
 {
-    PyObject *copy = PySequence_List(list);
+    PyObject *copy = PyList_New(0);
     const char *old = NULL;
     char *paths = NULL;
+    bool mended = copy;
 
-    for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(copy) && !old; i++)
-        old = value_in(PyList_GET_ITEM(copy, i), INJECT_PATHS);
-    paths = copy ? inject_paths(P.inject_directory, old) : NULL;
-    if (!paths || list_set(copy, INJECT_PATHS, paths) || list_set(copy, INJECT_SESSION, P.session_directory)) {
-        PyErr_Clear();
-        Py_CLEAR(copy);
+    for (Py_ssize_t i = 0; mended && i < PySequence_Fast_GET_SIZE(list); i++) {
+        PyObject *entry = PySequence_Fast_GET_ITEM(list, i);
+        const char *found = value_in(entry, INJECT_PATHS);
+        if (found)
+            old = old ? old : found;
+        else if (!value_in(entry, INJECT_SESSION))
+            mended = PyList_Append(copy, entry) == 0;
     }
+    paths = mended ? inject_paths(P.inject_directory, old) : NULL;
+    if (!paths || !list_add(copy, INJECT_PATHS, paths) || !list_add(copy, INJECT_SESSION, P.session_directory))
+        Py_CLEAR(copy);
+    PyErr_Clear();
     free(paths);
     return copy;
 }

@@ -4,7 +4,7 @@
  *
  * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's rings. The child's
  * first event attaches a ring and writes an ENTER for each frame that was open (tracer/ring.c). */
-#include "absent.h"
+#include "session_check.h"
 #include "tracer/file.h"
 
 #include <errno.h>

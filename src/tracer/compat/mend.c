@@ -3,6 +3,7 @@
  * Runs in: the traced process. */
 #include "tracer/tracer.h"
 
+#include <search.h>
 #include <stdlib.h>
 
 /* ---- calls of __init__ that CPython 3.13 hides from the hook ----
@@ -113,47 +114,37 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 /* ---- code objects that all interpreters share ----
  *
  * There is memory of the main interpreter's in such a code object, which no other may make or free, so the others find
- * its mark here, by its address. It grows to some hundreds. Under tracer_lock(). */
+ * its mark here, by its address. They are some hundreds. Under tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
-static struct shared_mark {
+struct shared_mark {
     PyCodeObject *code;
     uintptr_t mark;
-} *shared_marks;
-static size_t shared_count, shared_room;
+};
+static void *shared_marks; /* of tsearch() */
 
-static struct shared_mark *shared_find(struct shared_mark *marks, size_t room, PyCodeObject *code)
+static int by_code(const void *a, const void *b)
 {
-    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (room - 1);
+    const struct shared_mark *x = a, *y = b;
 
-    while (marks[at].code && marks[at].code != code)
-        at = (at + 1) & (room - 1);
-    return &marks[at];
+    return (x->code > y->code) - (x->code < y->code);
 }
 
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark)
 {
-    struct shared_mark *more, *found = NULL;
+    struct shared_mark *made = mark ? malloc(sizeof *made) : NULL, **found;
 
     tracer_lock();
-    if (mark && shared_count * 2 >= shared_room && (more = calloc(shared_room ? shared_room * 2 : 256, sizeof *more))) {
-        size_t room = shared_room ? shared_room * 2 : 256;
-        for (size_t i = 0; i < shared_room; i++)
-            if (shared_marks[i].code)
-                *shared_find(more, room, shared_marks[i].code) = shared_marks[i];
-        free(shared_marks);
-        shared_marks = more;
-        shared_room = room;
-    }
-    if (shared_room)
-        found = shared_find(shared_marks, shared_room, code);
-    if (found && found->code) {
-        mark = found->mark;
-    } else if (found && mark && shared_count + 1 < shared_room) {
-        *found = (struct shared_mark){code, mark};
-        shared_count++;
+    found = tfind(&(struct shared_mark){code, 0}, &shared_marks, by_code);
+    if (found) {
+        mark = (*found)->mark;
+    } else if (made) {
+        *made = (struct shared_mark){code, mark};
+        if (tsearch(made, &shared_marks, by_code))
+            made = NULL;
     }
     tracer_unlock();
+    free(made);
     return mark;
 }
 

@@ -24,9 +24,7 @@ struct guard_tensor {
     PyObject *format;           /* owned str, TENSOR_BUFFER; or NULL */
     const char *format_text;    /* borrowed from it */
     Py_ssize_t itemsize;
-    PyObject *keys;             /* owned tuple: dispatch keys wanted, torch's functions for a tensor's, the thread's included
-                                   and excluded ones; or NULL */
-    PyObject *torch_check;      /* owned: torch's own check of the same facts, faster than ours; or NULL */
+    PyObject *check;            /* owned: compares all but the class, if it is not NULL: torch's is faster than ours */
     Py_ssize_t *strides;        /* behind sizes */
     Py_ssize_t sizes[];
 };
@@ -148,36 +146,11 @@ static PyObject *strides_of(PyObject *value)
     return got;
 }
 
-/* What decides where torch's dispatcher goes: the tensor's keys, and the thread's includes and excludes. */
-static PyObject *keys_now(PyObject *functions, PyObject *value)
-{
-    static PyObject *(*const combine[])(PyObject *, PyObject *) = {PyNumber_Or, PyNumber_Subtract};
-    PyObject *keys = PyObject_CallOneArg(PyTuple_GET_ITEM(functions, 1), value);
-
-    for (int i = 0; keys && i < 2; i++) {
-        PyObject *other = PyObject_CallNoArgs(PyTuple_GET_ITEM(functions, 2 + i));
-        Py_SETREF(keys, other ? combine[i](keys, other) : NULL);
-        Py_XDECREF(other);
-    }
-    return keys;
-}
-
-static int compare_keys(const struct guard_tensor *t, PyObject *value)
-{
-    PyObject *got = keys_now(t->keys, value);
-    int same = got ? PyObject_RichCompareBool(PyTuple_GET_ITEM(t->keys, 0), got, Py_EQ) : -1;
-
-    Py_XDECREF(got);
-    return same;
-}
-
 static int compare_attributes(const struct guard_tensor *t, PyObject *value)
 {
     PyObject *strides;
     int result = compare_attribute(t, value);
 
-    if (result == 1 && t->keys)
-        result = compare_keys(t, value);
     if (result == 1)
         result = compare_tuple(t, PyObject_GetAttr(value, shape_name), t->sizes);
     if (result != 1 || !t->strided)
@@ -199,9 +172,9 @@ int tensor_check(const struct guard_leaf *leaf, PyObject *value)
         return 0;
     if (likely(t->way == TENSOR_NUMPY))
         return compare_numpy(t, value);
-    if (!t->torch_check)
+    if (!t->check)
         return t->way == TENSOR_BUFFER ? compare_buffer(t, value) : compare_attributes(t, value);
-    result = PyObject_CallOneArg(t->torch_check, value);
+    result = PyObject_CallOneArg(t->check, value);
     Py_XDECREF(result); /* a bool */
     return result ? result == Py_True : -1;
 }
@@ -212,8 +185,7 @@ void tensor_free(struct guard_tensor *t)
         return;
     Py_XDECREF(t->attributes);
     Py_XDECREF(t->format);
-    Py_XDECREF(t->keys);
-    Py_XDECREF(t->torch_check);
+    Py_XDECREF(t->check);
     PyMem_Free(t);
 }
 
@@ -222,8 +194,7 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
     if (!t)
         return 0;
     Py_VISIT(t->attributes);
-    Py_VISIT(t->keys);
-    Py_VISIT(t->torch_check);
+    Py_VISIT(t->check);
     return 0;
 }
 
@@ -267,19 +238,18 @@ static bool are_pairs(PyObject *attributes)
 /* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is let go of. */
 int tensor_prepare(struct guard_leaf *leaf)
 {
-    PyObject *value, *attributes, *format, *sizes, *strides, *keys, *check;
+    PyObject *value, *attributes, *format, *sizes, *strides, *check;
     Py_ssize_t itemsize, ndim;
     struct guard_tensor *t;
 
     if (!PyTuple_Check(leaf->constant) ||
-        !PyArg_ParseTuple(leaf->constant, "OO!OnO!OOO:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
-                          &PyTuple_Type, &sizes, &strides, &keys, &check) ||
+        !PyArg_ParseTuple(leaf->constant, "OO!OnO!OO:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
+                          &PyTuple_Type, &sizes, &strides, &check) ||
         names_ready())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);
     if (ndim > 1000 || !are_pairs(attributes) || (!PyTuple_GET_SIZE(attributes) && !PyUnicode_Check(format)) ||
-        (strides != Py_None && !PyTuple_CheckExact(strides)) ||
-        (keys != Py_None && (!PyTuple_CheckExact(keys) || PyTuple_GET_SIZE(keys) != 4))) {
+        (strides != Py_None && !PyTuple_CheckExact(strides))) {
         PyErr_SetString(PyExc_TypeError, "TENSOR_MATCH: arguments that dyntrace.guards does not give");
         return -1;
     }
@@ -293,8 +263,7 @@ int tensor_prepare(struct guard_leaf *leaf)
     t->strided = strides != Py_None;
     t->attributes = Py_NewRef(attributes);
     t->itemsize = itemsize;
-    t->keys = keys == Py_None ? NULL : Py_NewRef(keys);
-    t->torch_check = check == Py_None ? NULL : Py_NewRef(check);
+    t->check = check == Py_None ? NULL : Py_NewRef(check);
     if (take_numbers(sizes, t->sizes, t->ndim) || (t->strided && take_numbers(strides, t->strides, t->ndim)))
         return -1;
     if (PyTuple_GET_SIZE(attributes)) {
