@@ -52,7 +52,7 @@ RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(GUARDS) $(SANITIZE)
 # Where a reader of traces runs out of its memory is said in one place: src/lib/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
-LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lpthread -lm
+LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,19 +100,15 @@ static void view_place(struct loop *loop, struct view *view)
     view->columns = screen->columns;
 }
 
-/* Where two targets would show the same. */
-static bool target_same(const struct target *a, const struct target *b)
-{
-    return a->kind == b->kind && a->id == b->id && !strcmp(a->where ? a->where : "", b->where ? b->where : "");
-}
-
 void tui_go(struct tui *tui, const struct target *target)
 {
     struct loop *loop = (struct loop *)tui;
     const struct view_ops *ops = view_of((int)target->kind);
+    const struct target *now = loop->depth ? &top(loop)->target : &(struct target){0};
+    const char *was = now->where ? now->where : "", *is = target->where ? target->where : "";
     struct view *view;
 
-    if (!ops || (loop->depth && target_same(&top(loop)->target, target) && !target->at_ns))
+    if (!ops || (now->kind == target->kind && now->id == target->id && !strcmp(was, is) && !target->at_ns)) /* it is shown */
         return;
     view = calloc(1, ops->size);
     view->ops = ops;
@@ -126,6 +123,70 @@ void tui_go(struct tui *tui, const struct target *target)
         loop->depth--;
     }
     loop->stack[loop->depth++] = view;
+}
+
+/* ---- a trace that changes -------------------------------------------------- */
+
+static void refresh_all(struct loop *loop)
+{
+    for (int i = 0; i < loop->depth; i++)
+        if (loop->stack[i]->ops->refresh)
+            loop->stack[i]->ops->refresh(loop->stack[i]);
+}
+
+/* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
+static void reopen(struct loop *loop)
+{
+    struct stat st;
+    struct db *fresh = db_open(loop->path);
+
+    if (!fresh || stat(loop->path, &st) != 0) {
+        db_close(fresh);
+        return;
+    }
+    db_close(loop->fresh);
+    loop->db = loop->fresh = fresh;
+    loop->file = st;
+    loop->gone = loop->replaced = false;
+    loop->version = 0;
+    work_reconnect(loop->face.work);
+}
+
+/* See whether the file is still there, and has other rows. */
+static void tick(struct loop *loop)
+{
+    struct stat st;
+    int64_t version;
+    char *state;
+    bool recording;
+
+    loop->ticked_ms = work_now();
+    if (!loop->gone && !loop->replaced) {
+        loop->gone = stat(loop->path, &st) != 0;
+        loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
+        if (loop->gone)
+            tui_alarm(&loop->face, "the trace was deleted; what it had can still be read here");
+        else if (loop->replaced && !loop->live)
+            tui_alarm(&loop->face, "the trace was replaced by another file; R looks into that");
+    }
+    if (!loop->live || (loop->hold && !loop->replaced))
+        return;
+    if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
+        reopen(loop);
+    version = db_integer(loop->db, 0, "PRAGMA data_version");
+    if (version == loop->version)
+        return;
+    loop->version = version;
+    state = db_meta(loop->db, "state");
+    recording = !state || !strcmp(state, "recording");
+    if (!recording)
+        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: connections need not notice */
+    refresh_all(loop);
+    if (!recording) {
+        loop->live = false;
+        tui_say(&loop->face, "the program has ended: the trace is %s", state);
+    }
+    free(state);
 }
 
 /* ---- the prompt ------------------------------------------------------------ */
@@ -274,7 +335,7 @@ static void answer(struct loop *loop, enum request asked, char *text)
 static void edit(struct loop *loop)
 {
     struct view *view = top(loop);
-    char *file = NULL, *path, *line;
+    char *file = NULL, *path, line[32];
     const char *editor = getenv("VISUAL");
     int64_t number = 0;
     struct stat st;
@@ -288,7 +349,7 @@ static void edit(struct loop *loop)
         return;
     }
     path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
-    line = say_print("+%" PRId64, number > 0 ? number : 1);
+    snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
     if (stat(file, &st) != 0)
         tui_alarm(&loop->face, "%s: %s", file, strerror(errno));
     else if (!S_ISREG(st.st_mode))
@@ -297,7 +358,6 @@ static void edit(struct loop *loop)
         tui_say(&loop->face, "%s %s %s", editor, line, file);
     else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
         tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
-    free(line);
     free(path);
     free(file);
 }
@@ -338,15 +398,6 @@ static void go_subject(struct loop *loop, enum view_kind kind)
     if (view->ops->subject)
         view->ops->subject(view, &subject);
     tui_go(&loop->face, &(struct target){.kind = kind, .id = subject.id, .at_ns = subject.at_ns, .about = subject.kind});
-}
-
-static void reopen(struct loop *loop);
-
-static void refresh_all(struct loop *loop)
-{
-    for (int i = 0; i < loop->depth; i++)
-        if (loop->stack[i]->ops->refresh)
-            loop->stack[i]->ops->refresh(loop->stack[i]);
 }
 
 static void request(struct loop *loop, enum request request, const struct key *key)
@@ -553,81 +604,20 @@ static void draw(struct loop *loop)
     screen_show(screen);
 }
 
-/* ---- a trace that changes -------------------------------------------------- */
-
-static bool file_open(struct loop *loop)
-{
-    loop->path = realpath(db_path(loop->db), NULL);
-    if (loop->path && stat(loop->path, &loop->file) == 0)
-        return true;
-    say_error("%s: %s", db_path(loop->db), strerror(errno));
-    return false;
-}
-
-/* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
-static void reopen(struct loop *loop)
-{
-    struct stat st;
-    struct db *fresh = db_open(loop->path);
-
-    if (!fresh || stat(loop->path, &st) != 0) {
-        db_close(fresh);
-        return;
-    }
-    db_close(loop->fresh);
-    loop->db = loop->fresh = fresh;
-    loop->file = st;
-    loop->gone = loop->replaced = false;
-    loop->version = 0;
-    work_reconnect(loop->face.work);
-}
-
-/* See whether the file is still there, and has other rows. */
-static void tick(struct loop *loop)
-{
-    struct stat st;
-    int64_t version;
-    char *state;
-    bool recording;
-
-    loop->ticked_ms = work_now();
-    if (!loop->gone && !loop->replaced) {
-        loop->gone = stat(loop->path, &st) != 0;
-        loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
-        if (loop->gone)
-            tui_alarm(&loop->face, "the trace was deleted; what it had can still be read here");
-        else if (loop->replaced && !loop->live)
-            tui_alarm(&loop->face, "the trace was replaced by another file; R looks into that");
-    }
-    if (!loop->live || (loop->hold && !loop->replaced))
-        return;
-    if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
-        reopen(loop);
-    version = db_integer(loop->db, 0, "PRAGMA data_version");
-    if (version == loop->version)
-        return;
-    loop->version = version;
-    state = db_meta(loop->db, "state");
-    recording = !state || !strcmp(state, "recording");
-    if (!recording)
-        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: connections need not notice */
-    refresh_all(loop);
-    if (!recording) {
-        loop->live = false;
-        tui_say(&loop->face, "the program has ended: the trace is %s", state);
-    }
-    free(state);
-}
-
 /* ---- the loop -------------------------------------------------------------- */
 
-/* Until a job has ended, at most MS. */
-static void wait_for_job(struct loop *loop, int64_t ms)
+/* Until a job has ended, at most MS; ALSO: or something was typed or printed. */
+static void wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
-    struct pollfd ended = {work_fd(loop->face.work), POLLIN, 0};
+    struct pollfd polled[3] = {{work_fd(loop->face.work), POLLIN, 0}, {loop->face.screen->keys_fd, POLLIN, 0},
+                               {loop->options->output_fd, POLLIN, 0}};
+    eventfd_t ended;
 
-    poll(&ended, 1, (int)ms);
-    work_quiet(loop->face.work);
+    poll(polled, !also ? 1 : loop->output.open ? 3 : 2, (int)ms);
+    if (polled[0].revents)
+        eventfd_read(polled[0].fd, &ended);
+    if (polled[2].revents)
+        loop->output.open = output_read(&loop->output, polled[2].fd);
 }
 
 /* Wait until nothing is asked any more, and all of it is shown. */
@@ -636,7 +626,7 @@ static void calm(struct loop *loop)
     for (int quiet = 0; quiet < 3; quiet++) { /* what settles may ask for more */
         settle(loop);
         while (work_pending(loop->face.work)) {
-            wait_for_job(loop, 1000);
+            wait_for_something(loop, 1000, false);
             settle(loop);
             quiet = 0;
         }
@@ -659,19 +649,6 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-static void wait_for_something(struct loop *loop)
-{
-    int64_t since = work_now() - loop->ticked_ms;
-    struct pollfd polled[3] = {{loop->face.screen->keys_fd, POLLIN, 0}, {work_fd(loop->face.work), POLLIN, 0},
-                               {loop->options->output_fd, POLLIN, 0}};
-
-    poll(polled, loop->output.open ? 3 : 2, since >= TICK_MS ? 0 : (int)(TICK_MS - since));
-    if (loop->output.open && polled[2].revents)
-        loop->output.open = output_read(&loop->output, loop->options->output_fd);
-    if (polled[1].revents)
-        work_quiet(loop->face.work);
-}
-
 /* Give what a key asked a moment, so that the next screen has it. */
 static void settle_soon(struct loop *loop)
 {
@@ -679,7 +656,7 @@ static void settle_soon(struct loop *loop)
 
     settle(loop);
     while (top(loop)->busy && (left = until - work_now()) > 0) {
-        wait_for_job(loop, left);
+        wait_for_something(loop, left, false);
         settle(loop);
     }
 }
@@ -687,13 +664,15 @@ static void settle_soon(struct loop *loop)
 static void keys_take(struct loop *loop)
 {
     while (!loop->quit) {
+        int64_t idle;
         struct key key;
         bool any = false;
         if (!work_pending(loop->face.work)) /* what is asked from here on has its own time */
             bounds_attended();
         settle_soon(loop);
         draw(loop);
-        wait_for_something(loop);
+        idle = work_now() - loop->ticked_ms;
+        wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* All keys that are there, then one screen: a held key does not queue up. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
             bounds_attended();
@@ -720,7 +699,11 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     loop->output.open = options->running;
     loop->prompt.complete = complete;
     loop->prompt.context = loop;
-    open = file_open(loop) && (loop->face.work = work_open(loop->path));
+    loop->path = realpath(db_path(db), NULL);
+    open = loop->path && stat(loop->path, &loop->file) == 0;
+    if (!open)
+        say_error("%s: %s", db_path(db), strerror(errno));
+    open = open && (loop->face.work = work_open(loop->path));
     if (open) {
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(on_error, &loop->face);

@@ -12,6 +12,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <resolv.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -131,14 +132,7 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
         cell->runes[count] = rune;
 }
 
-static int mark_style(int letter, int base)
-{
-    const char *at = strchr(STYLE_LETTERS, letter);
-
-    return at ? (int)(at - STYLE_LETTERS) | (base & STYLE_SELECTED) : base;
-}
-
-static int text_put(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked)
+int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked)
 {
     int used = 0, base = style;
 
@@ -148,7 +142,8 @@ static int text_put(struct screen *screen, int y, int x, int width, int skip, in
         width = screen->columns - x;
     while (*text && width > 0) {
         if (marked && *text == MARK[0] && text[1]) {
-            style = mark_style(text[1], base);
+            const char *letter = strchr(STYLE_LETTERS, text[1]);
+            style = letter ? (int)(letter - STYLE_LETTERS) | (base & STYLE_SELECTED) : base;
             text += 2;
             continue;
         }
@@ -172,16 +167,6 @@ static int text_put(struct screen *screen, int y, int x, int width, int skip, in
         }
     }
     return used;
-}
-
-int screen_put(struct screen *screen, int y, int x, int width, int style, const char *text)
-{
-    return text_put(screen, y, x, width, 0, style, text, false);
-}
-
-int screen_put_marked(struct screen *screen, int y, int x, int width, int skip, int style, const char *text)
-{
-    return text_put(screen, y, x, width, skip, style, text, true);
 }
 
 int screen_width(const struct screen *screen, const char *text, int limit)
@@ -374,7 +359,7 @@ static const char *terminal_start(void)
 
 static void keys_close(void)
 {
-    if (keys_file != stdin)
+    if (keys_file && keys_file != stdin)
         fclose(keys_file);
     keys_file = NULL;
 }
@@ -383,15 +368,13 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 {
     struct screen *screen;
 
-    if (!isatty(STDOUT_FILENO)) {
+    if (!isatty(STDOUT_FILENO))
         *why = "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
-        return NULL;
-    }
-    if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re"))) {
+    else if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re")))
         *why = "standard input is not a terminal and there is no other to read keys from";
-        return NULL;
-    }
-    if ((*why = terminal_start())) {
+    else
+        *why = terminal_start();
+    if (*why) {
         keys_close();
         return NULL;
     }
@@ -461,33 +444,22 @@ void screen_show(struct screen *screen)
 
 /* Two presses at one place are a double click. ncurses would report that, too, but then a single press only after it has
  * waited for another. */
-static bool is_double(const MEVENT *event)
-{
-    int64_t now = work_now();
-    bool twice = event->y == press.y && event->x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
-
-    press.y = twice ? -1 : event->y;
-    press.x = event->x;
-    press.shown = false;
-    return twice;
-}
-
 static struct key mouse_read(void)
 {
-    struct key key = {KEY_NONE, 0, 0};
+    int64_t now = work_now();
     MEVENT event;
+    bool twice;
 
     if (getmouse(&event) != OK)
-        return key;
-    key.y = event.y;
-    key.x = event.x;
-    if (event.bstate & BUTTON4_PRESSED)
-        key.code = K_WHEEL_UP;
-    else if (event.bstate & BUTTON5_PRESSED)
-        key.code = K_WHEEL_DOWN;
-    else if (event.bstate & BUTTON1_PRESSED)
-        key.code = is_double(&event) ? K_DOUBLE : K_CLICK;
-    return key;
+        return (struct key){KEY_NONE, 0, 0};
+    if (!(event.bstate & BUTTON1_PRESSED))
+        return (struct key){event.bstate & BUTTON4_PRESSED ? K_WHEEL_UP : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN : KEY_NONE,
+                            event.y, event.x};
+    twice = event.y == press.y && event.x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
+    press.y = twice ? -1 : event.y;
+    press.x = event.x;
+    press.shown = false;
+    return (struct key){twice ? K_DOUBLE : K_CLICK, event.y, event.x};
 }
 
 struct key screen_key(struct screen *screen)
@@ -556,19 +528,11 @@ void screen_stop(struct screen *screen)
 
 void screen_copy(struct screen *screen, const char *text)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = (const unsigned char *)text;
+    size_t bytes = strlen(text), room = (bytes + 2) / 3 * 4 + 1;
+    char *made = malloc(room);
 
-    if (!screen->terminal)
-        return;
-    fputs("\033]52;c;", stdout);
-    for (size_t left = strlen(text); left; left -= left < 3 ? left : 3, p += 3) {
-        unsigned long bits = (unsigned long)p[0] << 16 | (left > 1 ? (unsigned long)p[1] << 8 : 0) | (left > 2 ? p[2] : 0);
-        putchar(digits[bits >> 18]);
-        putchar(digits[bits >> 12 & 63]);
-        putchar(left > 1 ? digits[bits >> 6 & 63] : '=');
-        putchar(left > 2 ? digits[bits & 63] : '=');
-    }
-    putchar('\a');
+    if (screen->terminal && b64_ntop((const unsigned char *)text, bytes, made, room) >= 0)
+        printf("\033]52;c;%s\a", made);
     fflush(stdout);
+    free(made);
 }

@@ -60,10 +60,10 @@ void screen_resize(struct screen *screen, int rows, int columns);
 
 void screen_clear(struct screen *screen);
 
-/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used.
- * The other reads style marks, which begin from STYLE. SKIP columns are left out at the left. */
-int screen_put(struct screen *screen, int y, int x, int width, int style, const char *text);
-int screen_put_marked(struct screen *screen, int y, int x, int width, int skip, int style, const char *text);
+/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used. SKIP columns are
+ * left out at the left. MARKED: it has style marks, which begin from STYLE. */
+int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked);
+#define screen_put(screen, y, x, width, style, text) screen_text(screen, y, x, width, 0, style, text, false)
 
 /* Spaces of that style. */
 void screen_fill(struct screen *screen, int y, int x, int width, int style);

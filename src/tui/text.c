@@ -179,7 +179,7 @@ void text_draw(struct view *view, struct screen *screen)
         const char *line = text->doc->lines.at[at].text;
         int y = view->y + (int)(at - view->top), selected = view_row(view, screen, y, at == view->at);
         int style = searched[0] && strcasestr(line, searched) ? STYLE_MATCH : STYLE_NORMAL;
-        screen_put_marked(screen, y, 1, view->columns - 1, text->skip, style | selected, line);
+        screen_text(screen, y, 1, view->columns - 1, text->skip, style | selected, line, true);
     }
 }
 

@@ -4,7 +4,7 @@
  *
  *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
  *
- * A job is freed by whoever comes last: work_drop() when it is done, its thread when it was dropped before. */
+ * A job is freed by whoever comes last: work_drop() when it has ended, its thread when it was dropped before. */
 #include "tui/work.h"
 
 #include <pthread.h>
@@ -23,21 +23,20 @@ enum { THREADS = 3 };
 struct worker {
     struct work *work; /* borrowed */
     pthread_t thread;
-    struct job *job;   /* borrowed: that runs, or NULL */
     struct db *db;     /* owned */
     int generation;    /* of it */
 };
 
 struct work {
     struct worker workers[THREADS];
-    int started, slow_running, pending;
+    int started, slow_running;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *first, **last; /* waiting, oldest first */
+    struct job *jobs; /* that have not ended, oldest first; those that run have a connection */
     bool closing;
-    char *path;                /* owned */
-    int generation;            /* of connections */
-    int fd;                    /* owned: an eventfd */
+    char *path;       /* owned */
+    int generation;   /* of connections */
+    int fd;           /* owned: an eventfd */
 };
 
 int64_t work_now(void)
@@ -73,26 +72,21 @@ int job_percent(struct job *job)
     return all > 0 ? (int)(100.0 * (double)atomic_load(&job->done) / (double)all) : 0;
 }
 
-/* The next job that may run now, taken out of the queue. One thread stays free of slow ones. Call locked. */
-static struct job *job_take(struct work *work)
+/* The next job that may run now. One thread stays free of slow ones. Call locked. */
+static struct job *job_next(const struct work *work)
 {
-    for (struct job **at = &work->first; *at; at = &(*at)->next) {
-        struct job *job = *at;
-        if (job->slow && work->slow_running >= THREADS - 1)
-            continue;
-        *at = job->next;
-        if (work->last == &job->next)
-            work->last = at;
-        return job;
-    }
-    return NULL;
+    struct job *job = work->jobs;
+
+    while (job && (job->db || (job->slow && work->slow_running >= THREADS - 1)))
+        job = job->next;
+    return job;
 }
 
 /* An error that a job met: the first is kept, it has the cause. */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
-    const char *path = job->db ? db_path(job->db) : "";
+    const char *path = db_path(job->db);
     size_t length = strlen(path);
 
     /* Which file it is about is on the screen already. */
@@ -121,44 +115,21 @@ static struct db *connect(const char *path)
     return db;
 }
 
-/* A new connection, where that is wanted and can be had. Call locked. */
-static void reconnect(struct worker *worker)
+/* JOB has ended. Call locked. */
+static void job_end(struct work *work, struct job *job)
 {
-    struct work *work = worker->work;
-    int generation = work->generation;
-    struct db *fresh;
+    struct job **at = &work->jobs;
 
-    if (worker->generation == generation)
-        return;
-    pthread_mutex_unlock(&work->lock);
-    fresh = connect(work->path);
-    pthread_mutex_lock(&work->lock);
-    worker->generation = generation;
-    if (fresh) {
-        db_close(worker->db);
-        worker->db = fresh;
-    }
-}
-
-/* Call locked; it is not while the job runs. */
-static void job_run(struct worker *worker, struct job *job)
-{
-    struct work *work = worker->work;
-
-    say_divert(job_said, job);
-    reconnect(worker);
-    job->db = worker->db;
-    pthread_mutex_unlock(&work->lock);
-    db_retry(job->db);
-    db_on_progress(job->db, job_tick, job);
-    if (atomic_load(&job->cancelled))
-        job_said(job, "cancelled");
-    else
-        job->run(job, job->db);
-    db_on_progress(job->db, NULL, NULL);
-    say_divert(NULL, NULL);
-    pthread_mutex_lock(&work->lock);
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    work->slow_running -= job->slow;
     job->db = NULL;
+    job->ended = true;
+    if (job->dropped)
+        job_free(job);
+    pthread_cond_broadcast(&work->changed);
+    eventfd_write(work->fd, 1);
 }
 
 static void *work_thread(void *argument)
@@ -168,22 +139,34 @@ static void *work_thread(void *argument)
 
     pthread_mutex_lock(&work->lock);
     while (!work->closing) {
-        struct job *job = job_take(work);
+        struct job *job = job_next(work);
+        struct db *fresh = NULL;
+        bool stale = worker->generation != work->generation;
         if (!job) {
             pthread_cond_wait(&work->changed, &work->lock);
             continue;
         }
-        worker->job = job;
+        job->db = worker->db;
         work->slow_running += job->slow;
-        job_run(worker, job);
-        work->slow_running -= job->slow;
-        worker->job = NULL;
-        work->pending--;
-        job->ended = true;
-        if (job->dropped)
-            job_free(job);
-        pthread_cond_broadcast(&work->changed);
-        eventfd_write(work->fd, 1);
+        worker->generation = work->generation;
+        pthread_mutex_unlock(&work->lock);
+        say_divert(job_said, job);
+        if (stale && (fresh = connect(work->path))) { /* else the old one has what there is */
+            pthread_mutex_lock(&work->lock);
+            db_close(worker->db);
+            job->db = worker->db = fresh;
+            pthread_mutex_unlock(&work->lock);
+        }
+        db_retry(job->db);
+        db_on_progress(job->db, job_tick, job);
+        if (atomic_load(&job->cancelled))
+            job_said(job, "cancelled");
+        else
+            job->run(job, job->db);
+        db_on_progress(job->db, NULL, NULL);
+        say_divert(NULL, NULL);
+        pthread_mutex_lock(&work->lock);
+        job_end(work, job);
     }
     pthread_mutex_unlock(&work->lock);
     return NULL;
@@ -194,7 +177,7 @@ struct work *work_open(const char *path)
     struct work *work = calloc(1, sizeof *work);
     sigset_t all, old;
 
-    *work = (struct work){.last = &work->first, .path = strdup(path), .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+    *work = (struct work){.path = strdup(path), .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
                           .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     /* Signals are for the thread that has the terminal. */
     sigfillset(&all);
@@ -226,7 +209,7 @@ void work_close(struct work *work)
     for (int i = 0; i < work->started; i++)
         pthread_join(work->workers[i].thread, NULL);
     /* Those that were dropped while they waited have no other owner. */
-    for (struct job *job = work->first, *next; job; job = next) {
+    for (struct job *job = work->jobs, *next; job; job = next) {
         next = job->next;
         if (job->dropped)
             job_free(job);
@@ -248,17 +231,14 @@ void work_reconnect(struct work *work)
 
 void work_start(struct work *work, struct job *job)
 {
+    struct job **last = &work->jobs;
+
     pthread_mutex_lock(&work->lock);
-    *work->last = job;
-    work->last = &job->next;
-    work->pending++;
+    while (*last)
+        last = &(*last)->next;
+    *last = job;
     pthread_cond_broadcast(&work->changed);
     pthread_mutex_unlock(&work->lock);
-}
-
-bool work_done(struct work *work, struct job *job)
-{
-    return work_wait(work, job, 0);
 }
 
 /* Call locked. */
@@ -274,12 +254,9 @@ bool work_cancel(struct work *work)
     bool any;
 
     pthread_mutex_lock(&work->lock);
-    any = work->pending > 0;
-    for (struct job *job = work->first; job; job = job->next)
+    any = work->jobs;
+    for (struct job *job = work->jobs; job; job = job->next)
         cancel(job);
-    for (int i = 0; i < THREADS; i++)
-        if (work->workers[i].job)
-            cancel(work->workers[i].job);
     pthread_mutex_unlock(&work->lock);
     return any;
 }
@@ -318,19 +295,12 @@ int work_fd(const struct work *work)
     return work->fd;
 }
 
-void work_quiet(struct work *work)
+bool work_pending(struct work *work)
 {
-    eventfd_t count;
-
-    eventfd_read(work->fd, &count);
-}
-
-int work_pending(struct work *work)
-{
-    int pending;
+    bool pending;
 
     pthread_mutex_lock(&work->lock);
-    pending = work->pending;
+    pending = work->jobs;
     pthread_mutex_unlock(&work->lock);
     return pending;
 }

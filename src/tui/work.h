@@ -41,7 +41,6 @@ void work_close(struct work *work); /* harmless on NULL */
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow);
 
 void work_start(struct work *work, struct job *job);
-bool work_done(struct work *work, struct job *job);
 
 /* HELD, a pointer to a struct that begins with a job, or NULL, becomes NULL. */
 #define work_drop(work, held) (work_drop_(work, (struct job *)(held)), (held) = NULL)
@@ -53,18 +52,18 @@ int job_percent(struct job *job);
 /* Ask all that have not ended to end early; they are done soon, with an error. False: there are none. */
 bool work_cancel(struct work *work);
 
-/* Wait until JOB is done, at most MS milliseconds. */
+/* Wait until JOB is done, at most MS milliseconds. False: it is not. */
 bool work_wait(struct work *work, struct job *job, int ms);
+#define work_done(work, job) work_wait(work, job, 0)
 
 /* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
 void work_reconnect(struct work *work);
 
-/* Readable when a job has ended since work_quiet(). */
+/* An eventfd: readable when a job has ended since it was read. */
 int work_fd(const struct work *work);
-void work_quiet(struct work *work);
 
-/* Jobs that have not ended. */
-int work_pending(struct work *work);
+/* There are jobs that have not ended. */
+bool work_pending(struct work *work);
 
 /* Milliseconds of a clock that only goes forward. */
 int64_t work_now(void);
