@@ -85,8 +85,8 @@ static struct view *top(struct loop *loop)
 
 static void view_end(struct view *view)
 {
-    if (view->ops->close)
-        view->ops->close(view);
+    if (view_op(view->ops, close))
+        view_op(view->ops, close)(view);
     arena_free(&view->arena);
     free(view);
 }
@@ -110,13 +110,13 @@ void tui_go(struct tui *tui, const struct target *target)
 
     if (!ops || (now->kind == target->kind && now->id == target->id && !strcmp(was, is) && !target->at_ns)) /* it is shown */
         return;
-    view = calloc(1, ops->size);
+    view = calloc(1, view_op(ops, size));
     view->ops = ops;
     view->tui = &loop->face;
     view->target = target_keep(&view->arena, target);
     view_place(loop, view);
-    if (ops->open)
-        ops->open(view);
+    if (view_op(ops, open))
+        view_op(ops, open)(view);
     if (loop->depth == STACK) {
         view_end(loop->stack[1]);
         memmove(&loop->stack[1], &loop->stack[2], (STACK - 2) * sizeof *loop->stack);
@@ -130,8 +130,8 @@ void tui_go(struct tui *tui, const struct target *target)
 static void refresh_all(struct loop *loop)
 {
     for (int i = 0; i < loop->depth; i++)
-        if (loop->stack[i]->ops->refresh)
-            loop->stack[i]->ops->refresh(loop->stack[i]);
+        if (view_op(loop->stack[i]->ops, refresh))
+            view_op(loop->stack[i]->ops, refresh)(loop->stack[i]);
 }
 
 /* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
@@ -230,9 +230,9 @@ static void search_from(struct loop *loop, int direction)
 
     if (!loop->face.searched[0])
         tui_say(&loop->face, "nothing was searched for; / begins");
-    else if (!view->ops->search)
+    else if (!view_op(view->ops, search))
         tui_say(&loop->face, "there is nothing to search in this view");
-    else if (!view->ops->search(view, loop->face.searched, direction))
+    else if (!view_op(view->ops, search)(view, loop->face.searched, direction))
         tui_alarm(&loop->face, "%s: not found", loop->face.searched);
 }
 
@@ -245,7 +245,7 @@ static void line_go(struct loop *loop, long number)
 {
     request(loop, REQUEST_HOME, &no_key);
     for (long i = 1; i < number && i < 20000000; i++)
-        top(loop)->ops->request(top(loop), REQUEST_DOWN, &no_key);
+        view_op(top(loop)->ops, request)(top(loop), REQUEST_DOWN, &no_key);
 }
 
 /* `:view REST`: its number, or what to filter by, or what is typed into it. */
@@ -259,11 +259,11 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
     tui_go(&loop->face, &target);
     if (!*rest || target.id > 0)
         return;
-    if (top(loop)->ops->input) {
+    if (view_op(top(loop)->ops, input)) {
         loop->prompt.active = false; /* what it asked for as it opened is given */
-        top(loop)->ops->input(top(loop), rest);
-    } else if (top(loop)->ops->filter) {
-        top(loop)->ops->filter(top(loop), rest);
+        view_op(top(loop)->ops, input)(top(loop), rest);
+    } else if (view_op(top(loop)->ops, filter)) {
+        view_op(top(loop)->ops, filter)(top(loop), rest);
     }
 }
 
@@ -291,7 +291,8 @@ static void command(struct loop *loop, char *text)
         loop->quit = true;
     else if (kind)
         view_command(loop, kind, rest);
-    else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && ops->filter) || (i == REQUEST_EXPORT && ops->export && *rest))
+    else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && view_op(ops, filter)) ||
+             (i == REQUEST_EXPORT && view_op(ops, export) && *rest))
         answer(loop, (enum request)i, rest);
     else if (i < REQUESTS)
         request(loop, (enum request)i, &no_key);
@@ -312,16 +313,16 @@ static void answer(struct loop *loop, enum request asked, char *text)
             search_from(loop, 1);
         break;
     case REQUEST_FILTER:
-        view->ops->filter(view, text);
+        view_op(view->ops, filter)(view, text);
         break;
     case REQUEST_EXPORT:
         if (*text && lstat(text, &st) == 0)
             tui_alarm(&loop->face, "not exported: %s: exists already; choose another name", text);
-        else if (*text && view->ops->export(view, text) && !loop->message[0])
+        else if (*text && view_op(view->ops, export)(view, text) && !loop->message[0])
             tui_say(&loop->face, "writing %s", text);
         break;
     case REQUEST_INPUT:
-        view->ops->input(view, text);
+        view_op(view->ops, input)(view, text);
         break;
     default:
         command(loop, text);
@@ -344,7 +345,7 @@ static void edit(struct loop *loop)
         editor = getenv("EDITOR");
     if (!editor || !*editor)
         editor = "vi";
-    if (!view->ops->place || !view->ops->place(view, &file, &number)) {
+    if (!view_op(view->ops, place) || !view_op(view->ops, place)(view, &file, &number)) {
         tui_say(&loop->face, "no source belongs to this line");
         return;
     }
@@ -365,7 +366,7 @@ static void edit(struct loop *loop)
 static void copy(struct loop *loop)
 {
     struct view *view = top(loop);
-    char *sql = view->ops->sql ? view->ops->sql(view) : NULL;
+    char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
 
     if (sql) {
         screen_copy(loop->face.screen, sql);
@@ -381,11 +382,11 @@ static void export(struct loop *loop)
     struct view *view = top(loop);
     char name[80];
 
-    if (!view->ops->export) {
+    if (!view_op(view->ops, export)) {
         tui_say(&loop->face, "this view cannot be exported");
         return;
     }
-    snprintf(name, sizeof name, "%s.%s", view->ops->name, view->ops->filter ? "csv" : "txt");
+    snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, filter) ? "csv" : "txt");
     ask_line(loop, REQUEST_EXPORT, "write to: ", name, HISTORY_FILE);
 }
 
@@ -395,8 +396,8 @@ static void go_subject(struct loop *loop, enum view_kind kind)
     struct view *view = top(loop);
     struct target subject = {0};
 
-    if (view->ops->subject)
-        view->ops->subject(view, &subject);
+    if (view_op(view->ops, subject))
+        view_op(view->ops, subject)(view, &subject);
     tui_go(&loop->face, &(struct target){.kind = kind, .id = subject.id, .at_ns = subject.at_ns, .about = subject.kind});
 }
 
@@ -404,7 +405,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
 {
     struct view *view = top(loop);
 
-    if (view->ops->request(view, request, key))
+    if (view_op(view->ops, request)(view, request, key))
         return;
     switch (request) {
     case REQUEST_BACK:
@@ -428,7 +429,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         search_from(loop, -1);
         break;
     case REQUEST_FILTER:
-        if (view->ops->filter)
+        if (view_op(view->ops, filter))
             ask_line(loop, request, "filter: ", "", HISTORY_FILTER);
         else
             tui_say(&loop->face, "there are no rows to filter in this view");
@@ -451,7 +452,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         go_subject(loop, bindings[request].view);
         break;
     case REQUEST_TOGGLE:
-        view->ops->request(view, REQUEST_PAGE_DOWN, key);
+        view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key);
         break;
     case REQUEST_CANCEL:
         tui_say(&loop->face, work_cancel(loop->face.work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
@@ -586,7 +587,7 @@ static void foot_draw(struct loop *loop)
 static void settle(struct loop *loop)
 {
     for (int i = 0; i < loop->depth; i++)
-        loop->stack[i]->ops->settle(loop->stack[i]);
+        view_op(loop->stack[i]->ops, settle)(loop->stack[i]);
 }
 
 static void draw(struct loop *loop)
@@ -597,7 +598,7 @@ static void draw(struct loop *loop)
     if (screen->rows < SCREEN_ROWS_LEAST || screen->columns < SCREEN_COLUMNS_LEAST) {
         screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD, "too small: 40x12 is needed");
     } else {
-        top(loop)->ops->draw(top(loop), screen);
+        view_op(top(loop)->ops, draw)(top(loop), screen);
         bar_draw(loop);
         foot_draw(loop);
     }

@@ -138,16 +138,10 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     }
 }
 
-/* What stands behind WORD in its sheet, or NULL. */
-static const char *block_line(const struct list *list, const char *word)
-{
-    return list->block ? block_word(list->block, word) : NULL;
-}
-
 /* What stands there in place of rows. */
 static const char *empty_words(const struct list *list)
 {
-    const char *none = block_line(list, "none");
+    const char *none = block_word(list->block, "none");
 
     if (list->failed[0])
         return list->failed;
@@ -156,7 +150,7 @@ static const char *empty_words(const struct list *list)
     return list->q.filter ? "nothing fits the filter; f and Enter end it" : none ? none : "no rows";
 }
 
-void list_draw(struct view *view, struct screen *screen)
+static void list_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
     struct layout layout = layout_make(list, screen);
@@ -214,9 +208,9 @@ static void row_open(struct list *list)
 {
     const struct list_column *column = list->column < column_count(list) ? column_at(list, list->column) : NULL;
     const struct value *row = row_at(list, list->view.at);
-    int title = column_named(list, block_line(list, "title"));
+    int title = column_named(list, block_word(list->block, "title"));
     struct arena arena = {0};
-    struct target target = target_of(list, &arena, column && column->lead ? column->lead : block_line(list, "row"));
+    struct target target = target_of(list, &arena, column && column->lead ? column->lead : block_word(list->block, "row"));
     char made[CELL_TEXT];
 
     if (row && !target.title) /* what the row is called */
@@ -228,7 +222,7 @@ static void row_open(struct list *list)
     arena_free(&arena);
 }
 
-bool list_place(struct view *view, char **file, int64_t *line)
+static bool list_place(struct view *view, char **file, int64_t *line)
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
@@ -242,11 +236,11 @@ bool list_place(struct view *view, char **file, int64_t *line)
     return true;
 }
 
-void list_subject(struct view *view, struct target *subject)
+static void list_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
 
-    *subject = target_of(list, &view->arena, block_line(list, "subject"));
+    *subject = target_of(list, &view->arena, block_word(list->block, "subject"));
 }
 
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
@@ -269,7 +263,7 @@ static void click(struct list *list, enum request request, const struct key *key
         row_open(list);
 }
 
-bool list_request(struct view *view, enum request request, const struct key *key)
+static bool list_request(struct view *view, enum request request, const struct key *key)
 {
     struct list *list = (struct list *)view;
 
@@ -305,7 +299,7 @@ static bool row_fits(struct view *view, size_t at, const char *text)
     return row_has(&list->q.columns, row_at(list, at), text, false);
 }
 
-bool list_search(struct view *view, const char *text, int direction)
+static bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
 
@@ -333,7 +327,7 @@ static void filter_forget(struct list *list)
     list->q.filter_sql = false;
 }
 
-void list_filter(struct view *view, const char *text)
+static void list_filter(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
     bool was_sql = list->q.filter_sql;
@@ -344,7 +338,7 @@ void list_filter(struct view *view, const char *text)
     rows_again(list, list->q.filter_sql || was_sql);
 }
 
-void list_refresh(struct view *view)
+static void list_refresh(struct view *view)
 {
     struct list *list = (struct list *)view;
 
@@ -356,14 +350,14 @@ void list_refresh(struct view *view)
         list->wanted_id = -1;
 }
 
-char *list_sql(struct view *view)
+static char *list_sql(struct view *view)
 {
     struct list *list = (struct list *)view;
 
     return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
 }
 
-bool list_export(struct view *view, const char *path)
+static bool list_export(struct view *view, const char *path)
 {
     struct list *list = (struct list *)view;
 
@@ -386,7 +380,7 @@ static void column_read(struct list *list, char *name)
                                                        strstr(format, "=> ")};
 }
 
-void list_open(struct view *view)
+static void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
 
@@ -423,7 +417,7 @@ void list_open_sql(struct list *list, const char *sql)
     rows_ask(list);
 }
 
-void list_close(struct view *view)
+static void list_close(struct view *view)
 {
     struct list *list = (struct list *)view;
     struct work *work = list->view.tui->work;
@@ -439,3 +433,9 @@ void list_close(struct view *view)
     sheet_close(&list->sheet);
     free(list->sql_text);
 }
+
+const struct view_ops list_ops = {
+    .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
+    .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
+    .export = list_export, .place = list_place, .subject = list_subject,
+};

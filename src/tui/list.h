@@ -143,24 +143,8 @@ void rows_seek(struct list *list, const char *text, int direction);
 void rows_export(struct list *list, const char *path);
 void rows_forget(struct list *list);
 
-void list_open(struct view *view);
-/* Any SQL; columns are what it has. */
+/* A list of any SQL; columns are what it has. */
 void list_open_sql(struct list *list, const char *sql);
-
-void list_close(struct view *view);
 void list_settle(struct view *view);
-void list_draw(struct view *view, struct screen *screen);
-bool list_request(struct view *view, enum request request, const struct key *key);
-void list_refresh(struct view *view);
-char *list_sql(struct view *view);
-bool list_search(struct view *view, const char *text, int direction);
-void list_filter(struct view *view, const char *text);
-bool list_export(struct view *view, const char *path);
-bool list_place(struct view *view, char **file, int64_t *line);
-void list_subject(struct view *view, struct target *subject);
-
-#define LIST_OPS .size = sizeof(struct list), .close = list_close, .settle = list_settle, .draw = list_draw, \
-    .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter, \
-    .export = list_export, .place = list_place, .subject = list_subject
 
 #endif

@@ -9,10 +9,16 @@
 
 enum { PAST_LINES = 1000, PAST_BYTES = 1 << 20 };
 
-static void text_set(struct prompt *prompt, const char *text)
+/* TEXT in place of what stands FROM there up to TO, if there is room for it, and the cursor after it. */
+static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
-    snprintf(prompt->text, sizeof prompt->text, "%.*s", PROMPT_BYTES - 8, text);
-    prompt->at = strlen(prompt->text);
+    size_t length = strlen(text), after = strlen(prompt->text + to) + 1;
+
+    if (from + length + after > sizeof prompt->text)
+        return;
+    memmove(prompt->text + from + length, prompt->text + to, after);
+    memcpy(prompt->text + from, text, length);
+    prompt->at = from + length;
 }
 
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history)
@@ -22,7 +28,7 @@ void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text
     prompt->scroll = prompt->back = 0;
     prompt->again = 0;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
-    text_set(prompt, text);
+    replace(prompt, 0, strlen(prompt->text), text);
 }
 
 static void past_drop(struct prompt *prompt, size_t i)
@@ -99,45 +105,18 @@ static void past_move(struct prompt *prompt, int by)
     if (left) /* there are not so many */
         return;
     prompt->back = back;
-    text_set(prompt, line);
+    replace(prompt, 0, strlen(prompt->text), line);
 }
 
-static bool continues(char byte)
+/* From AT to where the next rune begins, BY bytes at a time: 1 or -1. */
+static size_t rune_step(const struct prompt *prompt, size_t at, int by)
 {
-    return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
-/* Where the rune before AT begins, and where the one at AT ends. */
-static size_t rune_before(const struct prompt *prompt, size_t at)
-{
-    while (at > 0 && continues(prompt->text[--at]))
-        continue;
+    if (by < 0 ? !at : !prompt->text[at])
+        return at;
+    do
+        at += (size_t)by;
+    while (at && ((unsigned char)prompt->text[at] & 0xc0) == 0x80);
     return at;
-}
-
-static size_t rune_after(const struct prompt *prompt, size_t at)
-{
-    if (prompt->text[at])
-        while (continues(prompt->text[++at]))
-            continue;
-    return at;
-}
-
-static void erase(struct prompt *prompt, size_t from, size_t to)
-{
-    memmove(prompt->text + from, prompt->text + to, strlen(prompt->text + to) + 1);
-    prompt->at = from;
-}
-
-static void insert(struct prompt *prompt, const char *text)
-{
-    size_t length = strlen(text), after = strlen(prompt->text + prompt->at) + 1;
-
-    if (prompt->at + length + after > sizeof prompt->text)
-        return;
-    memmove(prompt->text + prompt->at + length, prompt->text + prompt->at, after);
-    memcpy(prompt->text + prompt->at, text, length);
-    prompt->at += length;
 }
 
 /* As UTF-8, whatever the locale. */
@@ -149,7 +128,7 @@ static void insert_rune(struct prompt *prompt, int rune)
     made[0] = (char)(more ? 0xff00 >> (more + 1) | rune >> (6 * more) : rune);
     for (int i = 1; i <= more; i++)
         made[i] = (char)(0x80 | (rune >> (6 * (more - i)) & 0x3f));
-    insert(prompt, made);
+    replace(prompt, prompt->at, prompt->at, made);
 }
 
 /* Put the next completion of the word before the cursor in its place. */
@@ -163,17 +142,13 @@ static void complete(struct prompt *prompt)
         snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word),
                  prompt->text + prompt->word);
     }
-    found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again);
-    if (!found && prompt->again) { /* around */
-        prompt->again = 0;
+    found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again++);
+    if (!found) { /* around, or none at all */
+        prompt->again = 1;
         found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, 0);
     }
-    if (!found)
-        return;
-    erase(prompt, prompt->word, prompt->at);
-    insert(prompt, found);
+    replace(prompt, prompt->word, prompt->at, found ? found : prompt->begun);
     free(found);
-    prompt->again++;
 }
 
 /* The begin of the word before the cursor, where words are what has spaces around it. */
@@ -202,17 +177,17 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         return true;
     case K_BACKSPACE:
         prompt->active = end > 0;
-        erase(prompt, rune_before(prompt, at), at);
+        replace(prompt, rune_step(prompt, at, -1), at, "");
         break;
     case K_ESCAPE: case K_CONTROL('c'): case K_CONTROL('g'): prompt->active = false; break;
-    case K_DELETE: case K_CONTROL('d'): erase(prompt, at, rune_after(prompt, at)); break;
-    case K_LEFT: case K_CONTROL('b'): prompt->at = rune_before(prompt, at); break;
-    case K_RIGHT: case K_CONTROL('f'): prompt->at = rune_after(prompt, at); break;
+    case K_DELETE: case K_CONTROL('d'): replace(prompt, at, rune_step(prompt, at, 1), ""); break;
+    case K_LEFT: case K_CONTROL('b'): prompt->at = rune_step(prompt, at, -1); break;
+    case K_RIGHT: case K_CONTROL('f'): prompt->at = rune_step(prompt, at, 1); break;
     case K_HOME: case K_CONTROL('a'): prompt->at = 0; break;
     case K_END: case K_CONTROL('e'): prompt->at = end; break;
-    case K_CONTROL('u'): erase(prompt, 0, at); break;
-    case K_CONTROL('k'): erase(prompt, at, end); break;
-    case K_CONTROL('w'): erase(prompt, word_before(prompt), at); break;
+    case K_CONTROL('u'): replace(prompt, 0, at, ""); break;
+    case K_CONTROL('k'): replace(prompt, at, end, ""); break;
+    case K_CONTROL('w'): replace(prompt, word_before(prompt), at, ""); break;
     case K_UP: case K_CONTROL('p'): past_move(prompt, 1); break;
     case K_DOWN: case K_CONTROL('n'): past_move(prompt, -1); break;
     case K_TAB: complete(prompt); break;
@@ -224,27 +199,22 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     return false;
 }
 
-/* The columns between the first byte that is shown and the cursor, at most LIMIT. */
-static int columns_before(const struct prompt *prompt, const struct screen *screen, int limit)
-{
-    char *shown = strndup(prompt->text + prompt->scroll, prompt->at - prompt->scroll);
-    int columns = screen_width(screen, shown, limit);
-
-    free(shown);
-    return columns;
-}
-
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1, x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
-    int room = screen->columns - x - 1;
+    int room = screen->columns - x - 1, before;
 
-    /* Scroll so that the cursor is seen. */
     if (prompt->scroll > prompt->at)
         prompt->scroll = prompt->at;
-    while (prompt->scroll < prompt->at && columns_before(prompt, screen, room) == room)
-        prompt->scroll = rune_after(prompt, prompt->scroll);
+    for (;;) { /* scroll so that the cursor is seen */
+        char *text = strndup(prompt->text + prompt->scroll, prompt->at - prompt->scroll);
+        before = screen_width(screen, text, room);
+        free(text);
+        if (before < room || prompt->scroll == prompt->at)
+            break;
+        prompt->scroll = rune_step(prompt, prompt->scroll, 1);
+    }
     screen_put(screen, y, x, room + 1, STYLE_NORMAL, prompt->text + prompt->scroll);
     screen->cursor_y = y;
-    screen->cursor_x = x + columns_before(prompt, screen, room);
+    screen->cursor_x = x + before;
 }

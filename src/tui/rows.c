@@ -427,7 +427,7 @@ static void answer_take(struct list *list)
         list->order = calloc(job->row_count + 1, sizeof *list->order);
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
         list->column = list->column < column_count(list) ? list->column : 0;
-        list->id = list->block ? column_named(list, block_word(list->block, "id")) : -1;
+        list->id = column_named(list, block_word(list->block, "id"));
     }
     if (more && windowed(list)) { /* the place that is wanted may be further down: it is looked for among all of them */
         view_choose(&list->view, list->view.at);

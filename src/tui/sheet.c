@@ -61,7 +61,7 @@ void sheet_close(struct sheet *sheet)
 
 const char *block_word(const struct sheet_block *block, const char *word)
 {
-    for (size_t i = 0; i < block->lines.count; i++)
+    for (size_t i = 0; block && i < block->lines.count; i++)
         if (!strcmp(block->lines.at[i].word, word))
             return block->lines.at[i].rest;
     return NULL;

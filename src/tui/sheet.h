@@ -99,7 +99,7 @@ struct sheet {
 void sheet_open(struct sheet *sheet, const char *name, const char *codes);
 void sheet_close(struct sheet *sheet);
 
-/* What stands behind WORD; NULL: the block has no such line. */
+/* What stands behind WORD; NULL: the block, which may be NULL, has no such line. */
 const char *block_word(const struct sheet_block *block, const char *word);
 
 /* The row that fields are of. */

@@ -68,7 +68,7 @@ static void doc_run(struct job *job, struct db *db)
 {
     struct doc *doc = (struct doc *)job;
 
-    doc->ops->build(doc, db);
+    view_op(doc->ops, build)(doc, db);
 }
 
 static void doc_free(struct job *job)
@@ -98,14 +98,14 @@ void text_restart(struct text *text)
     ask(text, !text->view.ops->slow);
 }
 
-void text_open(struct view *view)
+static void text_open(struct view *view)
 {
     if (view->target.title)
         snprintf(view->title, sizeof view->title, "%s", view->target.title);
     text_restart((struct text *)view);
 }
 
-void text_close(struct view *view)
+static void text_close(struct view *view)
 {
     struct text *text = (struct text *)view;
 
@@ -113,7 +113,7 @@ void text_close(struct view *view)
     work_drop(view->tui->work, text->doc);
 }
 
-void text_refresh(struct view *view)
+static void text_refresh(struct view *view)
 {
     struct text *text = (struct text *)view;
 
@@ -153,7 +153,7 @@ static void answer_take(struct text *text)
         ask(text, false);
 }
 
-void text_settle(struct view *view)
+static void text_settle(struct view *view)
 {
     struct text *text = (struct text *)view;
 
@@ -166,7 +166,7 @@ void text_settle(struct view *view)
     snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, view->count);
 }
 
-void text_draw(struct view *view, struct screen *screen)
+static void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
     const char *searched = view->tui->searched;
@@ -205,7 +205,7 @@ static void line_open(struct text *text)
                 line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
 }
 
-bool text_request(struct view *view, enum request request, const struct key *key)
+static bool text_request(struct view *view, enum request request, const struct key *key)
 {
     struct text *text = (struct text *)view;
     bool again;
@@ -241,12 +241,12 @@ bool text_request(struct view *view, enum request request, const struct key *key
     }
 }
 
-bool text_search(struct view *view, const char *wanted, int direction)
+static bool text_search(struct view *view, const char *wanted, int direction)
 {
     return view_find(view, direction, line_has, wanted);
 }
 
-bool text_export(struct view *view, const char *path)
+static bool text_export(struct view *view, const char *path)
 {
     struct text *text = (struct text *)view;
     struct out_file out;
@@ -269,7 +269,7 @@ bool text_export(struct view *view, const char *path)
     return ok;
 }
 
-bool text_place(struct view *view, char **file, int64_t *line)
+static bool text_place(struct view *view, char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = line_at(text);
@@ -281,7 +281,7 @@ bool text_place(struct view *view, char **file, int64_t *line)
     return true;
 }
 
-void text_subject(struct view *view, struct target *subject)
+static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
     const struct target *line = line_at(text) ? &line_at(text)->target : NULL, *whole = text->doc ? &text->doc->subject : NULL;
@@ -295,3 +295,9 @@ void text_subject(struct view *view, struct target *subject)
     if (!subject->at_ns)
         subject->at_ns = whole->at_ns;
 }
+
+const struct view_ops text_ops = {
+    .size = sizeof(struct text), .build = page_build, .open = text_open, .close = text_close, .settle = text_settle, .draw = text_draw,
+    .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export, .place = text_place,
+    .subject = text_subject,
+};

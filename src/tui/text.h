@@ -111,26 +111,9 @@ int64_t source_end(const struct source *source, int64_t first);
 /* Build it anew: what it is about has changed. */
 void text_restart(struct text *text);
 
-void text_open(struct view *view);
-void text_close(struct view *view);
-void text_settle(struct view *view);
-void text_draw(struct view *view, struct screen *screen);
-bool text_request(struct view *view, enum request request, const struct key *key);
-void text_refresh(struct view *view);
-bool text_search(struct view *view, const char *text, int direction);
-bool text_export(struct view *view, const char *path);
-bool text_place(struct view *view, char **file, int64_t *line);
-void text_subject(struct view *view, struct target *subject);
-
-#define TEXT_OPS .size = sizeof(struct text), .open = text_open, .close = text_close, .settle = text_settle, \
-    .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export, \
-    .place = text_place, .subject = text_subject
-
 void page_build(struct doc *doc, struct db *db);
 
 /* For ops->part(): a statement of "tui/NAME", ?1 bound to what the page is about. */
 struct query *page_query(struct doc *doc, struct db *db, const char *name);
-
-#define PAGE_OPS .build = page_build, TEXT_OPS
 
 #endif

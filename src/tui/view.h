@@ -79,7 +79,14 @@ struct view_ops {
     void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/text.h: a part that C makes */
     bool slow;           /* build() may take seconds */
     enum view_kind all;  /* of a view of one: the list of all, opened by `:name` without a number */
+    const struct view_ops *base; /* what it is built on and does not do in its own way; or NULL */
 };
+
+/* A member of view_ops, its own or that of what it is built on. */
+#define view_op(ops, name) ((ops)->name || !(ops)->base ? (ops)->name : (ops)->base->name)
+
+/* A list of rows and a page, each made from its file in schemas/tui/ (tui/list.h, tui/text.h). */
+extern const struct view_ops list_ops, text_ops;
 
 struct view {
     const struct view_ops *ops;
@@ -94,7 +101,7 @@ struct view {
     bool busy;             /* something is still being asked */
 };
 
-/* By its number; NULL: there is no such view. (tui/views.c) */
+/* By its number; NULL: there is no such view. */
 const struct view_ops *view_of(int kind);
 /* By its name, BYTES long; VIEW_NONE: none has it. */
 enum view_kind view_named(const char *name, size_t bytes);

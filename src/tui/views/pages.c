@@ -89,7 +89,7 @@ static void overview_part(struct doc *doc, struct db *db, struct query *row, con
         doc_line(doc, MARK "d%s", values);
 }
 
-const struct view_ops view_overview = {.name = "overview", .summary = "the answer on one screen", .part = overview_part, PAGE_OPS};
+const struct view_ops view_overview = {.name = "overview", .summary = "the answer on one screen", .part = overview_part, .base = &text_ops};
 
 /* ---- function: where its code came from, and its source with marks --------------------------------------- */
 
@@ -167,7 +167,7 @@ static void function_part(struct doc *doc, struct db *db, struct query *row, con
 
 const struct view_ops view_function = {
     .name = "function", .summary = "one function: calls, entries, recompiles, breaks, source", .part = function_part,
-    .all = VIEW_FUNCTIONS, PAGE_OPS,
+    .all = VIEW_FUNCTIONS, .base = &text_ops,
 };
 
 /* ---- entry: its guards as a tree of what they look at, and its bytecode ---------------------------------- */
@@ -249,7 +249,8 @@ static void entry_part(struct doc *doc, struct db *db, struct query *row, const 
 }
 
 const struct view_ops view_entry = {
-    .name = "entry", .summary = "one cache entry: guards as a tree, graphs, bytecode", .part = entry_part, .all = VIEW_ENTRIES, PAGE_OPS,
+    .name = "entry", .summary = "one cache entry: guards as a tree, graphs, bytecode", .part = entry_part, .all = VIEW_ENTRIES,
+    .base = &text_ops,
 };
 
 /* ---- compile and break: what would have helped, and the source ------------------------------------------- */
@@ -288,7 +289,7 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
 
 const struct view_ops view_compile = {
     .name = "compile", .summary = "one run of the compiler, and why it was needed", .part = compile_part, .all = VIEW_COMPILES,
-    PAGE_OPS,
+    .base = &text_ops,
 };
 
 /* Columns: reason, function, line, torch's version; of `source` file and line. */
@@ -314,7 +315,8 @@ static void break_part(struct doc *doc, struct db *db, struct query *row, const 
 }
 
 const struct view_ops view_break = {
-    .name = "break", .summary = "one graph break, with its stack and source", .part = break_part, .all = VIEW_BREAKS, PAGE_OPS,
+    .name = "break", .summary = "one graph break, with its stack and source", .part = break_part, .all = VIEW_BREAKS,
+    .base = &text_ops,
 };
 
 /* ---- help: made from the keys and the views -------------------------------------------------------------- */
@@ -348,4 +350,4 @@ static void help_build(struct doc *doc, struct db *db)
     doc_line(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.");
 }
 
-const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, TEXT_OPS};
+const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, .base = &text_ops};

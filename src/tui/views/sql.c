@@ -38,7 +38,7 @@ static bool sql_request(struct view *view, enum request request, const struct ke
         tui_ask(view->tui, "SQL: ", list->sql_text && strlen(list->sql_text) < 300 && !strchr(list->sql_text, '\n') ? list->sql_text : "", true);
         return true;
     }
-    return list_request(view, request, key);
+    return list_ops.request(view, request, key);
 }
 
 static void sql_draw(struct view *view, struct screen *screen)
@@ -46,7 +46,7 @@ static void sql_draw(struct view *view, struct screen *screen)
     struct list *list = (struct list *)view;
 
     if (list->sql_text) {
-        list_draw(view, screen);
+        list_ops.draw(view, screen);
         return;
     }
     screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_NORMAL, "i: type a query, or the name of one of these. Tab completes, Up is what was typed before.");
@@ -60,7 +60,6 @@ static void sql_draw(struct view *view, struct screen *screen)
 }
 
 const struct view_ops view_sql = {
-    .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .open = sql_open, .size = sizeof(struct list), .close = list_close,
-    .settle = list_settle, .draw = sql_draw, .request = sql_request, .refresh = list_refresh, .sql = list_sql, .search = list_search,
-    .filter = list_filter, .export = list_export, .place = list_place, .input = sql_input,
+    .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .draw = sql_draw,
+    .request = sql_request, .input = sql_input,
 };

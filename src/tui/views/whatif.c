@@ -107,7 +107,7 @@ static bool whatif_request(struct view *view, enum request request, const struct
         tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "", false);
         return true;
     }
-    return text_request(view, request, key);
+    return text_ops.request(view, request, key);
 }
 
 static void whatif_input(struct view *view, const char *text)
@@ -119,8 +119,6 @@ static void whatif_input(struct view *view, const char *text)
 }
 
 const struct view_ops view_whatif = {
-    .name = "what-if", .summary = "what a change would have made of the recorded calls", .size = sizeof(struct text), .open = text_open,
-    .close = text_close, .settle = text_settle, .draw = text_draw, .request = whatif_request, .refresh = text_refresh,
-    .search = text_search, .export = text_export, .place = text_place, .subject = text_subject, .input = whatif_input, .build = whatif_build,
-    .slow = true,
+    .name = "what-if", .summary = "what a change would have made of the recorded calls", .base = &text_ops, .request = whatif_request,
+    .input = whatif_input, .build = whatif_build, .slow = true,
 };
