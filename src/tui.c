@@ -336,8 +336,8 @@ static void answer(struct loop *loop, enum request asked, char *text)
 static void edit(struct loop *loop)
 {
     struct view *view = top(loop);
-    char *file = NULL, *path, line[32];
-    const char *editor = getenv("VISUAL");
+    const char *file, *editor = getenv("VISUAL");
+    char *path, line[32];
     int64_t number = 0;
     struct stat st;
 
@@ -360,7 +360,6 @@ static void edit(struct loop *loop)
     else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
         tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
     free(path);
-    free(file);
 }
 
 static void copy(struct loop *loop)

@@ -222,7 +222,7 @@ static void row_open(struct list *list)
     arena_free(&arena);
 }
 
-static bool list_place(struct view *view, char **file, int64_t *line)
+static bool list_place(struct view *view, const char **file, int64_t *line)
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
@@ -232,7 +232,7 @@ static bool list_place(struct view *view, char **file, int64_t *line)
     if (!colon)
         return false;
     *line = strtoll(colon + 1, NULL, 10);
-    *file = strndup(text, (size_t)(colon - text));
+    *file = arena_text(&view->arena, text, (size_t)(colon - text));
     return true;
 }
 
@@ -320,20 +320,12 @@ static bool looks_like_sql(const char *text)
     return any;
 }
 
-static void filter_forget(struct list *list)
-{
-    free(list->q.filter);
-    list->q.filter = NULL;
-    list->q.filter_sql = false;
-}
-
 static void list_filter(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
     bool was_sql = list->q.filter_sql;
 
-    filter_forget(list);
-    list->q.filter = *text ? strdup(text) : NULL;
+    list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
     list->q.filter_sql = looks_like_sql(text);
     rows_again(list, list->q.filter_sql || was_sql);
 }
@@ -397,26 +389,6 @@ static void list_open(struct view *view)
     rows_ask(list);
 }
 
-void list_open_sql(struct list *list, const char *sql)
-{
-    char *copy = strdup(sql);
-
-    for (char *end = copy + strlen(copy); end > copy && strchr("; \t\r\n", end[-1]); end--)
-        end[-1] = 0;
-    rows_forget(list);
-    filter_forget(list);
-    free(list->sql_text);
-    list->sql_text = copy;
-    list->q.sql = copy;
-    list->q.sort = -1;
-    list->q.typed = true;
-    list->column = list->scroll = 0;
-    list->view.at = list->view.top = 0;
-    list->view.head = 1;
-    list->ready = false;
-    rows_ask(list);
-}
-
 static void list_close(struct view *view)
 {
     struct list *list = (struct list *)view;
@@ -427,11 +399,22 @@ static void list_close(struct view *view)
     work_drop(work, list->seeking);
     work_drop(work, list->exporting);
     rows_forget(list);
-    filter_forget(list);
     list_free(&list->q.columns);
     arena_free(&list->names);
     sheet_close(&list->sheet);
-    free(list->sql_text);
+}
+
+void list_open_sql(struct list *list, const char *sql)
+{
+    char *copy = arena_print(&list->view.arena, "%s", sql);
+
+    for (char *end = copy + strlen(copy); end > copy && strchr("; \t\r\n", end[-1]); end--)
+        end[-1] = 0;
+    list_close(&list->view);
+    *list = (struct list){.view = list->view, .q = {.sql = copy, .sort = -1, .typed = true}};
+    list->view.at = list->view.top = 0;
+    list->view.head = 1;
+    rows_ask(list);
 }
 
 const struct view_ops list_ops = {

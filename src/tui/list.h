@@ -40,12 +40,12 @@ struct list_column {
 typedef LIST(struct list_column) list_columns;
 
 struct question {
-    const char *sql;         /* borrowed, as all but FILTER */
+    const char *sql;         /* borrowed, as all texts here */
     const char *quick;       /* whole lists: the same columns as far as they are known at once, or NULL */
     const char *key;         /* windowed: the column that names a row; NULL: whole */
     const char *where;       /* a condition, or NULL */
     list_columns columns;
-    char *filter;            /* owned: words, or a condition; or NULL */
+    const char *filter;      /* words, or a condition; or NULL */
     bool filter_sql;
     int sort;                /* column, -1: as it comes */
     bool descending;
@@ -99,7 +99,6 @@ struct list {
     bool ready;                   /* the first answer is there */
     char failed[400];             /* why there is none, or "" */
     int column, scroll;           /* the chosen column; the first one after the frozen */
-    char *sql_text;               /* owned: a user's SQL */
     int64_t wanted_id;            /* stay on this row when rows come anew; -1: on none */
 };
 

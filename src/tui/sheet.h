@@ -37,13 +37,16 @@ struct value {
     };
 };
 
-/* How it is shown: the words by which the files of schemas/tui/ name these are in value.c. */
-enum cell_format {
-    AS_TEXT, AS_PATH, AS_OUTCOME, AS_SPARK, /* texts */
-    AS_INTEGER, AS_COUNT, AS_ALARM_COUNT, AS_DURATION, AS_TIME, AS_SECONDS, AS_BAR,
-    AS_WORDS, AS_PHASE, AS_REASON, /* of an outcome; of torch: what a phase of a compile is about; what broke a graph */
-    AS_HIDDEN, FORMATS,
-};
+/* How it is shown, and the word for that in the files of schemas/tui/. The first four are for texts; words are an outcome's;
+ * phase and reason are torch's: what a phase of a compile is about, what broke a graph. */
+#define FORMAT_ROWS(X)                                                                                               \
+    X(TEXT, "text") X(PATH, "path") X(OUTCOME, "outcome") X(SPARK, "spark")                                          \
+    X(INTEGER, "integer") X(COUNT, "count") X(ALARM_COUNT, "alarm") X(DURATION, "duration") X(TIME, "time")          \
+    X(SECONDS, "seconds") X(BAR, "bar") X(WORDS, "words") X(PHASE, "phase") X(REASON, "reason") X(HIDDEN, "hidden")
+
+#define FORMAT_(NAME, word) AS_##NAME,
+enum cell_format { FORMAT_ROWS(FORMAT_) FORMATS };
+#undef FORMAT_
 
 /* By its word, BYTES long; FORMATS: there is none. */
 enum cell_format format_named(const char *word, size_t bytes);

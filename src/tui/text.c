@@ -269,7 +269,7 @@ static bool text_export(struct view *view, const char *path)
     return ok;
 }
 
-static bool text_place(struct view *view, char **file, int64_t *line)
+static bool text_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = line_at(text);
@@ -277,7 +277,7 @@ static bool text_place(struct view *view, char **file, int64_t *line)
     if (!text->doc || !text->doc->file)
         return false;
     *line = chosen && chosen->source_line ? chosen->source_line : text->doc->file_line;
-    *file = strdup(text->doc->file);
+    *file = text->doc->file;
     return true;
 }
 

@@ -19,12 +19,9 @@ enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60 };
 
 enum cell_format format_named(const char *word, size_t bytes)
 {
-    static const char *const words[FORMATS] = {
-        [AS_TEXT] = "text", [AS_PATH] = "path", [AS_OUTCOME] = "outcome", [AS_SPARK] = "spark", [AS_INTEGER] = "integer",
-        [AS_COUNT] = "count", [AS_ALARM_COUNT] = "alarm", [AS_DURATION] = "duration", [AS_TIME] = "time",
-        [AS_SECONDS] = "seconds", [AS_BAR] = "bar", [AS_WORDS] = "words", [AS_PHASE] = "phase", [AS_REASON] = "reason",
-        [AS_HIDDEN] = "hidden",
-    };
+#define X(NAME, word) word,
+    static const char *const words[FORMATS] = {FORMAT_ROWS(X)};
+#undef X
     int i = 0;
 
     while (i < FORMATS && (strlen(words[i]) != bytes || memcmp(words[i], word, bytes) != 0))

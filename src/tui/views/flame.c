@@ -382,14 +382,14 @@ static bool flame_search(struct view *view, const char *text, int direction)
     return false;
 }
 
-static bool flame_place(struct view *view, char **file, int64_t *line)
+static bool flame_place(struct view *view, const char **file, int64_t *line)
 {
     struct flame *flame = (struct flame *)view;
     const struct name *name = flame->read ? node_of(flame, flame->chosen) : NULL;
 
     if (!name || !name->file)
         return false;
-    *file = strdup(name->file);
+    *file = name->file;
     *line = name->line;
     return true;
 }

@@ -34,8 +34,8 @@ static bool sql_request(struct view *view, enum request request, const struct ke
 {
     struct list *list = (struct list *)view;
 
-    if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->sql_text)) {
-        tui_ask(view->tui, "SQL: ", list->sql_text && strlen(list->sql_text) < 300 && !strchr(list->sql_text, '\n') ? list->sql_text : "", true);
+    if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->q.sql)) {
+        tui_ask(view->tui, "SQL: ", list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "", true);
         return true;
     }
     return list_ops.request(view, request, key);
@@ -45,7 +45,7 @@ static void sql_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
 
-    if (list->sql_text) {
+    if (list->q.sql) {
         list_ops.draw(view, screen);
         return;
     }
