@@ -3,11 +3,11 @@
  * Runs in: the viewer. */
 #include "tui/prompt.h"
 
-#include <fcntl.h>
+#include <histedit.h>
 
 #include "lib/say.h"
 
-enum { PAST_LINES = 1000, PAST_BYTES = 1 << 20 };
+enum { PAST_LINES = 1000 };
 
 /* TEXT in place of what stands FROM there up to TO, if there is room for it, and the cursor after it. */
 static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
@@ -31,62 +31,41 @@ void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text
     replace(prompt, 0, strlen(prompt->text), text);
 }
 
-static void past_drop(struct prompt *prompt, size_t i)
-{
-    free(prompt->past.at[i]);
-    memmove(&prompt->past.at[i], &prompt->past.at[i + 1], (--prompt->past.count - i) * sizeof *prompt->past.at);
-}
-
-/* LINE with its kind before it, which is taken over. Each stands once, at its latest place. */
-static void past_add(struct prompt *prompt, char *line)
-{
-    for (size_t i = prompt->past.count; i-- > 0;)
-        if (!strcmp(prompt->past.at[i], line))
-            past_drop(prompt, i);
-    if (prompt->past.count == PAST_LINES)
-        past_drop(prompt, 0);
-    *list_add(&prompt->past) = line;
-}
-
-static FILE *past_open(const char *path, int flags, const char *mode)
-{
-    int fd = path ? open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600) : -1;
-
-    return fd < 0 ? NULL : fdopen(fd, mode);
-}
-
 void tui_prompt_past_read(struct prompt *prompt, char *path)
 {
-    FILE *file = past_open(path, O_RDONLY, "r");
-    char *line = NULL;
-    size_t room = 0, all = 0;
-    ssize_t length;
+    HistEvent event;
 
     prompt->path = path;
-    while (file && (length = getline(&line, &room, file)) > 0 && (all += (size_t)length) < PAST_BYTES) {
-        line[strcspn(line, "\n")] = 0;
-        if (line[0] >= '0' && line[0] < '0' + HISTORIES && line[1] == ' ' && line[2])
-            past_add(prompt, strdup(line));
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    prompt->past = history_init();
+    history(prompt->past, &event, H_SETSIZE, PAST_LINES);
+    if (path)
+        history(prompt->past, &event, H_LOAD, path);
 }
 
 void tui_prompt_past_keep(struct prompt *prompt)
 {
-    FILE *file = past_open(prompt->path, O_WRONLY | O_CREAT | O_TRUNC, "w");
+    HistEvent event;
 
-    /* That it cannot be kept is no reason to complain. */
-    for (size_t i = 0; i < prompt->past.count; i++) {
-        if (file && !strchr(prompt->past.at[i], '\n'))
-            fprintf(file, "%s\n", prompt->past.at[i]);
-        free(prompt->past.at[i]);
-    }
-    list_free(&prompt->past);
-    if (file)
-        fclose(file);
+    if (prompt->path) /* that it cannot be kept is no reason to complain */
+        history(prompt->past, &event, H_SAVE, prompt->path);
+    if (prompt->past)
+        history_end(prompt->past);
     free(prompt->path);
+}
+
+/* What was typed; each line stands once, at its latest place. */
+static void past_add(struct prompt *prompt)
+{
+    char *line = say_print("%d %s", (int)prompt->history, prompt->text);
+    HistEvent event;
+    int found = history(prompt->past, &event, H_FIRST);
+
+    while (found >= 0 && strcmp(event.str, line))
+        found = history(prompt->past, &event, H_NEXT);
+    if (found >= 0)
+        history(prompt->past, &event, H_DEL, event.num);
+    history(prompt->past, &event, H_ENTER, line);
+    free(line);
 }
 
 /* BY lines up in those of this kind. */
@@ -94,13 +73,14 @@ static void past_move(struct prompt *prompt, int by)
 {
     size_t back = prompt->back + (size_t)by, left = back;
     const char *line = "";
+    HistEvent event;
 
     if (!prompt->back && by < 0)
         return;
-    for (size_t i = prompt->past.count; i-- > 0 && left;)
-        if (prompt->past.at[i][0] == '0' + (int)prompt->history) {
+    for (int found = history(prompt->past, &event, H_FIRST); found >= 0 && left; found = history(prompt->past, &event, H_NEXT))
+        if (event.str[0] == '0' + (int)prompt->history && event.str[1] == ' ') {
             left--;
-            line = prompt->past.at[i] + 2;
+            line = event.str + 2;
         }
     if (left) /* there are not so many */
         return;
@@ -173,7 +153,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     case K_ENTER:
         prompt->active = false;
         if (end)
-            past_add(prompt, say_print("%d %s", (int)prompt->history, prompt->text));
+            past_add(prompt);
         return true;
     case K_BACKSPACE:
         prompt->active = end > 0;

@@ -5,7 +5,7 @@
  *     tui_prompt_begin(&p, ":", "", HISTORY_COMMAND);
  *     for each key: if (tui_prompt_key(&p, &key)) ... p.text is what was typed
  *
- * libedit is not used here: it reads keys and draws by itself, and here both are the screen's. */
+ * libedit keeps the lines typed before, no more: it would read keys and draw by itself, and here both are the screen's. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
 
@@ -32,7 +32,7 @@ struct prompt {
     char *(*complete)(void *context, const char *word, bool first, int again);
     void *context;
 
-    LIST(char *) past;        /* each owned: "KIND LINE", oldest first */
+    struct history *past;     /* owned: lines "KIND LINE" */
     char *path;               /* owned: of the file they are kept in; NULL: in none */
 };
 

@@ -47,17 +47,11 @@ enum { DOUBLE_MS = 400 }; /* at most between the two presses of a double click *
 /* What a terminal that knows ASCII alone gets instead. */
 static wchar_t ascii_of(unsigned long rune)
 {
-    static const struct { wchar_t rune; char ascii; } table[] = {
-        {L'…', '~'}, {L'─', '-'}, {L'│', '|'}, {L'├', '|'}, {L'└', '`'}, {L'┬', '+'}, {L'▸', '>'}, {L'▾', 'v'},
-        {L'●', '*'}, {L'○', 'o'}, {L'◆', '*'}, {L'→', '>'}, {L'←', '<'}, {L'↑', '^'}, {L'↓', 'v'}, {L'×', 'x'},
-        {L'µ', 'u'}, {L'·', '.'}, {L'▁', '.'}, {L'▂', ':'}, {L'▃', '-'}, {L'▄', '='}, {L'▅', '+'}, {L'▆', '*'},
-        {L'▇', '#'}, {L'█', '@'}, {L'▒', '#'}, {L'░', ':'}, {L'⏎', '<'},
-    };
+    static const wchar_t runes[] = L"…─│├└┬▸▾●○◆→←↑↓×µ·▁▂▃▄▅▆▇█▒░⏎";
+    static const char ascii[] = "~-||`+>v*o*><^vxu..:-=+*#@#:<";
+    const wchar_t *at = wcschr(runes, (wchar_t)rune);
 
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if ((unsigned long)table[i].rune == rune)
-            return (wchar_t)table[i].ascii;
-    return '?';
+    return rune && at ? (wchar_t)ascii[at - runes] : L'?';
 }
 
 /* One glyph read from text. */
