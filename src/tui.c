@@ -114,6 +114,7 @@ void tui_go(struct tui *tui, const struct target *target)
     view->ops = ops;
     view->tui = &loop->face;
     view->target = target_keep(&view->arena, target);
+    snprintf(view->title, sizeof view->title, "%s", target->title ? target->title : "");
     view_place(loop, view);
     if (view_op(ops, open))
         view_op(ops, open)(view);
@@ -224,15 +225,21 @@ void tui_ask(struct tui *tui, const char *label, const char *text, bool sql)
     ask_line((struct loop *)tui, REQUEST_INPUT, label, text, sql ? HISTORY_SQL : HISTORY_COMMAND);
 }
 
+/* HAS, and if not, it is said. */
+static bool can(struct loop *loop, bool has, const char *otherwise)
+{
+    if (!has)
+        tui_say(&loop->face, "%s", otherwise);
+    return has;
+}
+
 static void search_from(struct loop *loop, int direction)
 {
     struct view *view = top(loop);
 
-    if (!loop->face.searched[0])
-        tui_say(&loop->face, "nothing was searched for; / begins");
-    else if (!view_op(view->ops, search))
-        tui_say(&loop->face, "there is nothing to search in this view");
-    else if (!view_op(view->ops, search)(view, loop->face.searched, direction))
+    if (can(loop, loop->face.searched[0], "nothing was searched for; / begins") &&
+        can(loop, view_op(view->ops, search), "there is nothing to search in this view") &&
+        !view_op(view->ops, search)(view, loop->face.searched, direction))
         tui_alarm(&loop->face, "%s: not found", loop->face.searched);
 }
 
@@ -345,10 +352,8 @@ static void edit(struct loop *loop)
         editor = getenv("EDITOR");
     if (!editor || !*editor)
         editor = "vi";
-    if (!view_op(view->ops, place) || !view_op(view->ops, place)(view, &file, &number)) {
-        tui_say(&loop->face, "no source belongs to this line");
+    if (!can(loop, view_op(view->ops, place) && view_op(view->ops, place)(view, &file, &number), "no source belongs to this line"))
         return;
-    }
     path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
     snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
     if (stat(file, &st) != 0)
@@ -367,11 +372,9 @@ static void copy(struct loop *loop)
     struct view *view = top(loop);
     char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
 
-    if (sql) {
+    if (can(loop, sql, "this view is not one query")) {
         screen_copy(loop->face.screen, sql);
         tui_say(&loop->face, "copied: %.300s", sql);
-    } else {
-        tui_say(&loop->face, "this view is not one query");
     }
     free(sql);
 }
@@ -381,10 +384,8 @@ static void export(struct loop *loop)
     struct view *view = top(loop);
     char name[80];
 
-    if (!view_op(view->ops, export)) {
-        tui_say(&loop->face, "this view cannot be exported");
+    if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
-    }
     snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, filter) ? "csv" : "txt");
     ask_line(loop, REQUEST_EXPORT, "write to: ", name, HISTORY_FILE);
 }
@@ -428,10 +429,8 @@ static void request(struct loop *loop, enum request request, const struct key *k
         search_from(loop, -1);
         break;
     case REQUEST_FILTER:
-        if (view_op(view->ops, filter))
+        if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "", HISTORY_FILTER);
-        else
-            tui_say(&loop->face, "there are no rows to filter in this view");
         break;
     case REQUEST_COMMAND:
         ask_line(loop, request, ":", "", HISTORY_COMMAND);
@@ -518,18 +517,6 @@ static void key_take(struct loop *loop, const struct key *key)
 
 /* ---- drawing --------------------------------------------------------------- */
 
-/* " > functions > function scale": the views on the stack from FROM on. MADE has room for PATH_BYTES. */
-static const char *path_print(const struct loop *loop, int from, char *made)
-{
-    const struct view *view = loop->stack[loop->depth - 1];
-    char *end = made;
-
-    for (int i = from; i < loop->depth; i++)
-        end += sprintf(end, " > %.40s", loop->stack[i]->ops->name);
-    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
-    return made;
-}
-
 /* The trace, as many of the last views as there is room for, and the note of the one on top. */
 static void bar_draw(struct loop *loop)
 {
@@ -537,7 +524,8 @@ static void bar_draw(struct loop *loop)
     struct view *view = top(loop);
     const char *slash = strrchr(loop->path, '/');
     int note = screen_width(screen, view->note, screen->columns / 2), room = screen->columns - note - 6, x = 1, from = 0;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], *end = path; /* " > functions > function scale" */
+    const char *starts[STACK];
 
     screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
     screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
@@ -546,9 +534,14 @@ static void bar_draw(struct loop *loop)
     x += screen_put(screen, 0, x, room / 3, STYLE_BAR, slash + 1);
     if (loop->live)
         x += screen_put(screen, 0, x, room - x, STYLE_BAR, loop->hold ? " (held)" : " (live)");
-    while (from < loop->depth - 1 && screen_width(screen, path_print(loop, from, path), SCREEN_MOST) > room - x)
+    for (int i = 0; i < loop->depth; i++) {
+        starts[i] = end;
+        end += sprintf(end, " > %.40s", loop->stack[i]->ops->name);
+    }
+    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
+    while (from < loop->depth - 1 && screen_width(screen, starts[from], SCREEN_MOST) > room - x)
         from++;
-    screen_put(screen, 0, x, room - x, STYLE_BAR, path_print(loop, from, path));
+    screen_put(screen, 0, x, room - x, STYLE_BAR, starts[from]);
 }
 
 /* Some of the keys, where nothing is to be said. */

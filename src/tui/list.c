@@ -384,7 +384,6 @@ static void list_open(struct view *view)
         if (!strcmp(list->block->lines.at[i].word, "|"))
             column_read(list, list->block->lines.at[i].rest);
     list->q.sort = column_named(list, block_word(list->block, "sort"));
-    snprintf(view->title, sizeof view->title, "%s", view->target.title ? view->target.title : "");
     view->head = 1;
     rows_ask(list);
 }

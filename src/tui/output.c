@@ -40,11 +40,9 @@ bool output_read(struct output *output, int fd)
 /* The beginning of the line that ends at END, the place after its newline. */
 static size_t line_before(const struct output *output, size_t end)
 {
-    if (end && output->text.at[end - 1] == '\n')
-        end--;
-    while (end && output->text.at[end - 1] != '\n')
-        end--;
-    return end;
+    const char *newline = end ? memrchr(output->text.at, '\n', end - 1) : NULL;
+
+    return newline ? (size_t)(newline - output->text.at) + 1 : 0;
 }
 
 char *output_last(const struct output *output)

@@ -195,19 +195,12 @@ int64_t source_end(const struct source *source, int64_t first)
 /* TEXT with tabs as spaces and not too long. Borrowed from DOC. */
 static const char *line_shown(struct doc *doc, const char *text)
 {
-    char made[1200];
-    size_t used = 0;
+    int indent = indentation(text);
+    char *rest = doc_print(doc, "%.1000s", text + strspn(text, " \t"));
 
-    for (; *text && used < sizeof made - 10; text++) {
-        if (*text == '\t')
-            do
-                made[used++] = ' ';
-            while (used % 8);
-        else
-            made[used++] = *text;
-    }
-    made[used] = 0;
-    return doc_safe(doc, made, 1000);
+    for (char *tab = rest; (tab = strchr(tab, '\t'));)
+        *tab = ' ';
+    return doc_print(doc, "%*s%s", indent < 0 ? 0 : indent < 400 ? indent : 400, "", doc_safe(doc, rest, 1000));
 }
 
 void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at,

@@ -2,9 +2,6 @@
  *
  * Runs in: the viewer.
  *
- *     tui_prompt_begin(&p, ":", "", HISTORY_COMMAND);
- *     for each key: if (tui_prompt_key(&p, &key)) ... p.text is what was typed
- *
  * libedit keeps the lines typed before, no more: it would read keys and draw by itself, and here both are the screen's. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H

@@ -2,18 +2,9 @@
  *
  * Runs in: the viewer.
  *
- *     struct screen *s = screen_open_terminal(&why);     or screen_open_memory(rows, columns)
- *     for (;;) {
- *         screen_clear(s);
- *         screen_put(s, 0, 0, s->columns, STYLE_TITLE, "hello");
- *         screen_show(s);
- *         struct key key = screen_key(s);                KEY_NONE when nothing was typed
- *     }
- *     screen_close(s);
- *
- * Views draw into the grid alone, so a screen without a terminal is the same
- * screen, and screen_dump() prints it. Text is escaped here, cell by cell: what
- * a traced program wrote cannot reach the terminal as anything but glyphs. */
+ * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the grid alone, so a screen without
+ * a terminal is the same screen, and screen_dump() prints it. Text is escaped here, cell by cell: what a traced program wrote
+ * cannot reach the terminal as anything but glyphs. */
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 

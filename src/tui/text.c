@@ -8,8 +8,6 @@
 
 enum { LINES_MOST = 200000 };
 
-/* ---- making it --------------------------------------------------------------- */
-
 void doc_add(struct doc *doc, const char *text)
 {
     if (doc->lines.count < LINES_MOST)
@@ -62,8 +60,6 @@ void doc_wrap(struct doc *doc, const char *before, int indent, const char *text,
     }
 }
 
-/* ---- asking for it ------------------------------------------------------------ */
-
 static void doc_run(struct job *job, struct db *db)
 {
     struct doc *doc = (struct doc *)job;
@@ -93,16 +89,9 @@ static void ask(struct text *text, bool quick)
     work_start(work, &doc->job);
 }
 
-void text_restart(struct text *text)
+void text_restart(struct view *view)
 {
-    ask(text, !text->view.ops->slow);
-}
-
-static void text_open(struct view *view)
-{
-    if (view->target.title)
-        snprintf(view->title, sizeof view->title, "%s", view->target.title);
-    text_restart((struct text *)view);
+    ask((struct text *)view, !view->ops->slow);
 }
 
 static void text_close(struct view *view)
@@ -297,7 +286,7 @@ static void text_subject(struct view *view, struct target *subject)
 }
 
 const struct view_ops text_ops = {
-    .size = sizeof(struct text), .build = page_build, .open = text_open, .close = text_close, .settle = text_settle, .draw = text_draw,
+    .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle, .draw = text_draw,
     .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export, .place = text_place,
     .subject = text_subject,
 };

@@ -109,7 +109,7 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
 int64_t source_end(const struct source *source, int64_t first);
 
 /* Build it anew: what it is about has changed. */
-void text_restart(struct text *text);
+void text_restart(struct view *view);
 
 void page_build(struct doc *doc, struct db *db);
 

@@ -115,7 +115,7 @@ static void whatif_input(struct view *view, const char *text)
     if (!*text)
         return;
     view->target.where = arena_print(&view->arena, "%s", text);
-    text_restart((struct text *)view);
+    text_restart(view);
 }
 
 const struct view_ops view_whatif = {
