@@ -1,54 +1,123 @@
--- check.sql -- what `dyntrace check` asks. Calls it counts itself (src/trace/counts.h).
+-- check.sql -- what `dyntrace check` asks. Calls and the times of guards it counts itself (src/trace/counts.h) and puts into
+-- `counted`; each limit then finds what is held against it.
+
+-- name: tables
+-- counted: calls of a function in a process after the warm-up: all, those that count in shares, those of them that ran as
+-- Python, those that ran compiled code; what began at warm_ns or later is after the warm-up.
+CREATE TEMP TABLE counted(
+    code_id INTEGER, process_id INTEGER, calls INTEGER, asked INTEGER, python INTEGER, compiled INTEGER, warm_ns INTEGER,
+    guard_ns INTEGER, guards INTEGER, outcomes TEXT, PRIMARY KEY (code_id, process_id));
+-- Code objects that --function means; none: all.
+CREATE TEMP TABLE meant(code_id INTEGER PRIMARY KEY);
+CREATE TEMP TABLE limits(limit_id INTEGER PRIMARY KEY, name TEXT, allowed REAL, function TEXT);
+-- amount: of its process or function.
+CREATE TEMP TABLE found(
+    limit_id INTEGER, amount REAL, process_id INTEGER, code_id INTEGER, calls INTEGER, compile_id INTEGER, why TEXT);
+CREATE TEMP VIEW offending AS
+SELECT f.rowid AS place, f.*, l.name, l.allowed, l.function FROM found f JOIN limits l ON l.limit_id = f.limit_id
+WHERE CASE WHEN l.function IS NULL THEN f.amount > l.allowed ELSE f.amount = 0 END;
+
+-- name: count
+INSERT INTO counted VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+ON CONFLICT (code_id, process_id) DO UPDATE
+SET calls = calls + excluded.calls, asked = asked + excluded.asked, python = python + excluded.python,
+    compiled = compiled + excluded.compiled;
 
 -- name: meant
--- Code objects that --function means: ?1 is a JSON array of globs. The rest of a function after a graph break is the
--- function, too.
-WITH RECURSIVE meant(code_id) AS (
+-- ?1 is a JSON array of globs. The rest of a function after a graph break is the function, too.
+WITH RECURSIVE m(code_id) AS (
     SELECT code_id FROM code c
     WHERE EXISTS (SELECT 1 FROM json_each(?1) g WHERE c.qualname GLOB g.value OR c.qualname GLOB '*.' || g.value
                   OR c.filename GLOB g.value)
     UNION
-    SELECT c.code_id FROM meant m JOIN code c ON c.origin_code_id = m.code_id
+    SELECT c.code_id FROM m JOIN code c ON c.origin_code_id = m.code_id
 )
-SELECT code_id FROM meant;
+INSERT INTO meant SELECT code_id FROM m;
+
+-- name: limit
+INSERT INTO limits VALUES (?1, ?2, ?3, ?4);
+
+-- What the limits find: ?1 is the limit, ?2 the calls of the warm-up.
 
 -- name: compiles
--- Those that made code: process, code, was it a recompile, when, id, and why (a line).
-SELECT m.process_id, m.code_id, m.is_recompile, m.start_ns, m.compile_id,
+-- Those that made code; for limit 0 only recompiles.
+INSERT INTO found
+SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
        substr(COALESCE(k.why, m.reason), 1, min(400, instr(COALESCE(k.why, m.reason) || char(10), char(10)) - 1))
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
-WHERE m.cache_entry_id IS NOT NULL
+LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
+WHERE m.cache_entry_id IS NOT NULL AND (?1 > 0 OR m.is_recompile)
+  AND (m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)) AND COALESCE(m.start_ns >= n.warm_ns, ?2 = 0)
 ORDER BY m.process_id, m.start_ns, m.compile_id;
 
 -- name: breaks
-SELECT m.process_id, m.code_id, 1, m.start_ns, m.compile_id,
+INSERT INTO found
+SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
        'line ' || COALESCE(b.line, '?') || ': ' ||
        substr(COALESCE(b.reason, '?'), 1, min(400, instr(COALESCE(b.reason, '?') || char(10), char(10)) - 1))
 FROM graph_break b
 JOIN compiles m ON m.compile_id = b.compile_id
+LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
+WHERE (m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)) AND COALESCE(m.start_ns >= n.warm_ns, ?2 = 0)
 ORDER BY m.process_id, b.graph_break_id;
 
--- name: row
--- A row of the result, as it is printed: check ?1 allows ?2 and found ?3 in process ?4 (negative: that in which code
--- object ?5 was first seen), where ?5 had ?6 calls and compile ?7 (or none), because of ?8; ?9 names a function that was
--- to be compiled. For people (not ?10) a path is its last two parts: rtrim takes off the letters of a part, then a slash.
-SELECT ?1 AS "check",
-       CASE WHEN ?9 IS NULL THEN CAST(?2 AS NUMERIC) ELSE 'compiled' END AS allowed,
-       CASE WHEN ?9 IS NULL THEN CAST(?3 AS NUMERIC) END AS found,
-       p.pid, COALESCE(c.qualname, ?9) AS function,
-       CASE WHEN ?10 THEN c.filename
-            ELSE substr(l.name, 1 + length(rtrim(rtrim(rtrim(l.name, l.letters), '/'), l.letters))) END
-       || ':' || c.first_line AS "where",
-       ?6 AS calls, m.label AS compile, m.compile_id, m.start_ns AS at_ns, ?8 AS why
-FROM (SELECT ?5 AS code_id) o
-LEFT JOIN code c ON c.code_id = o.code_id
-LEFT JOIN (SELECT code_id, substr(filename, -1000) AS name, replace(substr(filename, -1000), '/', '') AS letters
-           FROM code) l ON l.code_id = c.code_id
-LEFT JOIN process p ON p.process_id = iif(?4 < 0, c.process_id, ?4)
-LEFT JOIN compile m ON m.compile_id = ?7;
-
 -- name: guards
+INSERT INTO found
+SELECT ?1, guard_ns / 1e3 / calls, process_id, code_id, calls, NULL,
+       printf('%d guard checks took %.3f ms', guards, guard_ns / 1e6)
+FROM counted
+WHERE calls > 0 AND guards > 0 AND (code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))
+ORDER BY rowid;
+
+-- name: eager
+-- The share is a process's; the rows are the functions that ran as Python.
+INSERT INTO found
+SELECT ?1, COALESCE(share, 0), process_id, code_id, calls, NULL, outcomes
+FROM (SELECT *, rowid AS place, TOTAL(python) OVER (PARTITION BY process_id) / SUM(asked) OVER (PARTITION BY process_id) AS share
+      FROM counted WHERE code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))
+WHERE python > 0
+ORDER BY place;
+
+-- name: required
+-- ?3: the code objects of the function, "1, 2"; none: it is not in the trace. amount: calls that ran compiled code.
+INSERT INTO found
+SELECT ?1, TOTAL(n.compiled), MAX(n.process_id), o.value, TOTAL(n.calls), NULL,
+       CASE WHEN ?3 = '' THEN 'is not in the trace'
+            WHEN TOTAL(n.calls) > 0 THEN printf('none of %d calls ran compiled code; `dyntrace why` tells why', TOTAL(n.calls))
+            WHEN ?2 THEN 'the compiler was not asked about a call after the warm-up'
+            ELSE 'the compiler was never asked about it' END
+FROM json_each('[' || ?3 || ']') o
+LEFT JOIN counted n ON n.code_id = o.value;
+
+-- name: guard_times
 -- For db_each: every check of guards with the call that it was for.
 SELECT each(l.code_id, l.thread_id, k.lookup_id, k.duration_ns)
 FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id;
+
+-- name: untimed
+-- There were guards, but of none was seen how long it took.
+SELECT EXISTS (SELECT 1 FROM counted WHERE calls > 0 AND (code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))) AND NOT EXISTS (SELECT 1 FROM counted WHERE guards > 0)
+       AND EXISTS (SELECT 1 FROM guard_check);
+
+-- name: rows
+-- The result as it is printed: at most ?1 rows of a limit (negative: all). For people (not ?2) a path is its last two parts:
+-- rtrim takes off the letters of a part, then a slash.
+SELECT f.name AS "check",
+       CASE WHEN f.function IS NULL THEN CAST(printf('%.4f', f.allowed) AS NUMERIC) ELSE 'compiled' END AS allowed,
+       CASE WHEN f.function IS NULL THEN CAST(printf('%.4f', f.amount) AS NUMERIC) END AS found,
+       p.pid, COALESCE(c.qualname, f.function) AS function,
+       CASE WHEN ?2 THEN c.filename
+            ELSE substr(c.name, 1 + length(rtrim(rtrim(rtrim(c.name, c.letters), '/'), c.letters))) END
+       || ':' || c.first_line AS "where",
+       f.calls, m.label AS compile, f.compile_id, m.start_ns AS at_ns, f.why
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY limit_id ORDER BY place) AS number FROM offending) f
+LEFT JOIN (SELECT *, substr(filename, -1000) AS name, replace(substr(filename, -1000), '/', '') AS letters FROM code) c
+       ON c.code_id = f.code_id
+LEFT JOIN process p ON p.process_id = COALESCE(f.process_id, c.process_id)
+LEFT JOIN compile m ON m.compile_id = f.compile_id
+WHERE ?1 < 0 OR f.number <= ?1
+ORDER BY f.limit_id, f.place;
+
+-- name: totals
+SELECT f.limit_id, MAX(f.amount), (SELECT COUNT(*) FROM offending o WHERE o.limit_id = f.limit_id) FROM found f GROUP BY f.limit_id;

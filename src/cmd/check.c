@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * Compiles and graph breaks are few: SQL finds them (schemas/check.sql). Lookups and guard checks are many: one pass over
- * each (trace/counts.h).
+ * Lookups and guard checks are many: one pass over each counts them by function and process (trace/counts.h). The counts
+ * become a table, and the limits are held against it, and against compiles and graph breaks, by SQL (schemas/check.sql).
  *
  * Numbers of compiles, breaks and the eager share are held against the limit for each process by itself, so that a gate
  * does not depend on how many ranks there were. The offending rows are all of them: nobody can say which one was one too
@@ -20,6 +20,7 @@
 #include "lib/option.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/counts.h"
 #include "trace/db.h"
@@ -35,14 +36,16 @@ enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 
 
 static struct limit {
     const char *words;
-    const char *name;     /* of the option; NULL: it was not given */
-    const char *function; /* REQUIRE: which is compiled */
+    const char *statement; /* of schemas/check.sql: finds what is held against it */
+    const char *name;      /* of the option; NULL: it was not given */
+    const char *function;  /* REQUIRE: which is compiled */
     double allowed, found; /* found: of the worst process or function */
-    int64_t rows;         /* that offend */
+    int64_t rows;          /* that offend */
     bool checked;
 } limits[LIMITS] = {
-    [RECOMPILES].words = "recompiles", [COMPILES].words = "compiles", [BREAKS].words = "graph breaks",
-    [GUARDS].words = "us in guards", [EAGER].words = "of the calls ran as Python",
+    [RECOMPILES] = {"recompiles", "check/compiles"}, [COMPILES] = {"compiles", "check/compiles"},
+    [BREAKS] = {"graph breaks", "check/breaks"}, [GUARDS] = {"us in guards", "check/guards"},
+    [EAGER] = {"of the calls ran as Python", "check/eager"},
 };
 
 static struct {
@@ -78,7 +81,7 @@ static const char *required_read(const struct option *option, const char *value)
         limit++;
     if (!*value || limit == limits + LIMITS)
         return !*value ? option_empty : "that is one too many";
-    *limit = (struct limit){.name = option->name, .function = value};
+    *limit = (struct limit){.statement = "check/required", .name = option->name, .function = value};
     return NULL;
 }
 
@@ -119,94 +122,15 @@ static const struct option options[] = {
 
 /* Time in the guards of a function's calls. */
 struct guard_time {
-    double ns;
-    int64_t known; /* checks whose time is known */
+    int64_t ns, known; /* known: checks whose time is known */
 };
 
 struct check {
-    struct db *db;       /* owned */
-    struct map meant;    /* code ids that --function means */
+    struct db *db; /* owned */
     struct counts counts;
     LIST(struct guard_time) guards; /* by the index of the calls in counts */
-    struct limit *limit; /* whose rows come */
-    struct query *row;   /* owned, like the table of offending rows: made with the first */
-    struct table *table;
     struct progress progress;
 };
-
-static bool means(const struct check *check, int64_t code_id)
-{
-    return !given.globs.count || map_get(&check->meant, code_id);
-}
-
-/* Note what was found of a process or a function. True: it is more than is allowed. */
-static bool found_more(struct check *check, double found)
-{
-    if (found > check->limit->found)
-        check->limit->found = found;
-    return found > check->limit->allowed;
-}
-
-/* A row of the result: what a function did in a process (-1: that in which it was first seen), or that it is not there
- * (CODE_ID -1); FOUND is of the process or function, COMPILE_ID -1: none. */
-static void offend(struct check *check, double found, int64_t process_id, int64_t code_id, int64_t calls,
-                   int64_t compile_id, const char *why)
-{
-    double numbers[] = {check->limit->allowed, found};
-
-    if (check->limit->rows++ >= given.limit && given.limit >= 0)
-        return;
-    if (!check->row)
-        check->row = db_query(check->db, schema_statement("check/row"));
-    if (!check->table)
-        check->table = result_open(stdout, table_format(stdout, given.json), check->row, NULL);
-    query_bind_text(check->row, 1, check->limit->name);
-    for (int i = 0; i < 2; i++) {
-        char *number = say_print("%.4f", numbers[i]);
-        query_bind_text(check->row, 2 + i, number);
-        free(number);
-    }
-    query_bind_integer(check->row, 4, process_id);
-    query_bind_integer(check->row, 5, code_id);
-    query_bind_integer(check->row, 6, calls);
-    query_bind_integer(check->row, 7, compile_id);
-    query_bind_text(check->row, 8, why);
-    query_bind_text(check->row, 9, check->limit->function);
-    query_bind_integer(check->row, 10, given.json);
-    if (query_step(check->row))
-        result_row(check->table, check->row);
-    query_reset(check->row);
-}
-
-/* ---- limits on compiles and breaks ----------------------------------------- */
-
-/* They are counted by process; those of a process with too many are rows. */
-static void check_events(struct check *check)
-{
-    enum { PROCESS, CODE, AGAIN, AT, COMPILE, WHY }; /* the statements' columns */
-    bool breaks = check->limit == &limits[BREAKS], again = check->limit == &limits[RECOMPILES];
-    struct query *query = db_query(check->db, schema_statement(breaks ? "check/breaks" : "check/compiles"));
-    struct map by_process = {0};
-
-    for (int pass = 0; pass < 2; pass++, query_reset(query))
-        while (query_step(query)) {
-            int64_t process_id = query_integer(query, PROCESS), code_id = query_integer(query, CODE);
-            const struct count *count = counts_find(&check->counts, code_id, process_id);
-            bool warm = count ? query_integer(query, AT) >= count->warm_ns : !given.warmup;
-            int64_t *found = map_put(&by_process, process_id);
-            if (!warm || !means(check, code_id) || (again && !query_integer(query, AGAIN)))
-                continue;
-            if (pass == 0)
-                found_more(check, (double)++*found);
-            else if (found_more(check, (double)*found))
-                offend(check, (double)*found, process_id, code_id, count ? calls_sum(count->calls).all : 0,
-                       query_integer(query, COMPILE), query_type(query, WHY) == QUERY_NULL ? NULL : query_text(query, WHY, NULL));
-        }
-    query_close(query);
-    map_free(&by_process);
-}
-
-/* ---- limits on calls ------------------------------------------------------- */
 
 /* One check of guards: code_id, thread_id, lookup_id, duration_ns. */
 static bool guard_add(void *context, const int64_t *values, unsigned nulls)
@@ -219,123 +143,83 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     if (!count || values[2] <= count->warm_id)
         return true;
     time = &check->guards.at[count - check->counts.all.at];
-    time->ns += (double)values[3];
+    time->ns = times_sum(time->ns, values[3]);
     time->known++;
     return true;
 }
 
-static bool check_guards(struct check *check)
+/* What was counted becomes the table `counted`. */
+static void counts_keep(struct check *check)
 {
-    bool asked = false, timed = false;
+    struct query *put = db_query(check->db, schema_statement("check/count"));
 
-    list_add_many(&check->guards, check->counts.all.count);
-    check->progress.what = "reading guard checks";
-    db_each(check->db, schema_statement("check/guards"), guard_add, check);
-    for (size_t i = 0; i < check->counts.all.count; i++) {
+    for (size_t i = 0; i < check->counts.all.count; i++, query_reset(put)) {
         const struct count *count = &check->counts.all.at[i];
         const struct guard_time *time = &check->guards.at[i];
-        int64_t calls = calls_sum(count->calls).all;
-        double mean = calls ? time->ns / 1e3 / (double)calls : 0;
-        timed = timed || time->known;
-        if (!means(check, count->code_id) || !calls)
-            continue;
-        asked = true;
-        if (time->known && found_more(check, mean)) {
-            char *why = say_print("%" PRId64 " guard checks took %.3f ms", time->known, time->ns / 1e6);
-            offend(check, mean, count->process_id, count->code_id, calls, -1, why);
-            free(why);
-        }
+        bool shared = given.globs.count || !count->turned_away;
+        struct call_sums sums = calls_sum(count->calls);
+        const int64_t numbers[] = {
+            count->code_id, count->process_id, sums.all, shared ? sums.asked : 0, shared ? sums.python : 0,
+            count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED], count->warm_ns, time->ns, time->known,
+        };
+        enum { NUMBERS = sizeof numbers / sizeof *numbers };
+        char python[400] = "";
+        size_t made = 0;
+        for (int n = 0; n < NUMBERS; n++)
+            query_bind_integer(put, n + 1, numbers[n]);
+        for (int o = 0; o < OUTCOMES; o++)
+            if (outcome_facts[o].python && count->calls[o])
+                made += (size_t)snprintf(python + made, sizeof python - made, "%s%" PRId64 " %s", made ? ", " : "",
+                                         count->calls[o], outcome_word(o));
+        query_bind_text(put, NUMBERS + 1, python);
+        query_step(put);
     }
-    if (!asked || timed || db_failed(check->db) || !db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM guard_check)"))
-        return true;
-    say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
-              "evaluator)", db_path(check->db));
-    return false;
+    query_close(put);
 }
 
-/* The sums of a function's calls that count in its process's share: 0 when it was turned away, unless it was named. */
-static struct call_sums shared(const struct check *check, const struct count *count)
+/* Hold the trace against LIMIT. False when it is of a function that several are called like, which were listed. */
+static bool limit_check(struct check *check, struct limit *limit)
 {
-    bool counts = means(check, count->code_id) && (given.globs.count || !count->turned_away);
+    struct found_code code = {0};
+    enum find_result which = limit->function ? find_code(check->db, limit->function, &code, stderr, false) : FIND_NONE;
+    struct query *asked = db_query(check->db, schema_statement("check/limit"));
+    struct query *query = db_query(check->db, schema_statement(limit->statement));
+    char *allowed = say_print("%.17g", limit->allowed);
 
-    return counts ? calls_sum(count->calls) : (struct call_sums){0};
+    query_bind_integer(asked, 1, limit - limits);
+    query_bind_text(asked, 2, limit->name);
+    query_bind_text(asked, 3, allowed);
+    query_bind_text(asked, 4, limit->function);
+    query_step(asked);
+    query_bind_integer(query, 1, limit - limits);
+    query_bind_integer(query, 2, given.warmup);
+    query_bind_text(query, 3, which == FIND_ONE ? code.ids : "");
+    if (which != FIND_SEVERAL)
+        query_step(query);
+    limit->checked = which != FIND_SEVERAL;
+    query_close(asked);
+    query_close(query);
+    free(allowed);
+    if (which == FIND_ONE)
+        found_code_free(&code);
+    return limit->checked;
 }
-
-/* The share is a process's; the rows are the functions that ran as Python in one whose share is too large. */
-static void check_eager(struct check *check)
-{
-    struct map asked = {0}, python = {0}; /* calls by process */
-
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < check->counts.all.count; i++) {
-            const struct count *count = &check->counts.all.at[i];
-            struct call_sums sums = shared(check, count);
-            int64_t *all = map_put(&asked, count->process_id), *part = map_put(&python, count->process_id);
-            double found = *all ? (double)*part / (double)*all : 0;
-            char why[400] = "";
-            size_t made = 0;
-            if (pass == 0) {
-                *all += sums.asked;
-                *part += sums.python;
-            } else if (found_more(check, found) && sums.python) {
-                for (int o = 0; o < OUTCOMES; o++)
-                    if (outcome_facts[o].python && count->calls[o])
-                        made += (size_t)snprintf(why + made, sizeof why - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                                 count->calls[o], outcome_word(o));
-                offend(check, found, count->process_id, count->code_id, calls_sum(count->calls).all, -1, why);
-            }
-        }
-    map_free(&asked);
-    map_free(&python);
-}
-
-static bool check_required(struct check *check)
-{
-    struct found_code found;
-    const struct count *count = NULL;
-    enum find_result which = find_code(check->db, check->limit->function, &found, stderr, false);
-    int64_t calls = 0, ran = 0;
-    char *why;
-
-    if (which == FIND_NONE) /* said: with the nearest names */
-        offend(check, 0, -1, -1, 0, -1, "is not in the trace");
-    if (which != FIND_ONE)
-        return which == FIND_NONE;
-    for (const char *p = found.ids; *p; p += strcspn(p, ","), p += strspn(p, ", ")) {
-        int64_t *place = map_get(&check->counts.by_code, strtoll(p, NULL, 10));
-        for (size_t at = place ? (size_t)*place : 0; at; at = count->next) {
-            count = &check->counts.all.at[at - 1];
-            calls += calls_sum(count->calls).all;
-            ran += count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED];
-        }
-    }
-    check->limit->found = (double)ran;
-    why = calls          ? say_print("none of %" PRId64 " calls ran compiled code; `dyntrace why` tells why", calls)
-          : given.warmup ? say_print("the compiler was not asked about a call after the warm-up")
-                         : say_print("the compiler was never asked about it");
-    if (!ran)
-        offend(check, 0, count ? count->process_id : -1, strtoll(found.ids, NULL, 10), calls, -1, why);
-    free(why);
-    found_code_free(&found);
-    return true;
-}
-
-/* ---- the result ------------------------------------------------------------ */
 
 /* Which code --function means. False after saying that it is none. */
 static bool meant_read(struct check *check)
 {
     char *globs = json_array(given.globs.at, given.globs.count);
     struct query *query = db_query(check->db, schema_statement("check/meant"));
+    bool any;
 
     query_bind_text(query, 1, globs);
-    while (query_step(query))
-        map_put(&check->meant, query_integer(query, 0));
+    query_step(query);
     query_close(query);
     free(globs);
-    if (given.globs.count && !check->meant.count && !db_failed(check->db))
+    any = !given.globs.count || db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM meant)");
+    if (!any && !db_failed(check->db))
         say_error("%s: no function matches --function, so there is nothing to check", db_path(check->db));
-    return !given.globs.count || check->meant.count;
+    return any;
 }
 
 /* Every limit that was given. False when one could not be checked, which was said. */
@@ -346,6 +230,7 @@ static bool checks_run(struct check *check)
                            : limits[EAGER].name  ? limits[EAGER].name
                                                  : limits[REQUIRE].name;
 
+    db_temporary(check->db, schema_statement("check/tables"));
     if (!meant_read(check))
         return false;
     check->progress.what = "reading lookups";
@@ -357,19 +242,51 @@ static bool checks_run(struct check *check)
         say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db), of_calls);
         return false;
     }
-    for EACH_LIMIT(l) {
-        if (!l->name)
-            continue;
-        check->limit = l;
-        if (l < &limits[GUARDS])
-            check_events(check);
-        else if (l == &limits[EAGER])
-            check_eager(check);
-        else if (l == &limits[GUARDS] ? !check_guards(check) : !check_required(check))
-            return false;
-        l->checked = true;
+    list_add_many(&check->guards, check->counts.all.count);
+    check->progress.what = "reading guard checks";
+    if (limits[GUARDS].name)
+        db_each(check->db, schema_statement("check/guard_times"), guard_add, check);
+    counts_keep(check);
+    if (limits[GUARDS].name && db_integer(check->db, 0, schema_statement("check/untimed"))) {
+        say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
+                  "evaluator)", db_path(check->db));
+        return false;
     }
+    for EACH_LIMIT(l)
+        if (l->name && !limit_check(check, l))
+            return false;
     return !db_failed(check->db);
+}
+
+/* ---- the result ------------------------------------------------------------ */
+
+/* The rows that offend. False when they could not be written. */
+static bool rows_print(struct check *check)
+{
+    struct query *rows = db_query(check->db, schema_statement("check/rows"));
+    struct query *totals = db_query(check->db, schema_statement("check/totals"));
+    struct table *table = NULL;
+    bool ok = true;
+
+    query_bind_integer(rows, 1, given.limit);
+    query_bind_integer(rows, 2, given.json);
+    while (query_step(rows)) {
+        if (!table)
+            table = result_open(stdout, table_format(stdout, given.json), rows, NULL);
+        result_row(table, rows);
+    }
+    if (table)
+        ok = table_close(table);
+    else if (given.json)
+        fputs("[]", stdout);
+    while (query_step(totals)) {
+        struct limit *limit = &limits[query_integer(totals, 0)];
+        limit->found = query_real(totals, 1);
+        limit->rows = query_integer(totals, 2);
+    }
+    query_close(rows);
+    query_close(totals);
+    return ok && !db_failed(check->db);
 }
 
 static void ok_print(const struct check *check)
@@ -426,17 +343,14 @@ static int check_trace(struct check *check)
 
     db_run(check->db, "BEGIN");
     check->progress = progress_begin("reading");
+    answered = checks_run(check);
+    progress_end(&check->progress);
     if (given.json) {
         json_object(&json, NULL);
         json_lines(&json);
         json_key(&json, "rows");
     }
-    answered = checks_run(check);
-    progress_end(&check->progress);
-    if (given.json && !check->table)
-        fputs("[]", stdout);
-    if (check->table && !table_close(check->table))
-        answered = false;
+    answered = rows_print(check) && answered;
     for EACH_LIMIT(l) {
         ok = ok && !l->rows;
         if (!given.json && given.limit >= 0 && l->rows > given.limit)
@@ -464,10 +378,8 @@ static int check_main(int count, char **operands)
         say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
     if (any && (check.db = db_open(operands[0])))
         status = check_trace(&check);
-    query_close(check.row);
     db_close(check.db);
     counts_free(&check.counts);
-    map_free(&check.meant);
     list_free(&check.guards);
     list_free(&given.globs);
     return status;

@@ -582,6 +582,14 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     return text;
 }
 
+void db_temporary(struct db *db, const char *script)
+{
+    sqlite3_set_authorizer(db->handle, NULL, NULL);
+    sqlite3_exec(db->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
+    sqlite3_set_authorizer(db->handle, authorize, NULL);
+    db_run(db, script);
+}
+
 int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
 {
     struct query *query = db_query(db, sql);

@@ -85,6 +85,9 @@ bool db_run(struct db *db, const char *sql);
 void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
              void *context);
 
+/* Run SCRIPT, which makes tables in `temp`: what C has counted, for SQL to go on with. From here on SQL may write there. */
+void db_temporary(struct db *db, const char *script);
+
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */
 
 /* Columns count from 0. Names, texts and blobs are borrowed until the next step. */
