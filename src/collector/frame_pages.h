@@ -18,13 +18,12 @@
  *     w = frame_pages_open()
  *     for each thread, as often as it needs room:
  *         page = frame_pages_take(w)
- *         collect rows until frame_cell_bytes says the page is full
- *         frame_pages_put(w, page, rows, n, false)
+ *         collect rows until frame_row_bytes says the page is full
+ *         frame_pages_put(w, page, rows, n)
  *     when an older frame ends:   frame_pages_end(w, id, ...)
  *     at the end:
- *         frame_pages_put(.., true) for every page begun
- *         frame_pages_leave_open(w, id) for every frame that never ended
  *         frame_pages_finish(w)
+ *         of a frame that never ended, SQL makes end_ns and exit NULL (collector/trace_files.c): they are 0
  *
  * Full pages wait in a window of shared memory before they are written in large
  * pieces; the window outlives a collector that is killed. */
@@ -33,6 +32,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "lib/list.h"
 
 enum {
     FRAME_PAGE_BYTES = 4096,
@@ -69,8 +70,7 @@ struct frame_pages {
     int fd;                      /* the database file; owned */
     int error;                   /* errno of the write that failed, 0 = none */
     struct frame_window *window; /* borrowed, shared */
-    uint8_t *cells;              /* rows in each page, 0 = none or not yet */
-    uint32_t cells_room;
+    LIST(uint8_t) cells;         /* owned: rows in each page, 0 = none or not yet */
     uint32_t limit;              /* pages from here on are not stored (disk full) */
     uint64_t lost;               /* rows dropped since */
 };
@@ -123,9 +123,8 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
     return spared;
 }
 
-/* Store a page. Rows that have not ended get room to do so later; with FINAL
- * they are stored as open (end_ns NULL). */
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final);
+/* Store a page. Rows that have not ended get room to do so later. */
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count);
 
 /* What a stored row says; false: no such row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
@@ -133,10 +132,6 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);
 /* Take the row away if it is its page's last. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
-/* The row, and those of its page, will never end where they have not yet: end_ns becomes NULL. */
-void frame_pages_leave_open(struct frame_pages *w, uint64_t id);
-/* The same for every page: nobody knows of its rows any more. */
-void frame_pages_leave_all_open(struct frame_pages *w);
 
 /* Write what is left and the interior pages. Returns the number of rows, or -1
  * with w->error. The file is a valid database afterwards. */

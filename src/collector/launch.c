@@ -47,7 +47,7 @@ void launch_let_go(void)
 static const struct launch closed = {.orders = -1, .result = -1};
 
 /* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes no orders. */
-static int start(struct launch *l, struct collector_start what, bool alone)
+static int start(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
     int down[2] = {-1, -1}, up[2] = {-1, -1};
@@ -77,10 +77,8 @@ static int start(struct launch *l, struct collector_start what, bool alone)
         if (!alone)
             close(down[1]);
         close(up[0]);
-        what.orders = down[0];
-        what.result = up[1];
         bounds_memory_needed(false);
-        _exit(collector_run(session, &what));
+        _exit(collector_run(session, argv, down[0], up[1]));
     }
     if (down[0] >= 0)
         close(down[0]);
@@ -110,14 +108,14 @@ static char first_word(struct launch *l, struct collector_result *said)
     return word;
 }
 
-int launch_collector(struct launch *l, struct session *session, const char *argv, uint32_t first, uint32_t root)
+int launch_collector(struct launch *l, struct session *session, const char *argv)
 {
     struct collector_result said = {0};
     char word;
 
     *l = closed;
     l->session = session;
-    if (start(l, (struct collector_start){.argv = argv, .first = first, .root = root}, false)) {
+    if (start(l, argv, false)) {
         say_error("cannot start the collector: %s", strerror(errno));
         return -1;
     }
@@ -133,7 +131,7 @@ int launch_orphan(struct launch *l, struct session *session)
     *l = closed;
     l->session = session;
     l->orphan = true;
-    return start(l, (struct collector_start){.argv = NULL}, true);
+    return start(l, NULL, true);
 }
 
 static void send_order(struct launch *l, const struct collector_order *order)
@@ -167,7 +165,7 @@ static void replace(struct launch *l)
     struct collector_result said;
 
     pipes_close(l);
-    if (session_take(l->session) || start(l, (struct collector_start){.argv = NULL}, false))
+    if (session_take(l->session) || start(l, NULL, false))
         return;
     if (first_word(l, &said) != 'R')
         return;

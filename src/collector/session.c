@@ -26,6 +26,7 @@ enum {
     BUDGET_BYTES = 64 << 20,         /* rings of one process; see tracer/ring.c */
     SHARED_ROOM = 48 << 20,          /* less free than this: not in /dev/shm */
     SESSION_FILE_MAX = 1 << 20,
+    PROCESSES_MAX = 1 << 20,         /* in one file, that we believe */
 };
 
 static const char shared_memory[] = "/dev/shm";
@@ -199,12 +200,13 @@ int session_take(struct session *s)
     return s->lock < 0 ? -1 : 0;
 }
 
-/* Map the session file that is there. False: it is not one. */
+/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
 static bool file_map(struct session *s)
 {
     int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
-    struct stat status;
+    struct stat status = {0};
     void *mapped = MAP_FAILED;
+    const char *text, *end;
 
     if (fd < 0)
         return false;
@@ -215,15 +217,11 @@ static bool file_map(struct session *s)
         return false;
     s->bytes = (size_t)status.st_size;
     s->file = mapped; /* session_close unmaps it */
-    return !memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) && s->file->format == RING_FORMAT &&
-           s->file->bytes == s->bytes && !((char *)mapped)[s->bytes - 1];
-}
-
-/* What its file says of the second directory and the trace. */
-static void file_read(struct session *s)
-{
-    const char *text = s->file->text, *end = (char *)s->file + s->bytes; /* the last byte is 0, so the strings end within */
-
+    end = (char *)mapped + s->bytes;
+    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
+        s->file->bytes != s->bytes || end[-1]) /* the last byte is 0, so the strings end within */
+        return false;
+    text = s->file->text;
     if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
         s->place[SESSION_SPILL] = session_open_directory(text);
     if (s->place[SESSION_SPILL] >= 0)
@@ -231,38 +229,26 @@ static void file_read(struct session *s)
     text += strlen(text) + 1;
     snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-}
-
-/* Open DIRECTORY and, unless it is DAMAGED, its file; hold its lock. */
-static int open_left(struct session *s, const char *directory, bool damaged, bool *busy)
-{
-    *s = SESSION_CLOSED;
-    *busy = false;
-    if (strlen(directory) < sizeof s->directory) {
-        snprintf(s->directory, sizeof s->directory, "%s", directory);
-        s->place[SESSION_MAIN] = session_open_directory(directory);
-    }
-    if (s->place[SESSION_MAIN] >= 0 && (damaged || file_map(s))) {
-        if (!damaged)
-            file_read(s);
-        if (session_take(s) == 0)
-            return 0;
-        *busy = true;
-    }
-    session_close(s);
-    return -1;
+    return true;
 }
 
 int session_open(struct session *s, const char *directory, bool *busy)
 {
-    return open_left(s, directory, false, busy);
-}
-
-int session_open_damaged(struct session *s, const char *directory)
-{
-    bool busy;
-
-    return open_left(s, directory, true, &busy);
+    *s = SESSION_CLOSED;
+    if (busy)
+        *busy = false;
+    if (strlen(directory) < sizeof s->directory) {
+        snprintf(s->directory, sizeof s->directory, "%s", directory);
+        s->place[SESSION_MAIN] = session_open_directory(directory);
+    }
+    if (s->place[SESSION_MAIN] >= 0 && (!busy || file_map(s))) {
+        if (session_take(s) == 0)
+            return 0;
+        if (busy)
+            *busy = true;
+    }
+    session_close(s);
+    return -1;
 }
 
 bool session_whole(const struct session *s)
@@ -333,6 +319,50 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
                 visit(path, context);
             }
         }
+        free(entries);
+    }
+}
+
+void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
+{
+    if (offset)
+        snprintf(name, SESSION_NAME, "%.*s@%lx", (int)strcspn(file, "@"), file, offset);
+    else
+        snprintf(name, SESSION_NAME, "%s", file);
+}
+
+/* Those in FILE. */
+static void file_processes(const struct session *s, const char *file, enum session_place place, session_visitor *visit, void *context)
+{
+    const char *end = strrchr(file, '.');
+    bool ring = end && !strcmp(end, ".ring") && strlen(file) < SESSION_FILE_NAME;
+    int fd = ring ? session_file(s, place, file, O_RDONLY) : -1;
+    uint64_t at = 0;
+
+    if (fd < 0)
+        visit(context, file, place, NULL);
+    for (int count = 0; fd >= 0 && count < PROCESSES_MAX; count++) {
+        struct process_file header = {0}; /* one that is being made may be short */
+        ssize_t got = pread(fd, &header, sizeof header, (off_t)at);
+        char name[SESSION_NAME];
+        if (got < 0 || (at && got != sizeof header))
+            break;
+        session_name(name, file, at);
+        visit(context, name, place, &header);
+        if (!(at = at ? header.next_nested : header.nested))
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void session_processes(const struct session *s, session_visitor *visit, void *context)
+{
+    for (int place = 0; place < SESSION_PLACES && s->place[place] >= 0; place++) {
+        struct dirent **entries = NULL;
+        int count = scandirat(s->place[place], ".", &entries, NULL, NULL);
+        for (int i = 0; i < count; free(entries[i++]))
+            file_processes(s, entries[i]->d_name, (enum session_place)place, visit, context);
         free(entries);
     }
 }

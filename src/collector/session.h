@@ -48,17 +48,26 @@ struct session {
  * collector by fork. Prints what is wrong; 0 or -1. */
 int session_create(struct session *s, const char *trace, const struct session_options *options);
 /* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
+ * With BUSY NULL its file is damaged, and not looked at: nothing but removing it is possible.
  * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
 int session_take(struct session *s);
-/* The same of DIRECTORY, whose session file is damaged: nothing but removing it is possible. */
-int session_open_damaged(struct session *s, const char *directory);
 /* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
 bool session_whole(const struct session *s);
 /* Delete everything but the trace. */
 void session_remove(struct session *s);
 void session_close(struct session *s);
+
+/* Call VISIT with each file of the session's directories. Of a process's file (NAME, PLACE) with its HEADER, and with each
+ * process nested in it, newest first, whose name is that of the file and its offset; of other files HEADER is NULL. */
+typedef void session_visitor(void *context, const char *name, enum session_place place, const struct process_file *header);
+void session_processes(const struct session *s, session_visitor *visit, void *context);
+
+/* Longest name of a process's file, and of what session_name makes of it. */
+enum { SESSION_FILE_NAME = 48, SESSION_NAME = 64 };
+/* How the process at OFFSET of FILE is called. FILE may be the name of another in it. */
+void session_name(char name[SESSION_NAME], const char *file, uint64_t offset);
 
 enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
