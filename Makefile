@@ -42,7 +42,7 @@ GUARDS := $(call taken,-fstack-protector-strong -fstack-clash-protection -fcf-pr
 GUARDS += $(if $(SANITIZE),,$(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 # Files of the extension through which every call and lookup goes. A canary would cost them more than their own work
 # does in places, and nothing of theirs is a buffer of bytes.
-HOT    := tracer_shim tracer/evaluator/decide tracer/torch/observe tracer/guards/check tracer/guards/read tracer/guards/kinds tracer/evaluator/replace
+HOT    := tracer_shim tracer/evaluator/decide tracer/torch/observe tracer/guards/check tracer/guards/read tracer/guards/kinds
 # Functions that CPython calls have the parameters that it passes, used or not.
 CALLED := -Wno-unused-parameter
 RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)

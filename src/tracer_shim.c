@@ -78,20 +78,6 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
     return record_frame(ts, frame, throwflag, tracer_process.monotonic, limit_depth, true);
 }
 
-/* --frames decided, and no compiler yet: wait for torch's import. */
-static PyObject *await_torch(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    struct tracer *t = tracer_thread;
-
-    if (unlikely(shim_settings.active_threads))
-        return decide_frame(ts, frame, throwflag);
-    if (unlikely(!(compat_code(frame)->co_flags & CO_OPTIMIZED))) /* a module's */
-        record_mark(frame);
-    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
-        return tracer_process.evaluate(ts, frame, throwflag);
-    return record_evaluate(t, ts, frame, throwflag);
-}
-
 static _PyFrameEvalFunction wanted_hook(void)
 {
     static const _PyFrameEvalFunction recorders[2][2] = {{record_by_counter, record_by_counter_to_depth},
@@ -102,7 +88,7 @@ static _PyFrameEvalFunction wanted_hook(void)
     if (!tracer_process.recording)
         return NULL;
     if (tracer_process.decided_only)
-        return tracer_process.torch_seen ? NULL : await_torch;
+        return tracer_process.torch_seen ? NULL : decide_frame; /* which sees its import */
     return recorders[tracer_process.monotonic][tracer_process.session->max_depth != 0];
 }
 

@@ -56,7 +56,7 @@ def _attach(torch, wanted, late):
 
 def _why_not(version, module, asked):
     """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never tested."""
-    ours = _dyntrace._torch_attributes()
+    ours = _attributes()
     unknown = [name for name in dir(module)
                if not name.startswith("__") and name not in ours and name not in versions.STATELESS and name not in versions.ANSWERS
                and name != "skip_code"]
@@ -83,8 +83,14 @@ def _minor(version):
         return None
 
 
+def _attributes():
+    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state (cache.c)."""
+    types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
+    return {**_dyntrace._torch_attributes(), **types, "_PyInterpreterFrame": _dyntrace.DynamoFrameType}
+
+
 def _replace(module):
-    ours = _dyntrace._torch_attributes()
+    ours = _attributes()
     for name in dir(module):
         if name in ours:
             setattr(module, name, ours[name])
@@ -189,7 +195,7 @@ def _canary_of(getframe):
             _dyntrace.set_eval_frame(prior)
         return results, deep
 
-    results, deep = _dyntrace._traced(run)
+    results, deep = sys.call_tracing(run, ()) # the bridge is quiet, and the evaluator decides nothing while it is
     _dyntrace.reset_code(original.__code__)
     names, at = [], error.__traceback__ if error else None
     while at:

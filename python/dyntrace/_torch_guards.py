@@ -526,8 +526,8 @@ class Guards:
             return -1, 0
 
     def failing(self, f_locals, f_globals):
-        """The same as failed(), and the order in which the guards are tried now if it has changed since it was last
-        said here, else None. torch reorders after failures only, and then another count or guard ends the check."""
+        """The same as failed(), and the order in which the guards are tried now, in JSON, if it has changed since it was
+        last said here, else None. torch reorders after failures only, and then another count or guard ends the check."""
         known = len(self._known) + len(self._known_tensors)
         found = self.failed(f_locals, f_globals)
         order = None
@@ -537,7 +537,7 @@ class Guards:
                 order = None
             else:
                 self._last_order = order
-        return found[0], found[1], order
+        return found[0], found[1], order and str(order)
 
     @staticmethod
     def _ask(root, f_locals):
@@ -639,6 +639,11 @@ class Guards:
                 return True
             below = below.parent
         return False
+
+    def causes(self, f_locals, f_globals):
+        """What explain() says in the order in which the extension reads it: as of a tree of ours, then torch's own."""
+        return [(ordinal, expected, actual, aspect, dimension, kind, source, text)
+                for ordinal, kind, source, expected, actual, aspect, dimension, text in self.explain(f_locals, f_globals)]
 
     def explain(self, f_locals, f_globals):
         """Every guard that does not hold now, the one that ended the check first: (ordinal, kind, source, expected,

@@ -10,7 +10,13 @@ import _dyntrace
 def attach(module, late):
     """MODULE is torch._C._dynamo.eval_frame. LATE: others have imported its functions by name already."""
     before = dict(vars(module))
-    _dyntrace._observe(module)
+    for name in ("_debug_get_cache_entry_list", "_PyInterpreterFrame"):
+        _dyntrace._torch_bridge(name, getattr(module, name))
+    for name in ("set_eval_frame", "set_code_exec_strategy", "skip_code", "reset_code", "get_eval_frame_isolate_recompiles_id"):
+        _dyntrace._torch_bridge(name, before.get(name))     # None: this torch has it not
+    for name, ours in _dyntrace._observe().items():
+        if name in before:
+            setattr(module, name, ours)
     if late:
         changed = {id(before[name]): value for name, value in vars(module).items() if before.get(name) is not value}
         for name, other in list(sys.modules.items()):

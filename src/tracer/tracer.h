@@ -36,6 +36,29 @@
 #define UNGUARDED
 #endif
 
+/* A local variable that owns a reference, or NULL: it is given up where its scope ends. */
+#define OWNED __attribute__((cleanup(tracer_let_go)))
+static inline void tracer_let_go(PyObject **object)
+{
+    Py_XDECREF(*object);
+}
+/* The pending exception, put aside until the end of its scope: then it takes the place of any that came up since. */
+#define KEPT __attribute__((cleanup(tracer_exception_back)))
+struct tracer_exception {
+    PyObject *type, *value, *traceback;
+};
+static inline struct tracer_exception tracer_exception_aside(void)
+{
+    struct tracer_exception pending;
+
+    PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
+    return pending;
+}
+static inline void tracer_exception_back(struct tracer_exception *pending)
+{
+    PyErr_Restore(pending->type, pending->value, pending->traceback);
+}
+
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {
     struct open_frame *outer; /* the recorded frame around it, or NULL */
@@ -74,7 +97,7 @@ struct tracer {
     int observed;                 /* enum frame_action: SKIP = no callback */
     unsigned quiet;               /* > 0: dyntrace's own Python code runs, which is not recorded */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
-    PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/replace.c */
+    PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/decide.c */
     compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
@@ -217,29 +240,24 @@ void tracer_follow_children(const char *inject);
  * (4,096 places, chosen by the string's address) would keep it where an attribute of the program was. */
 static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 {
-    PyObject *word = PyUnicode_InternFromString(name), *value = word ? PyObject_GetAttr(object, word) : NULL;
+    OWNED PyObject *word = PyUnicode_InternFromString(name);
 
-    Py_XDECREF(word);
-    return value;
+    return word ? PyObject_GetAttr(object, word) : NULL;
 }
 /* Any error is a no. */
 static inline bool tracer_has(PyObject *object, const char *name)
 {
-    PyObject *value = tracer_attribute(object, name);
-    bool there = value;
+    OWNED PyObject *value = tracer_attribute(object, name);
 
-    Py_XDECREF(value);
     PyErr_Clear();
-    return there;
+    return value;
 }
 /* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
 static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
-    PyObject *word = PyUnicode_InternFromString(name);
-    PyObject *value = word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
+    OWNED PyObject *word = PyUnicode_InternFromString(name);
 
-    Py_XDECREF(word);
-    return value;
+    return word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
 }
 
 static inline uint64_t tracer_now(bool monotonic)

@@ -229,7 +229,7 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 
 /* A frame that has not started is done with, because other code has run in its place. 3.11: its caller clears it. 3.13:
  * there is a function that CPython exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE in
- * it. The exception that is pending stays. (tracer/evaluator/replace.c) */
+ * it. The exception that is pending stays. (tracer/evaluator/decide.c) */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif

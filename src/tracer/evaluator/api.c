@@ -11,9 +11,10 @@
 /* ---- the frame that a callback gets ---- */
 
 /* A view of a frame that has not started. Outlives the callback, without locals. */
+enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD
-    PyObject *code, *globals, *builtins, *locals, *closure, *module; /* owned */
+    PyObject *part[VIEW_PARTS]; /* owned */
     int line, last; /* its first line; f_lasti */
 };
 
@@ -25,53 +26,45 @@ PyObject *shim_frame_open(const struct decision *d)
 
     if (!view)
         return NULL;
-    view->code = Py_NewRef((PyObject *)compat_code(frame));
-    view->globals = Py_NewRef(frame->f_globals);
-    view->builtins = Py_NewRef(frame->f_builtins);
-    view->locals = Py_NewRef(d->locals);
+    view->part[VIEW_CODE] = Py_NewRef((PyObject *)compat_code(frame));
+    view->part[VIEW_GLOBALS] = Py_NewRef(frame->f_globals);
+    view->part[VIEW_BUILTINS] = Py_NewRef(frame->f_builtins);
+    view->part[VIEW_LOCALS] = Py_NewRef(d->locals);
+    view->part[VIEW_CLOSURE] = closure ? Py_NewRef(closure) : PyTuple_New(0);
+    name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
+    view->part[VIEW_MODULE] = Py_NewRef(name ? name : Py_None);
     view->line = compat_code(frame)->co_firstlineno;
     view->last = d->front->not_started;
-    view->closure = closure ? Py_NewRef(closure) : PyTuple_New(0);
-    name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
-    view->module = Py_NewRef(name ? name : Py_None);
     return (PyObject *)view;
 }
 
 /* The callback has returned: the locals are the running frame's from here on. */
 void shim_frame_close(PyObject *view)
 {
-    struct shim_frame *self = (struct shim_frame *)view;
-
-    Py_SETREF(self->locals, Py_NewRef(Py_None));
+    Py_SETREF(((struct shim_frame *)view)->part[VIEW_LOCALS], Py_NewRef(Py_None));
     Py_DECREF(view);
 }
 
 static void frame_free(PyObject *object)
 {
-    struct shim_frame *self = (struct shim_frame *)object;
-
-    Py_XDECREF(self->code);
-    Py_XDECREF(self->globals);
-    Py_XDECREF(self->builtins);
-    Py_XDECREF(self->locals);
-    Py_XDECREF(self->closure);
-    Py_XDECREF(self->module);
+    for (int i = 0; i < VIEW_PARTS; i++)
+        Py_XDECREF(((struct shim_frame *)object)->part[i]);
     PyObject_Free(object);
 }
 
 #define FRAME_MEMBER(type, name) type, offsetof(struct shim_frame, name), READONLY
 static PyMemberDef frame_members[] = {
-    {"f_code", FRAME_MEMBER(T_OBJECT_EX, code), "The code object about to run."},
-    {"f_globals", FRAME_MEMBER(T_OBJECT_EX, globals), "Its globals."},
-    {"f_builtins", FRAME_MEMBER(T_OBJECT_EX, builtins), "Its builtins."},
-    {"f_locals", FRAME_MEMBER(T_OBJECT_EX, locals),
+    {"f_code", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_CODE]), "The code object about to run."},
+    {"f_globals", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_GLOBALS]), "Its globals."},
+    {"f_builtins", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_BUILTINS]), "Its builtins."},
+    {"f_locals", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_LOCALS]),
      "Arguments and free variables by name; None once the callback has returned."},
-    {"closure", FRAME_MEMBER(T_OBJECT_EX, closure), "The function's cells, a tuple."},
+    {"closure", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_CLOSURE]), "The function's cells, a tuple."},
     {"f_lineno", FRAME_MEMBER(T_INT, line), "The first line of the code."},
     {"f_lasti", FRAME_MEMBER(T_INT, last),
      "Before the first instruction: torch's callers check that it has not started."},
     {"f_back", T_NONE, 0, READONLY, "None."},
-    {"__module__", FRAME_MEMBER(T_OBJECT_EX, module),
+    {"__module__", FRAME_MEMBER(T_OBJECT_EX, part[VIEW_MODULE]),
      "The name of the module whose globals it has, for inspect.getmodule()."},
     {NULL, 0, 0, 0, NULL},
 };
@@ -101,11 +94,8 @@ static PyCodeObject *a_code(PyObject *object)
 struct code_state *shim_state_of(PyObject *object, bool make)
 {
     PyCodeObject *code = a_code(object);
-    struct code_state *state = code ? code_state_of(code, make) : NULL;
 
-    if (code && make && !state)
-        PyErr_NoMemory();
-    return state;
+    return code ? code_state_of(code, make) : NULL;
 }
 
 /* The slot is the interpreter's, the callback the thread's: the hook stays as
@@ -156,12 +146,11 @@ static void thread_cleared(PyObject *capsule)
 static int watch_thread(struct tracer *t)
 {
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
-    PyObject *capsule = dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
+    OWNED PyObject *capsule = dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
 
     /* A finaliser has done it, if the dict was new. */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
         t->shim = capsule;
-    Py_XDECREF(capsule);
     if (!t->shim && !PyErr_Occurred())
         PyErr_NoMemory();
     return t->shim ? 0 : -1;
@@ -276,9 +265,9 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region)
 {
     PyObject *list = PyList_New(0); /* first: the garbage collector may run */
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
-    struct cache_entry *entry = !state ? NULL : precompiled ? state->precompiled.first : state->entries.first;
+    struct cache_entry *entry = !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);
 
-    for (; entry && !PyErr_Occurred(); entry = entry->next) {
+    for (; entry && !PyErr_Occurred(); entry = TAILQ_NEXT(entry, order)) {
         Py_ssize_t at = PyList_GET_SIZE(list);
         while (at && ((struct cache_entry *)PyList_GET_ITEM(list, at - 1))->region > entry->region)
             at--;
@@ -336,12 +325,6 @@ PyMethodDef shim_methods[] = {
 
 int shim_types_ready(PyObject *module)
 {
-    if (PyType_Ready(&cache_entry_type) || PyType_Ready(&shim_frame_type))
-        return -1;
-    if (PyModule_AddObjectRef(module, "CacheEntry", (PyObject *)&cache_entry_type) ||
-        PyModule_AddObjectRef(module, "DynamoFrameType", (PyObject *)&shim_frame_type))
-        return -1;
-    if (guard_types_ready(module))
-        return -1;
-    return PyModule_AddFunctions(module, shim_methods);
+    return PyModule_AddType(module, &cache_entry_type) || PyModule_AddType(module, &shim_frame_type) ||
+                   guard_types_ready(module) || PyModule_AddFunctions(module, shim_methods) ? -1 : 0;
 }

@@ -4,41 +4,38 @@
 #include "tracer/evaluator/cache.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <structmember.h>
 
-static struct code_state *all_states;
+static LIST_HEAD(, code_state) all_states;
 static unsigned long states_made, states_compiled; /* states; code objects that got a number */
 
 /* ---- states ---- */
 
 struct code_state *code_state_make(PyCodeObject *code)
 {
-    PyObject *frame_state = PyDict_New();
+    OWNED PyObject *frame_state = PyDict_New();
     uintptr_t slot = compat_extra(code, tracer_process.extra);
     struct code_state *state;
 
-    if (frame_state && unlikely(tracer_is_state(slot))) { /* what the garbage collector ran has made it */
-        Py_DECREF(frame_state);
-        return code_state_of(code, false);
-    }
-    state = frame_state ? calloc(1, sizeof *state) : NULL;
+    if (!frame_state)
+        return NULL;
+    if (unlikely(tracer_is_state(slot))) /* what the garbage collector ran has made it */
+        return (struct code_state *)slot;
+    state = calloc(1, sizeof *state);
     if (!state || compat_set_extra(code, tracer_process.extra, state)) {
         free(state);
-        Py_XDECREF(frame_state);
-        PyErr_Clear();
+        PyErr_NoMemory();
         return NULL;
     }
-    state->frame_state = frame_state;
+    state->frame_state = Py_NewRef(frame_state);
     state->references = 1;
     state->code = code;
     state->mark = slot;
     state->is_init = code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
     state->serial = ++states_made;
-    state->next = all_states;
-    if (all_states)
-        all_states->previous = state;
-    all_states = state;
+    TAILQ_INIT(&state->entries);
+    TAILQ_INIT(&state->precompiled);
+    LIST_INSERT_HEAD(&all_states, state, all);
     return state;
 }
 
@@ -56,33 +53,32 @@ static void entry_end(struct cache_entry *entry, const char *reason, PyObject *i
 /* ENTRY, which has ended, gives up what it had of the program's. */
 static void entry_let_go(struct cache_entry *entry)
 {
+    OWNED PyObject *flat = entry->flat, *function = entry->function;
     struct cache_parts *parts = entry->parts;
-    PyObject *flat = entry->flat, *function = entry->function;
 
     entry->parts = NULL;
     entry->flat = entry->function = NULL;
-    if (parts && entry->front->unbind)
+    if (!parts)
+        return;
+    if (entry->front->unbind)
         entry->front->unbind(entry, parts->guard);
-    Py_XDECREF(flat);
-    Py_XDECREF(function);
-    if (parts)
-        cache_parts_unpin(parts);
+    cache_parts_unpin(parts);
 }
 
 /* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
-    struct cache_entry *entry, *next = list->first;
+    struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cache_entry *entry;
 
-    *list = (struct entry_list){NULL, 0};
-    for (entry = next; entry; entry = entry->next) {
+    TAILQ_CONCAT(&gone, list, order);
+    TAILQ_FOREACH(entry, &gone, order) {
         entry->state = NULL;
         if (why)
             entry_end(entry, why, NULL);
     }
-    while ((entry = next)) {
-        next = entry->next;
-        entry->next = NULL;
+    while ((entry = TAILQ_FIRST(&gone))) {
+        TAILQ_REMOVE(&gone, entry, order);
         if (why)
             entry_let_go(entry);
         Py_DECREF(entry);
@@ -93,42 +89,27 @@ void code_state_release(struct code_state *state)
 {
     if (--state->references)
         return;
-    if (state->view)
-        state->view->state = NULL; /* from here on nobody finds the state */
     drop_entries(&state->entries, "its code object was freed");
     drop_entries(&state->precompiled, NULL);
     if (state->compiled) {
         decision_entry_died(state->compiled, "dropped: a reset, or its function was freed");
         Py_DECREF(state->compiled);
     }
-    Py_XDECREF((PyObject *)state->view);
     Py_XDECREF(state->frame_state);
     free(state->regions);
     free(state);
 }
 
-/* The slot lets go of the state. */
-static void detach(struct code_state *state)
-{
-    state->code = NULL;
-    if (state->previous)
-        state->previous->next = state->next;
-    else
-        all_states = state->next;
-    if (state->next)
-        state->next->previous = state->previous;
-    state->previous = state->next = NULL;
-    code_state_release(state);
-}
-
 void code_state_free(void *slot)
 {
-    if (tracer_is_state((uintptr_t)slot)) {
-        PyObject *type, *value, *traceback; /* a code object may die while an exception is on its way */
-        PyErr_Fetch(&type, &value, &traceback);
-        detach(slot);
-        PyErr_Restore(type, value, traceback);
-    }
+    KEPT struct tracer_exception pending = tracer_exception_aside(); /* a code object may die while it is on its way */
+    struct code_state *state = slot;
+
+    if (!tracer_is_state((uintptr_t)slot))
+        return;
+    state->code = NULL;
+    LIST_REMOVE(state, all);
+    code_state_release(state);
 }
 
 void code_state_reset(PyCodeObject *code)
@@ -138,8 +119,8 @@ void code_state_reset(PyCodeObject *code)
     if (!state)
         return;
     compat_set_extra(code, tracer_process.extra, (void *)state->mark); /* there is room */
-    state->references++;
-    detach(state);
+    state->code = NULL;
+    LIST_REMOVE(state, all);
     drop_entries(&state->entries, "reset");
     code_state_release(state);
 }
@@ -152,33 +133,33 @@ void code_state_drop_precompiled(struct code_state *state)
 void code_state_reset_all(void)
 {
     const unsigned long newest = states_made; /* finalisers may make others: those stay */
-    struct code_state *state = all_states;
+    struct code_state *state = LIST_FIRST(&all_states);
 
     while (state) {
         PyCodeObject *code = state->code;
         if (state->serial > newest || !Py_REFCNT(code)) { /* a code object that is being freed takes its own along */
-            state = state->next;
+            state = LIST_NEXT(state, all);
             continue;
         }
         Py_INCREF(code);
         code_state_reset(code);
         Py_DECREF(code);
-        state = all_states;
+        state = LIST_FIRST(&all_states);
     }
 }
 
 /* REGION's own actions; NULL: it has none. */
-static struct code_actions *actions_of(const struct code_state *state, int64_t region)
+static struct code_actions *actions_of(struct code_state *state, int64_t region)
 {
     for (unsigned i = 0; i < state->region_count; i++)
         if (state->regions[i].region == region)
-            return &state->regions[i].actions;
-    return NULL;
+            return &state->regions[i];
+    return region < 0 ? &state->actions : NULL;
 }
 
-struct code_actions code_state_actions(const struct code_state *state, int64_t region)
+struct code_actions code_state_actions(struct code_state *state, int64_t region)
 {
-    const struct code_actions *common = &state->actions, *own = region < 0 ? common : actions_of(state, region);
+    const struct code_actions *common = &state->actions, *own = actions_of(state, region);
 
     if (own)
         return *own;
@@ -190,36 +171,39 @@ struct code_actions code_state_actions(const struct code_state *state, int64_t r
     };
 }
 
-bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
+int code_state_act(struct code_state *state, int64_t region, struct code_actions actions)
 {
-    struct code_actions *own = region < 0 ? &state->actions : actions_of(state, region);
-    struct region_actions *more;
+    struct code_actions *own = actions_of(state, region);
 
-    if (own) {
-        *own = actions;
-        return true;
+    if (!own) {
+        own = realloc(state->regions, (state->region_count + 1) * sizeof *own);
+        if (!own) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        state->regions = own;
+        own += state->region_count++;
     }
-    more = realloc(state->regions, (state->region_count + 1) * sizeof *more);
-    if (!more)
-        return false;
-    state->regions = more;
-    more[state->region_count++] = (struct region_actions){region, actions};
-    return true;
+    *own = actions;
+    own->region = region;
+    return 0;
 }
 
 /* ---- entries ---- */
 
-/* The attribute NAME of GUARDED. New reference; NULL: it is missing or None, or an exception is set, perhaps was before. */
-static PyObject *optional(PyObject *guarded, const char *name)
+PyObject *shim_optional(PyObject *object, const char *name)
 {
-    PyObject *value = PyErr_Occurred() ? NULL : shim_optional(guarded, name);
+    OWNED PyObject *key = PyErr_Occurred() ? NULL : PyUnicode_InternFromString(name);
+    PyObject *value = NULL;
 
+    if (key && compat_optional_attribute(object, key, &value) < 0)
+        return NULL;
     if (value == Py_None)
         Py_CLEAR(value);
     return value;
 }
 
-/* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. */
+/* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. Else an exception is set. */
 static bool fits(PyCodeObject *code, PyCodeObject *original)
 {
     const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
@@ -239,13 +223,12 @@ static bool fits(PyCodeObject *code, PyCodeObject *original)
 
 static PyObject *own_check_of(PyObject *guard)
 {
-    PyObject *check = optional(guard, "check");
+    PyObject *check = shim_optional(guard, "check");
 
     return check || PyErr_Occurred() ? check : Py_NewRef(guard);
 }
 
 const struct front front_own = {
-    .modes = &(const struct front_modes){0},
     .limits = true,
     .fail_hook = true,
     .unexplained = "the guard returned False",
@@ -255,39 +238,23 @@ const struct front front_own = {
 /* ENTRY, owned by LIST from here on, goes to its front or becomes its LAST. */
 static void put_in(struct entry_list *list, struct cache_entry *entry, bool last)
 {
-    struct cache_entry **at = &list->first;
-
-    while (last && *at)
-        at = &(*at)->next;
-    entry->next = *at;
-    *at = entry;
-    list->count++;
-}
-
-/* ENTRY, which is in LIST, no longer is; the caller owns it. */
-static void take_out(struct entry_list *list, struct cache_entry *entry)
-{
-    struct cache_entry **at = &list->first;
-
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
-    list->count--;
+    if (last)
+        TAILQ_INSERT_TAIL(list, entry, order);
+    else
+        TAILQ_INSERT_HEAD(list, entry, order);
 }
 
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region)
 {
-    struct cache_parts *parts = calloc(1, sizeof *parts);
-    struct cache_entry *entry = parts ? PyObject_New(struct cache_entry, &cache_entry_type) : NULL;
+    struct cache_entry *entry = (struct cache_entry *)PyType_GenericAlloc(&cache_entry_type, 0);
 
-    if (!entry) {
-        free(parts);
+    if (entry && !(entry->parts = calloc(1, sizeof *entry->parts))) {
+        Py_CLEAR(entry);
         PyErr_NoMemory();
-        return NULL;
     }
-    memset((char *)entry + sizeof(PyObject), 0, sizeof *entry - sizeof(PyObject));
-    parts->pins = 1;
-    entry->parts = parts;
+    if (!entry)
+        return NULL;
+    entry->parts->pins = 1;
     entry->valid = true;
     entry->front = front;
     entry->region = region;
@@ -304,57 +271,46 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-/* What GUARDED says, as an entry that is in no list. New reference; NULL with an exception. */
-static struct cache_entry *read_guarded(PyCodeObject *original, PyObject *guarded, PyObject *backend,
-                                        const struct front *front)
+/* ENTRY, which is in no list, becomes what GUARDED says. -1 with an exception. */
+static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
 {
-    struct cache_entry *entry = cache_entry_new(front, -1);
-    struct cache_parts *parts = entry ? entry->parts : NULL;
+    struct cache_parts *parts = entry->parts;
 
-    if (!entry)
-        return NULL;
-    entry->backend = Py_NewRef(backend);
-    parts->code = optional(guarded, "code");
-    parts->guard = optional(guarded, "check_fn");
+    parts->code = shim_optional(guarded, "code");
+    parts->guard = shim_optional(guarded, "check_fn");
     if (!parts->guard)
-        parts->guard = optional(guarded, "guard_manager");
+        parts->guard = shim_optional(guarded, "guard_manager");
     if (PyErr_Occurred())
-        goto err;
+        return -1;
     if (!parts->code || !PyCode_Check(parts->code)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a %s, which has no code object: "
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
-        goto err;
+        return -1;
     }
-    parts->check = parts->guard ? front->check_of(parts->guard) : NULL;
+    parts->check = parts->guard ? entry->front->check_of(parts->guard) : NULL;
     if (PyErr_Occurred())
-        goto err;
+        return -1;
     if (!parts->check || !PyCallable_Check(parts->check)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
-        goto err;
+        return -1;
     }
     if (!fits((PyCodeObject *)parts->code, original))
-        goto err;
+        return -1;
     entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
-    entry->annotation = optional(guarded, "trace_annotation");
-    entry->compile_id = optional(guarded, "compile_id");
-    if (!PyErr_Occurred())
-        return entry;
-err:
-    Py_DECREF(entry);
-    return NULL;
+    entry->annotation = shim_optional(guarded, "trace_annotation");
+    entry->compile_id = shim_optional(guarded, "compile_id");
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when that is found until it
  * has. -1: no memory, with an exception. */
-static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, struct decision_birth *birth)
+static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, PyObject *birth)
 {
     struct code_state *state = code_state_of(original, true);
 
-    if (!state) {
-        PyErr_NoMemory();
+    if (!state)
         return -1;
-    }
     if (!precompiled) {
         if (!entry->compile_id &&
             !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : states_compiled,
@@ -367,8 +323,7 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
         entry->region = front_region(entry->front);
     }
     Py_INCREF(entry);
-    put_in(precompiled ? &state->precompiled : &state->entries, entry,
-           precompiled || entry->front->modes->insertion_order);
+    put_in(precompiled ? &state->precompiled : &state->entries, entry, precompiled || entry->front->insertion_order);
     decision_entry_born(birth, entry, state);
     return 0;
 }
@@ -389,56 +344,50 @@ static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died}
  * -1 with an exception. */
 static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
-    const struct front *front = entry->front;
-    struct decision_birth birth;
-    struct cache_parts *parts;
-    int status;
+    OWNED PyObject *birth = decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
+                                           entry->parts->guard, entry->backend);
+    int status = join(entry, original, precompiled, birth);
+    struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry); /* what follows may end it */
 
-    decision_birth_begin(&birth, entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
-                         entry->parts->guard, entry->backend);
-    status = join(entry, original, precompiled, &birth);
-    parts = status || precompiled ? NULL : cache_entry_pin(entry); /* what follows may invalidate it */
-    if (parts) {
-        if (entry->tree)
-            status = guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree);
-        else if (front->bind)
-            status = front->bind(entry, parts);
-        if (status)
-            cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
-        cache_parts_unpin(parts);
-    }
-    decision_birth_end(&birth);
+    if (!parts)
+        return status;
+    if (entry->tree)
+        status = guard_tree_bind(parts->guard, (PyObject *)entry, &to_tree);
+    else if (entry->front->bind)
+        status = entry->front->bind(entry, parts);
+    if (status)
+        cache_entry_invalidate(entry, "its guards cannot watch the objects that they name", NULL);
+    cache_parts_unpin(parts);
     return status;
 }
 
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front)
 {
-    struct cache_entry *entry = read_guarded(original, guarded, backend, front);
+    struct cache_entry *entry = cache_entry_new(front, -1);
 
-    if (entry && publish(entry, original, false))
+    if (!entry)
+        return NULL;
+    entry->backend = Py_NewRef(backend);
+    if (read_guarded(entry, original, guarded) || publish(entry, original, false))
         Py_CLEAR(entry);
     return entry;
 }
 
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
 {
-    struct cache_entry *entry;
+    struct cache_entry *entry = cache_entry_new(front, region);
     int status = -1;
 
-    if (!PyCode_Check(code)) {
-        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
-        return -1;
-    }
-    entry = cache_entry_new(front, region);
     if (!entry)
         return -1;
     entry->parts->code = Py_NewRef(code);
     entry->parts->guard = Py_NewRef(guard);
     entry->backend = Py_NewRef(Py_None);
     entry->compile_id = PyUnicode_FromString("precompiled");
-    entry->parts->check = front->check_of(guard);
-    if (entry->parts->check)
+    if (!PyCode_Check(code))
+        PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
+    else if ((entry->parts->check = front->check_of(guard)))
         status = publish(entry, original, true);
     else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
@@ -448,7 +397,9 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
 
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region)
 {
-    for (struct cache_entry *entry = state->entries.first; entry; entry = entry->next)
+    struct cache_entry *entry;
+
+    TAILQ_FOREACH(entry, &state->entries, order)
         if (entry->region == region)
             return entry;
     return region >= 0 ? cache_entry_first(state, -1) : NULL;
@@ -459,15 +410,15 @@ static void move(struct cache_entry *entry, bool last)
 {
     struct entry_list *list = entry->state ? &entry->state->entries : NULL;
 
-    if (!list || (!last && list->first == entry))
+    if (!list || (!last && TAILQ_FIRST(list) == entry))
         return;
-    take_out(list, entry);
+    TAILQ_REMOVE(list, entry, order);
     put_in(list, entry, last);
 }
 
 void cache_entry_touch(struct cache_entry *entry)
 {
-    if (!entry->front->modes->insertion_order)
+    if (!entry->front->insertion_order)
         move(entry, false);
 }
 
@@ -516,20 +467,33 @@ static PyObject *entry_guard(PyObject *self, void *context)
 /* The entry tried after this one in its region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    const struct cache_entry *entry = (struct cache_entry *)self, *next = entry->state ? entry->next : NULL;
+    const struct cache_entry *entry = (struct cache_entry *)self, *next = entry->state ? entry : NULL;
 
-    while (next && next->region != entry->region)
-        next = next->next;
+    do
+        next = next ? TAILQ_NEXT(next, order) : NULL;
+    while (next && next->region != entry->region);
     return Py_NewRef(next ? (PyObject *)next : Py_None);
 }
 
 static PyObject *entry_invalidate(PyObject *self, PyObject *args)
 {
+    PyObject *entry = self, *instead = NULL, *more;
+    OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 
-    if (!PyArg_ParseTuple(args, "|s:invalidate", &reason))
+    if (PyTuple_GET_SIZE(args) > 1) { /* torch: what it has as the entry's state is the entry itself */
+        if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
+            return NULL;
+        given = tracer_attribute(instead, "invalidation_reason");
+        reason = given && PyUnicode_Check(given) ? PyUnicode_AsUTF8(given) : NULL;
+        PyErr_Clear();
+        reason = reason ? reason : "invalidated by torch";
+    } else if (!PyArg_ParseTuple(args, "|s:invalidate", &reason)) {
         return NULL;
-    cache_entry_invalidate((struct cache_entry *)self, reason, NULL);
+    }
+    Py_INCREF(entry);
+    cache_entry_invalidate((struct cache_entry *)entry, reason, instead);
+    Py_DECREF(entry);
     Py_RETURN_NONE;
 }
 
@@ -575,7 +539,8 @@ static PyMemberDef entry_members[] = {
 #undef ENTRY_MEMBER
 
 static PyMethodDef entry_methods[] = {
-    {"invalidate", entry_invalidate, METH_VARARGS, "invalidate(reason='...')\n\nNever match again."},
+    {"invalidate", entry_invalidate, METH_VARARGS,
+     "invalidate(reason='...')\n\nNever match again. torch: invalidate(entry, deleted_guard_manager)."},
     {"update_diff_guard_root_manager", entry_update_difference, METH_NOARGS,
      "torch: its guard manager has new guards that tell entries apart."},
     {NULL, NULL, 0, NULL},

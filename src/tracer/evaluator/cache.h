@@ -45,44 +45,29 @@
 #include "tracer/guards/guard.h"
 #include "vocabulary.h"
 
+#include <sys/queue.h>
+
 enum frame_action { ACTION_DEFAULT, ACTION_SKIP, ACTION_RUN_ONLY };
 
 struct code_state;
 struct cache_entry;
 struct cache_parts;
+struct decision;
 
 /* What is done with calls of a code object, and with the calls that those make. */
 struct code_actions {
     enum frame_action own, callees;
     bool limited;               /* ACTION_RUN_ONLY since a limit was reached */
     bool written;               /* the trace has them */
-};
-struct region_actions {
-    int64_t region;
-    struct code_actions actions;
-};
-
-/* What a front end has switched on. */
-struct front_modes {
-    bool insertion_order;       /* entries stay where they were put */
-    bool skip_guards_unsafe;    /* a stance: check only what tells entries apart; a miss is an error */
-};
-/* What a front end does around a callback, and around compiled code that runs with callees under `under`. */
-struct front_asking {
-    PyObject *random;           /* owned: the state of the module random */
-    int c_remaining;
-};
-struct front_run {
-    PyObject *under;            /* owned: what is in force for callees instead, or NULL */
-    PyObject *debugging;        /* owned context, or NULL */
-    PyObject *range;            /* owned, or NULL */
+    int64_t region;             /* torch: they hold there */
 };
 
 /* Who sets a thread's callback, and whose guards an entry has: a compiler of the program's own (cache.c), torch on this
  * evaluator (tracer/torch/torch.c), or torch on its own, observed (tracer/torch/observe.c). Everything that differs
  * between them is here. A function that is NULL has nothing to do. */
 struct front {
-    const struct front_modes *modes;
+    bool insertion_order;       /* entries stay where they were put */
+    bool skip_guards_unsafe;    /* a stance: check only what tells entries apart; a miss is an error */
     bool observed;              /* another evaluator decides: which guard failed is not seen */
     bool limits;                /* the limits are ours; else the callback has some, and says so by ACTION_RUN_ONLY */
     bool regions;               /* a thread is in one, and sees its entries */
@@ -115,16 +100,11 @@ struct front {
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Steps of decide(). A lookup is between the first two; *HIT may become false: others must agree. -1 with an
-     * exception. */
-    PyObject *(*lookup_begins)(void);
-    void (*lookup_ends)(PyObject *range);
-    int (*agreed)(const struct code_state *state, bool *hit);
-    /* The callback runs between these, and CODE, that of ENTRY, between those. The caller holds both. */
-    int (*ask_begins)(struct front_asking *asking, PyThreadState *ts);
-    void (*ask_ends)(struct front_asking *asking, PyThreadState *ts);
-    int (*run_begins)(struct front_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under);
-    void (*run_ends)(struct front_run *run);
+    /* Steps of decide() with what belongs around them; NULL: nothing does. */
+    int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found);
+    PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
+    PyObject *(*run)(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+                     struct cache_entry *entry, PyObject *code);
 };
 extern const struct front front_own;
 
@@ -142,7 +122,7 @@ struct cache_parts {
 struct cache_entry {
     PyObject_HEAD
     struct code_state *state;   /* borrowed; NULL once dropped from its code's list */
-    struct cache_entry *next;   /* tried after it */
+    TAILQ_ENTRY(cache_entry) order;
     const struct front *front;
     struct cache_parts *parts;  /* pinned; NULL once invalid and let go of */
     bool valid;                 /* may match; once false, false for good */
@@ -166,17 +146,8 @@ struct cache_entry {
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
-/* Entries in the order tried. */
-struct entry_list {
-    struct cache_entry *first;  /* owned, and so is each one's `next` */
-    Py_ssize_t count;
-};
-
-/* A code object's state as torch's Python code sees it. */
-struct state_view {
-    PyObject_HEAD
-    struct code_state *state;   /* borrowed; NULL once it is gone */
-};
+/* Entries in the order tried, which the list owns. */
+TAILQ_HEAD(entry_list, cache_entry);
 
 struct code_state {
     uintptr_t mark;             /* first: tracer_mark_in(). As in tracer/tracer.h; 0: the code was not seen yet */
@@ -186,20 +157,19 @@ struct code_state {
     struct entry_list entries, precompiled; /* precompiled: torch's that were loaded, tried before the others */
     PyObject *frame_state;      /* owned dict: the callback's own notes */
     struct code_actions actions;
-    struct state_view *view;    /* owned, or NULL */
-    struct region_actions *regions; /* owned: torch's regions that have actions of their own */
+    struct code_actions *regions; /* owned: of torch's regions that have their own */
     unsigned region_count;
     struct cache_entry *compiled; /* owned: the entry that this code was compiled for (torch observed), or NULL */
     bool is_init;               /* an __init__: see tracer_fix_init() */
     unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
     unsigned long compiles;     /* entries ever made */
-    struct code_state *previous, *next; /* all states, for reset() */
+    LIST_ENTRY(code_state) all; /* for reset() */
 };
 
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
 struct code_state *code_state_make(PyCodeObject *code);
-/* The state of CODE; MAKE it if there is none, which may run anything. Borrowed. NULL: none, or no memory. */
+/* The state of CODE; MAKE it if there is none, which may run anything. Borrowed. NULL: none, or MemoryError. */
 static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 {
     uintptr_t slot = compat_extra(code, tracer_process.extra);
@@ -242,6 +212,8 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
     if (unlikely(!--parts->pins))
         cache_parts_free(parts);
 }
+/* The attribute NAME of OBJECT. New reference; NULL: there is none or None, or an exception is set, perhaps was before. */
+PyObject *shim_optional(PyObject *object, const char *name);
 /* A hit: to the front of the list. */
 void cache_entry_touch(struct cache_entry *entry);
 /* This thread's region, for what FRONT decides. -1: the common one. */
@@ -249,15 +221,21 @@ static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
-/* The actions that hold in REGION (-1: in the common one), and setting them. False: no memory. */
-struct code_actions code_state_actions(const struct code_state *state, int64_t region);
-bool code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
+/* The actions that hold in REGION (-1: in the common one), and setting them. -1 with MemoryError. */
+struct code_actions code_state_actions(struct code_state *state, int64_t region);
+int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
 /* The entry tried first in REGION. Borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region);
 
-/* tracer/evaluator/decision.c: a lookup, and what is recorded of it: filled while it goes on; nothing while ON is
- * false. */
+/* tracer/evaluator/decision.c: a lookup, and what is recorded of it while ON. */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
+struct decision_check {
+    struct cache_entry *entry;  /* owned */
+    uint64_t ticks;
+    uint32_t run, failed;       /* leaves looked at, ordinal or UINT32_MAX */
+    enum check_result result;   /* CHECK_RESULTS: not tried */
+    PyObject *why;              /* owned: what explain() said; or NULL */
+};
 struct decision {
     bool on;
     bool older;                 /* there are entries, if none that we know */
@@ -267,42 +245,31 @@ struct decision {
     int64_t region;             /* in which entries are looked for */
     enum outcome outcome;       /* once the callback has answered */
     uint64_t began, ours;       /* clock; ticks since that were ours, spent on finding out why */
-    uint32_t count, room;
-    struct decision_check {
-        uint32_t entry, run, failed; /* entry id, leaves looked at, ordinal or UINT32_MAX */
-        uint64_t ticks;
-        enum check_result result;
-        struct cache_entry *object; /* owned: for the causes */
-    } *check;                   /* owned unless it is `small` */
-    struct decision_check small[4];
     uint32_t compile;           /* compile id + 1, 0 = none */
     uint32_t signature;         /* signature id + 1, 0 = none */
     uint64_t compile_began;
     PyObject *token;            /* owned: the bridge's, while the callback runs; or NULL */
-    PyObject *causes;           /* owned list of what explain() said, by check; or NULL */
+    uint32_t count, room;
+    struct decision_check *check; /* in the order tried; owned unless it is `small` */
+    struct decision_check small[8];
 };
 /* BEGAN: when the call of FRAME did, by the session's clock; 0: it is not recorded. */
 static inline void decision_begin(struct decision *d, uint64_t began, const struct front *front, compat_frame *frame,
                                   int64_t region)
 {
+    memset(d, 0, offsetof(struct decision, small));
     d->on = began != 0;
-    d->older = false;
     d->front = front;
     d->frame = frame;
-    d->locals = NULL;
     d->region = region;
     d->began = began;
-    d->ours = 0;
-    d->count = 0;
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
-    d->compile = d->signature = 0;
-    d->token = d->causes = NULL;
 }
 /* The frame's variables, made when they are first needed. Borrowed; NULL with an exception. */
 PyObject *decision_locals(struct decision *d);
-void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
-                  uint32_t failed, uint64_t ticks);
+/* ENTRY is next in the order tried. NULL: no memory. */
+struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
 /* A miss: note the values that missed and, if the callback will be asked, why each entry did, before anybody changes
  * them. */
 void decision_missed(struct decision *d, bool asks);
@@ -317,33 +284,17 @@ void decision_outcome(struct tracer *t, enum outcome outcome);
 /* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_write() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* ENTRY's guards are tried in ORDER from now on: a list of ordinals; any other object says nothing. */
-void decision_entry_order_words(const struct cache_entry *entry, PyObject *order);
 /* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* What the trace will say of an entry, as far as the program's code may run while it is found out. */
-struct decision_birth {
-    bool on;                    /* it is recorded */
-    PyObject *leaves;           /* owned tuple of (kind, source, expression[, user's code]); or NULL, no memory */
-    char backend[256];
-};
-/* Find it out: ENTRY and its parts are private to the caller so far. MARK is its code's; GUARD and BACKEND, what it was
- * made from; fills its parts' view. */
-void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard,
-                          PyObject *backend);
-/* ENTRY is in STATE's list now: write it. Runs nothing. decision_birth_end lets go of B. */
-void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state);
-void decision_birth_end(struct decision_birth *b);
-/* The guards of ENTRY, those of TREE, are tried in another order from now on. Runs nothing, nor does the next. */
+/* What the trace will say of ENTRY, which is private to the caller so far, as far as the program's code may run while it
+ * is found out: a new reference, or NULL. MARK is its code's; GUARD and BACKEND, what it was made from. */
+PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
+/* ENTRY is in STATE's list now: write it, with its BIRTH. Runs nothing, nor do the next. */
+void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struct code_state *state);
+/* The guards of ENTRY, those of TREE or these ORDINALS (a JSON array in a str), are tried in another order from now on. */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
+void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
-
-/* tracer/evaluator/replace.c: run CODE, ENTRY's, in place of FRAME, which has not started,
- * and dispose of FRAME. The caller holds both. */
-PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
-                        PyObject *code);
-/* FRAME is the one that runs in its place: about to start. */
-void replace_begin(struct tracer *t, compat_frame *frame);
 
 /* tracer/evaluator/decide.c */
 extern struct shim_settings {
@@ -351,19 +302,13 @@ extern struct shim_settings {
     unsigned long active_threads;    /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
     PyObject *skip_recursively, *limit_reached; /* owned: answers of torch 2.6's callback, no strategies; or NULL */
-    PyObject *(*describe)(PyObject *value); /* a new str for a library's value, or NULL, perhaps with an exception */
 } shim_settings;
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
-/* The attribute NAME of OBJECT. New reference; NULL: it has none, or an exception is set. */
-static inline PyObject *shim_optional(PyObject *object, const char *name)
-{
-    PyObject *key = PyUnicode_InternFromString(name), *value = NULL;
-
-    if (key && compat_optional_attribute(object, key, &value) < 0)
-        value = NULL;
-    Py_XDECREF(key);
-    return value;
-}
+/* The evaluator's own steps of decide(). The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
+ * raised, or gave something that is not a bool. */
+int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found);
+PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+                   struct cache_entry *entry, PyObject *code);
 /* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
  * The attributes may be the program's code. */
 PyObject *shim_backend_of(PyObject *callback);

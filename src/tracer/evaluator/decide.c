@@ -21,10 +21,6 @@
 #include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 
-#include <string.h>
-
-enum { ENTRIES_ON_STACK = 16 };
-
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
 
 PyObject *shim_backend_of(PyObject *callback)
@@ -64,29 +60,24 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
                                         struct decision *d)
 {
-    struct guard_outcome outcome = {GUARD_ERROR, 1, 0};
-    PyObject *check, *result = NULL;
+    OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame});
-    check = entry->front->modes->skip_guards_unsafe ? parts->difference : parts->check;
+    check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
     if (!check) /* no guards that tell entries apart yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
-    Py_INCREF(check);
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
-    Py_DECREF(check);
-    if (result && !PyBool_Check(result)) {
-        PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
+    if (result && PyBool_Check(result))
+        return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
+                                      result == Py_True ? UINT32_MAX : 0};
+    if (result) {
+        OWNED PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
                      compat_code(d->frame)->co_qualname, ((PyTypeObject *)type)->tp_name);
-        Py_DECREF(type);
-    } else if (result) {
-        outcome = (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
-                                         result == Py_True ? UINT32_MAX : 0};
     }
-    Py_XDECREF(result);
-    return outcome;
+    return (struct guard_outcome){GUARD_ERROR, 1, 0};
 }
 
 /* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception kept. */
@@ -94,93 +85,87 @@ static void tell_hook(PyObject *hook, const struct cache_entry *entry, const str
                       struct decision *d, Py_ssize_t index, bool last)
 {
     PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
-    PyObject *type, *value, *traceback, *result = NULL;
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *held = Py_NewRef(hook), *result = NULL; /* it may put another in its place */
 
-    if (!hook)
-        return;
-    Py_INCREF(hook); /* it may put another in its place */
-    PyErr_Fetch(&type, &value, &traceback);
     if (decision_locals(d))
-        result = PyObject_CallFunction(hook, "OOOnO", parts->guard, code, d->locals, index, last ? Py_True : Py_False);
+        result = PyObject_CallFunction(held, "OOOnO", parts->guard, code, d->locals, index, last ? Py_True : Py_False);
     if (!result)
-        PyErr_WriteUnraisable(hook);
-    Py_XDECREF(result);
-    PyErr_Restore(type, value, traceback);
-    Py_DECREF(hook);
+        PyErr_WriteUnraisable(held);
 }
 
-/* One entry, which the caller holds: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool. */
-static int try_entry(struct cache_entry *entry, struct decision *d, Py_ssize_t index, bool last)
+/* CHECK's entry: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool. */
+static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
 {
+    struct cache_entry *entry = check->entry;
     struct cache_parts *parts = cache_entry_pin(entry);
-    uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0, ticks;
+    uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0;
     struct guard_outcome outcome;
+    PyObject *hook;
     bool fits;
 
     if (!parts) /* by what was looked at before it */
         return 0;
     outcome = check_entry(entry, parts, d);
-    ticks = d->on ? tracer_now(tracer_process.monotonic) - began : 0;
+    if (d->on)
+        check->ticks = tracer_now(tracer_process.monotonic) - began;
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
         began = tracer_now(tracer_process.monotonic);
         outcome = entry->front->failed(entry, parts, d->frame, d->locals);
         d->ours += tracer_now(tracer_process.monotonic) - began;
     }
-    decision_add(d, entry, outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL,
-                 outcome.guards_run, outcome.failed, ticks);
+    check->result = outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL;
+    check->run = outcome.guards_run;
+    check->failed = outcome.failed;
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
         decision_entry_order(entry, parts->guard, tracer_now(tracer_process.monotonic));
     fits = outcome.result == GUARD_PASS && entry->valid;
+    if (outcome.result == GUARD_ERROR)
+        hook = shim_settings.guard_error_hook;
+    else
+        hook = entry->front->fail_hook ? shim_settings.guard_fail_hook : NULL;
     if (fits)
         cache_entry_touch(entry);
-    else if (outcome.result == GUARD_ERROR)
-        tell_hook(shim_settings.guard_error_hook, entry, parts, d, index, last);
-    else if (entry->front->fail_hook)
-        tell_hook(shim_settings.guard_fail_hook, entry, parts, d, index, last);
+    else if (hook)
+        tell_hook(hook, entry, parts, d, index, last);
     cache_parts_unpin(parts);
     return fits ? 1 : outcome.result == GUARD_ERROR ? -1 : 0;
 }
 
-/* The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
- * raised, or gave something that is not a bool. */
-static int look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
+/* LIST's valid entries of region A or B are next in the order tried. -1: no memory. */
+static int add_entries(struct decision *d, const struct entry_list *list, int64_t a, int64_t b)
+{
+    struct cache_entry *entry;
+
+    TAILQ_FOREACH(entry, list, order)
+        if (entry->valid && (entry->region == a || entry->region == b) && !decision_add(d, entry))
+            return -1;
+    return 0;
+}
+
+/* Guards may change the lists: each entry is tried once, in the order of now. */
+int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
 {
     const int64_t region = d->region;
-    struct cache_entry *small[ENTRIES_ON_STACK], **entries = small, *entry;
-    const Py_ssize_t loaded = state->precompiled.count, count = loaded + state->entries.count;
-    Py_ssize_t copied = 0;
-    int status = 0;
+    uint32_t loaded;
+    int status = add_entries(d, &state->precompiled, region, -1);
 
-    /* Guards may change the lists: each entry is asked once, in the order of now. */
-    if (count > ENTRIES_ON_STACK && !(entries = PyMem_Malloc((size_t)count * sizeof *entries))) {
-        PyErr_NoMemory();
-        return -1;
+    loaded = d->count;
+    if (!status && region >= 0) /* its own entries come before the common ones */
+        status = add_entries(d, &state->entries, region, region);
+    if (!status)
+        status = add_entries(d, &state->entries, -1, -1);
+    for (uint32_t i = 0; i < d->count && !status; i++) {
+        struct decision_check *check = &d->check[i];
+        if (i < loaded)
+            status = try_entry(check, d, i, false);
+        else if (check->entry->valid && shim_same_backend(check->entry->backend, backend))
+            status = try_entry(check, d, i - loaded, i + 1 == d->count);
+        else if (check->entry->valid)
+            check->result = CHECK_BACKEND_MISMATCH;
+        if (status > 0)
+            *found = (struct cache_entry *)Py_NewRef((PyObject *)check->entry);
     }
-    for (entry = state->precompiled.first; entry; entry = entry->next)
-        entries[copied++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
-    for (entry = state->entries.first; entry; entry = entry->next)
-        entries[copied++] = (struct cache_entry *)Py_NewRef((PyObject *)entry);
-    for (Py_ssize_t i = 0; i < loaded && !status; i++) {
-        entry = entries[i];
-        if (entry->region < 0 || entry->region == region)
-            status = try_entry(entry, d, i, false);
-    }
-    /* A region's own entries come before the common ones. */
-    for (int common = region < 0; common < 2 && !status; common++)
-        for (Py_ssize_t i = loaded; i < count && !status; i++) {
-            entry = entries[i];
-            if (!entry->valid || entry->region != (common ? -1 : region))
-                continue;
-            if (shim_same_backend(entry->backend, backend))
-                status = try_entry(entry, d, i - loaded, i + 1 == count);
-            else
-                decision_add(d, entry, CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
-        }
-    *found = status > 0 ? (struct cache_entry *)Py_NewRef((PyObject *)entry) : NULL;
-    for (Py_ssize_t i = 0; i < count; i++)
-        Py_DECREF(entries[i]);
-    if (entries != small)
-        PyMem_Free(entries);
     return status < 0 ? -1 : 0;
 }
 
@@ -192,10 +177,9 @@ int answer_strategy(PyObject *strategy, struct code_actions *actions)
     enum frame_action *const action[2] = {&actions->own, &actions->callees};
 
     for (int i = 0; i < 2; i++) {
-        PyObject *value = tracer_attribute(strategy, names[i]);
+        OWNED PyObject *value = tracer_attribute(strategy, names[i]);
         long number = value ? PyLong_AsLong(value) : -1;
 
-        Py_XDECREF(value);
         if (number < ACTION_DEFAULT || number > ACTION_RUN_ONLY) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_ValueError, "%s: %ld is not a FrameAction", names[i], number);
@@ -208,8 +192,8 @@ int answer_strategy(PyObject *strategy, struct code_actions *actions)
 
 int answer_read(PyObject *result, struct answer *answer)
 {
-    PyObject *strategy, *truth;
-    int status;
+    OWNED PyObject *strategy = NULL, *truth = NULL;
+    int for_code;
 
     *answer = (struct answer){0};
     if (result == Py_None || result == shim_settings.skip_recursively || result == shim_settings.limit_reached) {
@@ -223,14 +207,10 @@ int answer_read(PyObject *result, struct answer *answer)
         answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result); /* the older protocol: the GuardedCode itself */
         return answer->guarded ? 0 : -1;
     }
-    status = answer_strategy(strategy, &answer->actions);
-    Py_DECREF(strategy);
-    if (status)
+    if (answer_strategy(strategy, &answer->actions) || !(truth = tracer_attribute(result, "apply_to_code")))
         return -1;
-    truth = tracer_attribute(result, "apply_to_code");
-    status = truth ? PyObject_IsTrue(truth) : -1;
-    Py_XDECREF(truth);
-    if (status < 0 || !(answer->guarded = tracer_attribute(result, "guarded_code")))
+    for_code = PyObject_IsTrue(truth);
+    if (for_code < 0 || !(answer->guarded = tracer_attribute(result, "guarded_code")))
         return -1;
     if (answer->guarded == Py_None) {
         Py_CLEAR(answer->guarded);
@@ -238,7 +218,7 @@ int answer_read(PyObject *result, struct answer *answer)
         if (!answer->reason)
             PyErr_Clear();
     }
-    answer->for_code = status;
+    answer->for_code = for_code;
     return 0;
 }
 
@@ -249,31 +229,218 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
     return !front->limits && answer->actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
 }
 
+static PyObject *call(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
+{
+    return PyObject_Vectorcall(callback, arguments, 3, NULL);
+}
+
 /* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
 static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                struct answer *answer)
 {
-    PyObject *view = shim_frame_open(d), *result = NULL, *first;
-    const struct front *front = d->front;
-    struct front_asking asking;
-    int status = -1;
+    PyObject *view = shim_frame_open(d);
+    OWNED PyObject *first = NULL, *result = NULL;
 
     if (!view)
         return -1;
     first = (PyObject *)cache_entry_first(state, d->region);
     first = Py_NewRef(first ? first : Py_None);
     decision_ask(d, state);
-    if (!front->ask_begins || front->ask_begins(&asking, ts) == 0)
-        result = PyObject_CallFunctionObjArgs(callback, view, first, state->frame_state, NULL);
-    if (front->ask_ends)
-        front->ask_ends(&asking, ts);
+    result = (d->front->ask ? d->front->ask : call)(ts, callback, (PyObject *[]){view, first, state->frame_state});
     decision_asked(d, result);
-    Py_DECREF(first);
     shim_frame_close(view);
-    if (result)
-        status = answer_read(result, answer);
-    Py_XDECREF(result);
-    return status;
+    return result ? answer_read(result, answer) : -1;
+}
+
+/* ---- other code in place of a frame ----
+ *
+ * CPython has no call for "evaluate this code with that frame's arguments". But
+ * in a frame that has not started, the arguments are its first locals, in the
+ * order: positional, keyword-only, *args, **kwargs. So the compiled code is
+ * made "flat", every argument positional, once; a function is made of it with
+ * the globals and closure of the original; and a vectorcall of that function
+ * with the locals as arguments does what CPython itself does for a call:
+ *
+ *     frame of f(a, *b, c):   localsplus = [a, c, b, ...]
+ *     flat code:              co_argcount 3, no flags for * and **
+ *     vectorcall(flat_f, localsplus, 3)
+ *
+ * When the new frame is about to start, the flat code and the function made of it
+ * have done their work: it becomes a frame of the callback's code and the original
+ * function, and the old one lets go of the arguments. The old frame was never
+ * linked into the thread's stack, so depth, tracebacks and sys._getframe() are as
+ * if the original had run. Then it is disposed of.
+ * Class bodies, modules and exec() have their namespace in the frame instead
+ * and take another road (PyEval_EvalCodeEx). */
+
+enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
+
+static int argument_count(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
+           !!(code->co_flags & CO_VARKEYWORDS);
+}
+
+/* CODE, ENTRY's, with every argument positional: made once. New reference; NULL with an exception. */
+static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
+{
+    OWNED PyObject *replace = NULL, *none = NULL, *names = NULL;
+    PyObject *flat = NULL;
+
+    if (entry->flat || (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS))))
+        return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
+    replace = tracer_attribute((PyObject *)code, "replace");
+    none = PyTuple_New(0);
+    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount", 0, "co_flags",
+                          code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+    if (replace && none && names)
+        flat = PyObject_Call(replace, none, names);
+    if (flat && !entry->flat && entry->valid)
+        entry->flat = Py_NewRef(flat);
+    return flat;
+}
+
+/* The kept function between calls: bound to nothing of the program's. The garbage
+ * collector does not look into code objects, so whatever their entries keep, and
+ * leads back to the code, is never freed: globals do. */
+static PyObject *nothing;
+
+static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
+{
+    PyObject *old[2] = {function->func_globals, function->func_builtins};
+
+    function->func_globals = Py_NewRef(globals);
+    function->func_builtins = Py_NewRef(builtins);
+    Py_DECREF(old[0]);
+    Py_DECREF(old[1]);
+}
+
+static void name_like(PyFunctionObject *function, PyFunctionObject *original)
+{
+    if (function->func_name != original->func_name)
+        Py_SETREF(function->func_name, Py_NewRef(original->func_name));
+    if (function->func_qualname != original->func_qualname)
+        Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
+}
+
+/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
+ * given back with function_done. One is kept in the entry; never with a closure, nor for
+ * generators, which keep theirs. */
+static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
+{
+    PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
+    PyObject *flat;
+
+    if (made && !original->func_closure) {
+        Py_INCREF(made); /* a name that goes may be the program's code */
+        if (!entry->running) {
+            bind(made, frame->f_globals, frame->f_builtins);
+            name_like(made, original);
+        }
+        if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
+            made->func_builtins == frame->f_builtins && made->func_qualname == original->func_qualname &&
+            made->func_name == original->func_name) {
+            entry->running++;
+            return (PyObject *)made;
+        }
+        Py_DECREF(made);
+    }
+    if (!nothing && !(nothing = PyDict_New()))
+        return NULL;
+    flat = flat_of(entry, (PyCodeObject *)code);
+    made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
+    Py_XDECREF(flat);
+    if (!made)
+        return NULL;
+    bind(made, frame->f_globals, frame->f_builtins);
+    name_like(made, original);
+    if (original->func_closure) {
+        Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
+    } else if (!entry->function && entry->valid && !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
+        entry->function = Py_NewRef((PyObject *)made);
+        entry->running = 1;
+    }
+    return (PyObject *)made;
+}
+
+static void function_done(struct cache_entry *entry, PyObject *function)
+{
+    if (entry->function == function && !--entry->running) {
+        if (Py_REFCNT(function) == 2)
+            bind((PyFunctionObject *)function, nothing, nothing);
+        else /* a frame object has it */
+            Py_CLEAR(entry->function);
+    }
+    Py_DECREF(function);
+}
+
+static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code, PyObject *function)
+{
+    int count = argument_count(compat_code(frame));
+    PyObject *small[SMALL_ARGUMENTS + 1], **arguments = small, *result;
+
+    if (count > SMALL_ARGUMENTS && !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
+        return PyErr_NoMemory();
+    for (int i = 0; i < count; i++)
+        arguments[i + 1] = compat_local(frame, i);
+    /* The next frame of this thread is the function's: let it pass, as one of the
+     * code that the callback returned. */
+    t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
+    t->replacement_for = (PyCodeObject *)code;
+    t->replaced = frame;
+    result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (arguments != small)
+        PyMem_Free(arguments);
+    return result;
+}
+
+/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they die when FRAME drops
+ * them. */
+static void replace_begin(struct tracer *t, compat_frame *frame)
+{
+    int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
+
+    t->replacement = NULL;
+    if (t->replacement_for != compat_code(frame))
+        compat_set_code(frame, t->replacement_for);
+    for (int i = 0; i < count; i++)
+        compat_drop_local(t->replaced, i);
+    /* Nobody sees the function that was made. But a generator's frame is laid out
+     * by its function's code. */
+    if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
+        compat_set_function(frame, compat_function(t->replaced));
+}
+
+/* Run CODE, ENTRY's, in place of FRAME, which has not started, and dispose of FRAME. The caller holds both. */
+static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
+                               PyObject *code)
+{
+    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below PyEval_EvalCodeEx() */
+    compat_frame *replaced = NULL;
+    PyObject *function = NULL, *result = NULL;
+
+    if (unlikely(awaited)) {
+        awaited_for = t->replacement_for;
+        replaced = t->replaced;
+    }
+    if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
+        t->replacement = t->replacement_for = (PyCodeObject *)code;
+        t->replaced = NULL;
+        /* It makes a function first: what the garbage collector runs then leaves this as it finds it. */
+        result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
+                                   NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
+    } else if ((function = function_for(entry, code, frame))) {
+        result = call_flat(t, frame, code, function);
+    }
+    t->replacement = awaited;
+    if (unlikely(awaited)) {
+        t->replacement_for = awaited_for;
+        t->replaced = replaced;
+    }
+    if (function)
+        function_done(entry, function);
+    compat_dispose(ts, frame);
+    return result;
 }
 
 /* ---- the decision ---- */
@@ -302,16 +469,8 @@ static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
 {
-    const struct front *front = t->front;
-    const bool around = code && front->run_begins;
-    struct front_run run;
     PyObject *result;
 
-    if (around && front->run_begins(&run, entry, code, &under)) {
-        front->run_ends(&run);
-        compat_dispose(ts, frame);
-        return NULL;
-    }
     if (code)
         entry->hits++;
     if (t->callback != under)
@@ -320,13 +479,17 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
                                                              : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
         set_callback(t, callback);
-    if (around)
-        front->run_ends(&run);
     return result;
 }
 
+PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+                   struct cache_entry *entry, PyObject *code)
+{
+    return run(t, ts, frame, callback, under, entry, code);
+}
+
 /* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset if it has no code,
- * and then what the caller holds becomes the other. NULL: no memory. */
+ * and then what the caller holds becomes the other. NULL with MemoryError. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
@@ -342,9 +505,10 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
 /* Has STATE's code as many entries that can still match, or ever made, as it may have? */
 static bool is_at_limit(const struct code_state *state)
 {
+    const struct cache_entry *entry;
     unsigned long valid = 0;
 
-    for (const struct cache_entry *entry = state->entries.first; entry; entry = entry->next)
+    TAILQ_FOREACH(entry, &state->entries, order)
         valid += entry->valid;
     return valid >= shim_settings.recompile_limit || state->compiles >= shim_settings.accumulated_limit;
 }
@@ -366,16 +530,19 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     const int64_t region = front->regions ? t->region : -1;
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
-    PyObject *under = callback, *result = NULL, *backend = NULL, *range = NULL, *compiled = NULL;
+    OWNED PyObject *backend = NULL, *compiled = NULL;
+    PyObject *under = callback, *result = NULL;
     struct cache_entry *entry = NULL;
     struct code_actions actions;
     struct answer answer = {0};
     enum outcome outcome = OUTCOME_PLAIN;
     struct decision decision;
-    int failed;
 
-    if (!state)
+    if (!state) {
+        if (callback != Py_False) /* no memory */
+            PyErr_Clear();
         return record_evaluate(t, ts, frame, 0);
+    }
     state->references++;
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
         tracer_fix_init(compat_local(frame, 0));
@@ -393,18 +560,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     decision_begin(&decision, entered, front, frame, region);
     set_callback(t, NULL);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
-    if (front->lookup_begins)
-        range = front->lookup_begins();
-    failed = look_up(state, backend, &decision, &entry);
-    if (range)
-        front->lookup_ends(range);
-    if (!failed && front->agreed) {
-        bool hit = entry != NULL;
-        failed = front->agreed(state, &hit);
-        if (!hit)
-            Py_CLEAR(entry);
-    }
-    if (failed) {
+    if ((front->look_up ? front->look_up : shim_look_up)(state, backend, &decision, &entry)) {
         outcome = OUTCOME_GUARD_ERROR;
         goto err;
     }
@@ -415,7 +571,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_locals(&decision))
         goto err;
     decision_missed(&decision, refused(state, &actions, callback, front) == OUTCOME_COMPILED);
-    if (front->modes->skip_guards_unsafe) { /* in torch's words: programs look for them */
+    if (front->skip_guards_unsafe) { /* in torch's words: programs look for them */
         PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
                         "This usually means that you have not warmed up your model "
                         "with enough inputs such that you can guarantee no more recompilations.");
@@ -423,7 +579,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     }
     if (callback != Py_False && !(state = state_now(state, code)))
-        goto no_memory;
+        goto err;
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, front);
@@ -438,15 +594,15 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         under = callback_under(callback, answer.actions.callees);
     entry = answer.guarded ? cache_entry_add(code, answer.guarded, backend, front) : NULL;
     if (!(state = state_now(state, code)))
-        goto no_memory;
+        goto err;
     outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
     decision_answer(&decision, state, entry, outcome);
     if (outcome == OUTCOME_CALLBACK_ERROR) /* a wrong answer changes nothing */
         goto err;
     if (answer.for_code) {
         answer.actions.limited = outcome == OUTCOME_LIMIT;
-        if (!(state = state_now(state, code)) || !code_state_act(state, region, answer.actions))
-            goto no_memory;
+        if (!(state = state_now(state, code)) || code_state_act(state, region, answer.actions))
+            goto err;
         decision_actions(state, region, answer.reason);
     }
 run:
@@ -455,10 +611,9 @@ run:
     decision_end(&decision); /* with its locals: what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
-    result = run(t, ts, frame, callback, under, entry, compiled);
+    result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
+                                    : run(t, ts, frame, callback, under, entry, compiled);
     goto done;
-no_memory:
-    PyErr_NoMemory();
 err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
@@ -466,9 +621,7 @@ err:
         shim_set_active(t, false);
     compat_dispose(ts, frame);
 done:
-    Py_XDECREF(compiled);
     Py_XDECREF(entry);
-    Py_XDECREF(backend);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
     if (state)
@@ -481,13 +634,13 @@ static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
 
-    return state && state->entries.count;
+    return state && !TAILQ_EMPTY(&state->entries);
 }
 
 /* Will a call of CODE be looked up, with the callback that the thread has? */
 static bool is_decided(const struct tracer *t, PyCodeObject *code)
 {
-    const struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_of(code, false);
 
     return state ? code_state_actions(state, front_region(t->front)).own != ACTION_SKIP : t->callback != Py_False;
 }
@@ -530,7 +683,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     resumed = compat_is_resumed(frame);
     asks = t->callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
     if (tracer_process.recording) {
-        mark = record_mark(frame);
+        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED)) /* a module's: torch? */
+            mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
             entered =
                 record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);

@@ -10,6 +10,7 @@
  * Nothing here changes a decision, and no failure shows: a thing that cannot be
  * noted is left out. */
 #include "tracer/evaluator/cache.h"
+#include "tracer/torch/torch.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,10 +42,11 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
         t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none. */
+/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none. Runs
+ * nothing: the codec has this error handler built in. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
-    PyObject *encoded =
+    OWNED PyObject *encoded =
         value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
     size_t count = encoded ? (size_t)PyBytes_GET_SIZE(encoded) : 0;
 
@@ -53,7 +55,6 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
             count--;
     if (count)
         memcpy(bytes, PyBytes_AS_STRING(encoded), count);
-    Py_XDECREF(encoded);
     PyErr_Clear();
     return count;
 }
@@ -77,13 +78,10 @@ static struct fact_text text_all(const struct text *t)
 /* Is VALUE's buffer made by a method of the program's? */
 static bool makes_buffer(PyObject *value)
 {
-    PyObject *name = COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
+    OWNED PyObject *name = COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
     PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
-    bool makes = method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 
-    Py_XDECREF(name);
-    PyErr_Clear();
-    return makes;
+    return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 }
 
 /* Types and shapes always; values, unless the trace is to be without them, only
@@ -91,13 +89,12 @@ static bool makes_buffer(PyObject *value)
 static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *words = shim_settings.describe ? shim_settings.describe(value) : NULL;
+    OWNED PyObject *words = torch_describe(value);
     Py_buffer view;
 
     PyErr_Clear();
     if (words) {
         text_part(t, words, 200);
-        Py_DECREF(words);
         return;
     }
     text_print(t, "%s", Py_TYPE(value)->tp_name);
@@ -106,7 +103,6 @@ static void text_value(struct text *t, PyObject *value)
         words = PyObject_Repr(value);
         text_print(t, " ");
         text_part(t, words, VALUE_MAX);
-        Py_XDECREF(words);
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
                (whole && PyUnicode_CheckExact(value))) {
         text_print(t, "[%zd]", PyObject_Size(value));
@@ -134,22 +130,20 @@ static bool recorded(uintptr_t mark)
     return is_seen(mark) && !(mark & CODE_SKIP);
 }
 
-/* The order: a list of ordinals, in JSON. Nothing if it is too long. */
+/* The order: ordinals in JSON. Nothing if it is too long. */
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
     if (words->used < TEXT_MAX)
         tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = text_all(words));
 }
 
-void decision_entry_order_words(const struct cache_entry *entry, PyObject *order)
+void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals)
 {
-    PyObject *words = PyList_Check(order) ? PyObject_Repr(order) : NULL;
     struct text text = {.used = 0};
 
-    text_part(&text, words, TEXT_MAX);
-    if (words)
+    text_part(&text, ordinals, TEXT_MAX);
+    if (text.used)
         order_fact(entry, &text, tracer_now(P.monotonic));
-    Py_XDECREF(words);
 }
 
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
@@ -161,7 +155,7 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
         (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
     actions.written = true;
-    if (!code_state_act(state, region, actions) || !recorded(state->mark))
+    if (code_state_act(state, region, actions) || !recorded(state->mark))
         return;
     words.used = 0;
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
@@ -185,13 +179,13 @@ static PyObject *name_in(PyObject *object, const char *name)
 static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    PyObject *name = wrapped && whole ? name_in(backend, "compiler_name") : NULL, *function;
+    PyObject *name = wrapped && whole ? name_in(backend, "compiler_name") : NULL;
 
     if (!name && whole)
         name = name_in(backend, "__qualname__");
-    if (!name && wrapped && (function = tracer_attribute(backend, "compiler_fn"))) {
-        name = whole ? name_in(function, "__qualname__") : values_name(function);
-        Py_DECREF(function);
+    if (!name && wrapped) {
+        OWNED PyObject *function = tracer_attribute(backend, "compiler_fn");
+        name = !function ? NULL : whole ? name_in(function, "__qualname__") : values_name(function);
     }
     if (!name && !whole)
         name = values_name(backend);
@@ -199,41 +193,42 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-void decision_birth_begin(struct decision_birth *b, struct cache_entry *entry, uintptr_t mark, PyObject *guard,
-                          PyObject *backend)
+/* The birth is (leaves, backend), where a leaf is (kind, source, expression[, user's code]). */
+PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
 {
-    PyObject *text;
+    OWNED PyObject *leaves = NULL, *name = NULL, *label = NULL;
+    PyObject *birth;
 
-    *b = (struct decision_birth){.on = recorded(mark)};
     entry->id = ENTRY_UNRECORDED;
     entry->guards = entry->tree ? guard_tree_count(guard) : 1;
-    if (!b->on)
-        return;
+    if (!recorded(mark))
+        return NULL;
     if (entry->front->leaves)
-        b->leaves = entry->front->leaves(guard, &entry->parts->view);
+        leaves = entry->front->leaves(guard, &entry->parts->view);
     else if (entry->tree)
-        b->leaves = guard_tree_list(guard, values_kept());
+        leaves = guard_tree_list(guard, values_kept());
     PyErr_Clear();
-    if (b->leaves)
-        entry->guards = (uint32_t)PyTuple_GET_SIZE(b->leaves);
-    else if ((text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name)))
-        b->leaves = Py_BuildValue("((ssN))", "LAMBDA", "", text);
+    if (leaves)
+        entry->guards = (uint32_t)PyTuple_GET_SIZE(leaves);
+    else
+        leaves = Py_BuildValue("((ssN))", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
     /* Torch's ids are its own; a callback's is a value of the program's like others. */
-    if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL) &&
-        (text = PyObject_Str(entry->compile_id))) {
-        entry->label[put_utf8(entry->label, sizeof entry->label - 1, text)] = 0;
-        Py_DECREF(text);
-    }
+    if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
+        label = PyObject_Str(entry->compile_id);
     PyErr_Clear();
-    text = backend_name(backend, entry->front->wraps_backends);
-    b->backend[put_utf8(b->backend, sizeof b->backend - 1, text)] = 0;
-    Py_XDECREF(text);
+    entry->label[put_utf8(entry->label, sizeof entry->label - 1, label)] = 0;
+    name = backend_name(backend, entry->front->wraps_backends);
+    birth = leaves && name ? PyTuple_Pack(2, leaves, name) : NULL;
     PyErr_Clear();
+    return birth;
 }
 
-void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, const struct code_state *state)
+void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struct code_state *state)
 {
-    if (!b->on || !recorded(state->mark))
+    PyObject *leaves = birth ? PyTuple_GET_ITEM(birth, 0) : NULL;
+    struct text backend = {.used = 0};
+
+    if (!birth || !recorded(state->mark))
         return;
     entry->id = P.entries++;
     if (!entry->label[0])
@@ -241,9 +236,9 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
                  state->compiles ? state->compiles - 1 : 0);
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_now(P.monotonic), .guards = entry->guards, .region = entry->region,
-                .label = fact_string(entry->label), .backend = fact_string(b->backend));
-    for (Py_ssize_t i = 0; b->leaves && i < PyTuple_GET_SIZE(b->leaves); i++) {
-        PyObject *leaf = PyTuple_GET_ITEM(b->leaves, i);
+                .label = fact_string(entry->label), .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
+        PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
         struct text one = {.used = 0}, two = {.used = 0};
         tracer_fact(GUARD, .entry = entry->id, .ordinal = i, .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
                     .source = text_part(&one, PyTuple_GET_ITEM(leaf, 1), 512),
@@ -252,15 +247,6 @@ void decision_entry_born(struct decision_birth *b, struct cache_entry *entry, co
     }
     if (entry->tree)
         decision_entry_order(entry, entry->parts->guard, 0);
-}
-
-void decision_birth_end(struct decision_birth *b)
-{
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    Py_XDECREF(b->leaves);
-    PyErr_Restore(type, value, traceback);
 }
 
 /* A list of numbers, in JSON. */
@@ -315,8 +301,9 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
 static uint32_t signature_of(PyObject *locals)
 {
     static PyObject *known; /* text -> id */
+    OWNED PyObject *made = known ? NULL : PyDict_New(), *key = NULL, *number = NULL;
     struct text text = {.used = 0};
-    PyObject *made = known ? NULL : PyDict_New(), *key, *name, *value, *number;
+    PyObject *name, *value;
     Py_ssize_t at = 0;
     uint32_t id = 0;
 
@@ -334,20 +321,16 @@ static uint32_t signature_of(PyObject *locals)
     /* From here on nothing runs: the keys are bytes. */
     if (!known)
         known = Py_XNewRef(made); /* what ran may have made one */
-    key = known ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used) : NULL;
-    number = key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
-    if (number) {
-        id = (uint32_t)PyLong_AsUnsignedLong(number) + 1;
-    } else if (key && PyDict_GET_SIZE(known) < SIGNATURES_MAX) {
-        number = PyLong_FromUnsignedLong(P.signatures);
-        if (number && PyDict_SetItem(known, key, number) == 0) {
-            tracer_fact(SIGNATURE, .signature = P.signatures, .text = text_all(&text));
-            id = ++P.signatures;
-        }
-        Py_XDECREF(number);
+    key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
+    number = PyLong_FromUnsignedLong(P.signatures);
+    value = known && key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
+    if (value) {
+        id = (uint32_t)PyLong_AsUnsignedLong(value) + 1;
+    } else if (known && key && number && PyDict_GET_SIZE(known) < SIGNATURES_MAX &&
+               PyDict_SetItem(known, key, number) == 0) {
+        tracer_fact(SIGNATURE, .signature = P.signatures, .text = text_all(&text));
+        id = ++P.signatures;
     }
-    Py_XDECREF(key);
-    Py_XDECREF(made);
     PyErr_Clear();
     return id;
 }
@@ -363,46 +346,51 @@ PyObject *decision_locals(struct decision *d)
 
 void decision_end(struct decision *d)
 {
-    for (uint32_t i = 0; i < d->count; i++)
-        Py_DECREF(d->check[i].object);
-    if (d->check != d->small)
+    for (uint32_t i = 0; i < d->count; i++) {
+        Py_XDECREF(d->check[i].why);
+        Py_DECREF(d->check[i].entry);
+    }
+    if (unlikely(d->check != d->small))
         free(d->check);
-    Py_XDECREF(d->causes);
     Py_XDECREF(d->locals);
 }
 
-void decision_add(struct decision *d, struct cache_entry *entry, enum check_result result, uint32_t run,
-                  uint32_t failed, uint64_t ticks)
+struct decision_check *decision_add(struct decision *d, struct cache_entry *entry)
 {
-    if (!d->on || entry->id == ENTRY_UNRECORDED)
-        return;
-    if (d->count == d->room) {
-        struct decision_check *more = malloc(2 * d->room * sizeof *more);
-        if (!more)
-            return;
-        memcpy(more, d->check, d->count * sizeof *more);
+    struct decision_check *check;
+
+    if (unlikely(d->count == d->room)) {
+        check = malloc(2 * d->room * sizeof *check);
+        if (!check) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        memcpy(check, d->check, d->count * sizeof *check);
         if (d->check != d->small)
             free(d->check);
-        d->check = more;
+        d->check = check;
         d->room *= 2;
     }
-    d->check[d->count++] = (struct decision_check){entry->id, run, failed, ticks, result,
-                                                   (struct cache_entry *)Py_NewRef((PyObject *)entry)};
+    check = &d->check[d->count++];
+    *check = (struct decision_check){.entry = entry, .failed = UINT32_MAX, .result = CHECK_RESULTS};
+    Py_INCREF(entry);
+    return check;
 }
 
-/* Why the entry of a check does not fit now: a new list, or NULL. */
+/* Why the entry of CHECK does not fit now: a new list, or NULL. */
 static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
-    struct cache_parts *parts = check->result == CHECK_FAIL ? cache_entry_pin(check->object) : NULL;
+    struct cache_parts *parts = check->result == CHECK_FAIL ? cache_entry_pin(check->entry) : NULL;
     PyObject *found = NULL;
 
-    if (parts && check->object->tree)
+    if (!parts)
+        return NULL;
+    if (check->entry->tree)
         found = guard_tree_explain(parts->guard, &values, values_kept());
-    else if (parts && parts->view)
-        found = check->object->front->explain(parts->view, d->frame, d->locals);
-    if (parts)
-        cache_parts_unpin(parts);
+    else if (parts->view)
+        found = check->entry->front->explain(parts->view, d->frame, d->locals);
+    cache_parts_unpin(parts);
     PyErr_Clear();
     return found;
 }
@@ -416,14 +404,8 @@ void decision_missed(struct decision *d, bool asks)
     began = tracer_now(P.monotonic);
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(d->locals);
-    d->causes = asks ? PyList_New(0) : NULL;
-    for (uint32_t i = 0; d->causes && i < d->count; i++) {
-        PyObject *found = explain(d, &d->check[i]);
-        if (PyList_Append(d->causes, found ? found : Py_None))
-            PyErr_Clear();
-        Py_XDECREF(found);
-    }
-    PyErr_Clear();
+    for (uint32_t i = 0; asks && i < d->count; i++)
+        d->check[i].why = explain(d, &d->check[i]);
     d->ours += tracer_now(P.monotonic) - began;
 }
 
@@ -446,14 +428,15 @@ void decision_asked(struct decision *d, PyObject *result)
     d->token = NULL;
 }
 
-/* Why the entry of CHECK did not fit: one of the causes that explain() said. */
+/* Why the entry of a check did not fit: one of the things that explain() said. */
 struct cause {
     bool decided;       /* it is the guard that decided; else it would have failed as well */
     long long ordinal;  /* of the guard, -1: none */
-    const char *kind;   /* "": the guard's own, which the collector knows, as the source */
-    PyObject *source, *expected, *actual; /* borrowed, or NULL */
-    const char *aspect; /* recompile_cause.aspect, or "" */
+    PyObject *expected, *actual; /* borrowed, or NULL */
+    const char *aspect; /* recompile_cause.aspect, or NULL */
     int dimension;      /* recompile_cause.dimension, -1: none */
+    const char *kind;   /* NULL: the guard's own, which the collector knows, as the source */
+    PyObject *source;   /* borrowed, or NULL */
     const char *words;
 };
 
@@ -461,7 +444,7 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
 {
     struct text t = {.used = 0};
 
-    tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry, .guard = cause->ordinal,
+    tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry->id, .guard = cause->ordinal,
                 .how = !cause->decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED,
                 .dimension = cause->dimension, .kind = fact_string(cause->kind),
                 .source = text_part(&t, cause->source, 512), .aspect = fact_string(cause->aspect),
@@ -469,47 +452,36 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
                 .words = fact_string(cause->words));
 }
 
-/* ONE of what explain() said: a tree's (ordinal, expected, actual, aspect, dimension), or torch's (ordinal, kind, source,
- * expected, actual, aspect, dimension, text). False: it is none of them. */
-static bool read_cause(const struct decision_check *check, PyObject *one, struct cause *c)
+/* Why the entry of CHECK did not fit: which guard decided, and which would have failed as well. When that was not seen,
+ * the first one decided. */
+static void causes_of(const struct decision *d, const struct decision_check *check)
 {
-    const bool read =
-        check->object->tree
-            ? PyArg_ParseTuple(one, "LUUzi", &c->ordinal, &c->expected, &c->actual, &c->aspect, &c->dimension)
-            : PyArg_ParseTuple(one, "LsUUUsis", &c->ordinal, &c->kind, &c->source, &c->expected, &c->actual, &c->aspect,
-                               &c->dimension, &c->words);
-
-    PyErr_Clear();
-    c->aspect = c->aspect ? c->aspect : "";
-    return read;
-}
-
-/* Why the entry of check number I did not fit: which guard decided, and which would have failed as well. When that was
- * not seen, the first one decided. */
-static void causes_of(const struct decision *d, uint32_t i)
-{
-    const struct decision_check *check = &d->check[i];
     const bool seen = check->failed != UINT32_MAX;
-    PyObject *found = d->causes && i < (uint32_t)PyList_GET_SIZE(d->causes) ? PyList_GET_ITEM(d->causes, i) : Py_None;
+    struct cause c = {true, seen ? (long long)check->failed : -1, .dimension = -1};
     bool decided = false;
 
-    if (check->result == CHECK_BACKEND_MISMATCH)
-        cause_fact(d, check, &(struct cause){true, -1, "BACKEND_MATCH", NULL, NULL, NULL, "backend", -1,
-                                             "the entry was compiled for another backend"});
-    if (check->result != CHECK_FAIL)
-        return;
-    for (Py_ssize_t k = 0; PyList_Check(found) && k < PyList_GET_SIZE(found); k++) {
-        struct cause c = {.kind = "", .words = ""};
-        if (!read_cause(check, PyList_GET_ITEM(found, k), &c))
-            continue;
-        c.decided = seen ? c.ordinal == check->failed : k == 0;
-        decided |= c.decided;
+    if (check->result == CHECK_BACKEND_MISMATCH) {
+        c.kind = "BACKEND_MATCH";
+        c.aspect = "backend";
+        c.words = "the entry was compiled for another backend";
         cause_fact(d, check, &c);
     }
+    if (check->result != CHECK_FAIL)
+        return;
+    for (Py_ssize_t k = 0; check->why && PyList_Check(check->why) && k < PyList_GET_SIZE(check->why); k++) {
+        struct cause one = {.kind = NULL};
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, k), "LUUzi|sUs", &one.ordinal, &one.expected, &one.actual,
+                              &one.aspect, &one.dimension, &one.kind, &one.source, &one.words)) {
+            PyErr_Clear();
+            continue;
+        }
+        one.decided = seen ? one.ordinal == check->failed : k == 0;
+        decided |= one.decided;
+        cause_fact(d, check, &one);
+    }
+    c.words = check->entry->tree ? "it did not hold when it was checked" : d->front->unexplained;
     if (!decided)
-        cause_fact(d, check, &(struct cause){true, seen ? (long long)check->failed : -1, "", NULL, NULL, NULL, "", -1,
-                                             check->object->tree ? "it did not hold when it was checked"
-                                                                 : d->front->unexplained});
+        cause_fact(d, check, &c);
 }
 
 /* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
@@ -531,17 +503,16 @@ static void text_exception(struct text *t, PyObject *type, PyObject *value)
 
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
 {
+    KEPT struct tracer_exception pending = tracer_exception_aside();
     struct text reason = {.used = 0};
-    PyObject *type, *value, *traceback;
     char label[64] = "";
 
     if (!d->on || !d->compile)
         return;
-    PyErr_Fetch(&type, &value, &traceback);
     if (!entry && state->number && !d->front->ids_public)
         snprintf(label, sizeof label, "%lu/%lu", state->number - 1, state->compiles);
-    if (type)
-        text_exception(&reason, type, value);
+    if (pending.type)
+        text_exception(&reason, pending.type, pending.value);
     else
         text_print(&reason, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
@@ -554,9 +525,8 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     if (entry && entry->id != ENTRY_UNRECORDED)
         tracer_fact(COMPILED, .compile = d->compile - 1, .entry = entry->id);
     for (uint32_t i = 0; i < d->count; i++)
-        causes_of(d, i);
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+        if (d->check[i].entry->id != ENTRY_UNRECORDED)
+            causes_of(d, &d->check[i]);
 }
 
 /* ---- words ---- */
@@ -603,7 +573,7 @@ static UNGUARDED void write_check(struct tracer *t, const struct decision_check 
                      : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
     uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
 
-    put_words(t, (uint64_t[]){check_word(c->entry, c->result), (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks}, 2);
+    put_words(t, (uint64_t[]){check_word(c->entry->id, c->result), (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks}, 2);
 }
 
 UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
@@ -614,7 +584,8 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
         return;
     observed = d->front->observed;
     for (uint32_t i = 0; i < d->count; i++)
-        if (!observed || d->check[i].result == CHECK_PASS)
+        if (d->check[i].entry->id != ENTRY_UNRECORDED &&
+            (d->check[i].result == CHECK_PASS || (!observed && d->check[i].result != CHECK_RESULTS)))
             write_check(t, &d->check[i]);
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);

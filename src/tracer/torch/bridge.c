@@ -17,7 +17,7 @@ void torch_quiet_begin(struct torch_quiet *q)
 {
     struct tracer *t = tracer_here();
 
-    PyErr_Fetch(&q->type, &q->value, &q->traceback);
+    q->pending = tracer_exception_aside();
     q->collects = PyGC_Disable(); /* finalisers are the program's */
     PyThreadState_EnterTracing(PyThreadState_Get());
     if (t) {
@@ -35,27 +35,17 @@ void torch_quiet_end(struct torch_quiet *q)
     PyThreadState_LeaveTracing(PyThreadState_Get());
     if (q->collects)
         PyGC_Enable();
-    PyErr_Restore(q->type, q->value, q->traceback);
+    tracer_exception_back(&q->pending);
 }
 
-/* The bridge failed with the pending exception, in doing WHAT: a loss row. */
+/* The bridge failed with the pending exception, if there is one, in doing WHAT: a loss row. */
 static void failed(const char *what)
 {
-    PyObject *type, *value, *traceback, *text;
-    char words[512];
+    OWNED PyObject *error = values_exception(values_kept() == SESSION_VALUES_ALL);
+    OWNED PyObject *words = PyUnicode_FromFormat("torch bridge: %s: %V", what, error, "error");
 
-    PyErr_Fetch(&type, &value, &traceback);
-    text = value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(value) : NULL;
+    tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
     PyErr_Clear();
-    snprintf(words, sizeof words, "torch bridge: %s: %s: %.300s", what,
-             type ? ((PyTypeObject *)type)->tp_name : "error",
-             text && PyUnicode_Check(text) && PyUnicode_AsUTF8(text) ? PyUnicode_AsUTF8(text) : "");
-    PyErr_Clear();
-    tracer_loss(words);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
 }
 
 /* ---- what the shim asks ---- */
@@ -64,36 +54,33 @@ static void failed(const char *what)
  * exception is kept. NULL: there is no such part, or it failed in saying WHAT, and that is noted. */
 static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
+    OWNED PyObject *held = Py_XNewRef(part);
     struct torch_quiet quiet;
     PyObject *result;
 
-    if (!part)
+    if (!held)
         return NULL;
-    Py_INCREF(part);
     torch_quiet_begin(&quiet);
-    result = name ? tracer_call(part, name, a, b, c) : PyObject_CallFunctionObjArgs(part, a, b, c, NULL);
+    result = name ? tracer_call(held, name, a, b, c) : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
     if (!result)
         failed(what);
     torch_quiet_end(&quiet);
-    Py_DECREF(part);
     return result;
 }
 
 void torch_attach(bool late)
 {
+    OWNED PyObject *module = NULL, *done = NULL;
     struct torch_quiet quiet;
-    PyObject *module, *result = NULL;
 
     if (!P.session)
         return;
     torch_quiet_begin(&quiet);
     module = PyImport_ImportModule("dyntrace._torch");
     if (module)
-        result = PyObject_CallMethod(module, "attach", "IO", P.session->torch, late ? Py_True : Py_False);
-    if (!result)
+        done = PyObject_CallMethod(module, "attach", "IO", P.session->torch, late ? Py_True : Py_False);
+    if (!done)
         failed("not attached");
-    Py_XDECREF(module);
-    Py_XDECREF(result);
     torch_quiet_end(&quiet);
     P.torch_seen = true;
     tracer_rehook();
@@ -108,43 +95,28 @@ PyObject *torch_describe(PyObject *value)
 
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
 {
-    PyObject *number = PyLong_FromUnsignedLong(compile);
-    PyObject *token = number ? ask("a compile's beginning", S.begin, NULL, number, code, NULL) : NULL;
+    OWNED PyObject *number = PyLong_FromUnsignedLong(compile);
 
-    Py_XDECREF(number);
-    return token;
+    return number ? ask("a compile's beginning", S.begin, NULL, number, code, NULL) : NULL;
 }
 
 void torch_compile_ends(PyObject *token, PyObject *result)
 {
-    PyObject *type, *value, *traceback, *done;
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *held = token, *done = NULL;
 
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    done = ask("a compile's end", S.end, NULL, token, result ? result : Py_None, value ? value : Py_None);
-    Py_XDECREF(done);
-    Py_DECREF(token);
-    PyErr_Restore(type, value, traceback);
+    PyErr_NormalizeException(&pending.type, &pending.value, &pending.traceback);
+    done = ask("a compile's end", S.end, NULL, held, result ? result : Py_None, pending.value ? pending.value : Py_None);
 }
 
 PyObject *torch_leaves(PyObject *guard, PyObject **view)
 {
-    PyObject *rows = NULL;
-    Py_ssize_t whole = 0;
+    OWNED PyObject *rows = NULL;
 
     *view = ask("an entry's guards", S.guards, NULL, guard, NULL, NULL);
     if (*view)
-        rows = tracer_attribute(*view, "rows");
-    if (rows)
-        Py_SETREF(rows, PyList_AsTuple(rows));
-    while (rows && whole < PyTuple_GET_SIZE(rows) && PyTuple_Check(PyTuple_GET_ITEM(rows, whole)) &&
-           PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, whole)) >= 4)
-        whole++;
-    if (*view && (!rows || whole < PyTuple_GET_SIZE(rows))) {
-        failed("an entry's guards");
-        Py_CLEAR(rows);
-    }
-    return rows;
+        rows = tracer_attribute(*view, "rows"); /* a list of four texts each */
+    return rows ? PyList_AsTuple(rows) : NULL;
 }
 
 struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
@@ -152,24 +124,24 @@ struct guard_outcome torch_failed(const struct cache_entry *entry, const struct 
 {
     const bool known = parts->view && locals && entry->id != ENTRY_UNRECORDED;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
-    PyObject *found, *order;
+    OWNED PyObject *found =
+        known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL) : NULL;
+    PyObject *order;
     long guard, run;
 
-    found = known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL) : NULL;
     if (found && PyArg_ParseTuple(found, "llO", &guard, &run, &order)) {
         if (guard >= 0 && guard < (long)entry->guards)
             outcome.failed = (uint32_t)guard;
         outcome.guards_run = run > 0 ? (uint32_t)run : 0;
-        decision_entry_order_words(entry, order);
+        decision_entry_ordinals(entry, order);
     }
     PyErr_Clear();
-    Py_XDECREF(found);
     return outcome;
 }
 
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 {
-    return ask("why an entry does not fit", view, "explain", locals, frame->f_globals, NULL);
+    return ask("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
 }
 
 /* ---- what it notes ---- */
@@ -188,43 +160,42 @@ static PyObject *note(PyObject *module, PyObject *args)
     struct fact_text *text;
     const char *name;
     size_t bytes = 0;
-    int kind = 0;
+    int kind = FACT_KINDS - 1;
 
-    if (PyArg_ParseTuple(args, "sO!O!", &name, &PyTuple_Type, &numbers, &PyTuple_Type, &texts))
-        for (kind = FACT_KINDS - 1; kind && strcmp(names[kind], name) != 0;)
-            kind--;
+    if (!PyArg_ParseTuple(args, "sO!O!", &name, &PyTuple_Type, &numbers, &PyTuple_Type, &texts))
+        return NULL;
+    while (kind && strcmp(names[kind], name) != 0)
+        kind--;
     if (!kind || PyTuple_GET_SIZE(numbers) != fact_shapes[kind].numbers ||
         PyTuple_GET_SIZE(texts) != fact_shapes[kind].texts)
-        goto wrong;
+        return PyErr_Format(PyExc_ValueError, "%s: no such fact", name);
     for (int i = 0; i < fact_shapes[kind].numbers; i++)
         fact.numbers[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
     text = (struct fact_text *)(fact.numbers + fact_shapes[kind].numbers);
     for (int i = 0; i < fact_shapes[kind].texts; i++) {
-        if (!PyBytes_Check(PyTuple_GET_ITEM(texts, i)))
-            goto wrong;
-        text[i] = (struct fact_text){PyBytes_AS_STRING(PyTuple_GET_ITEM(texts, i)),
-                                     (uint64_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(texts, i))};
-        bytes += text[i].bytes;
+        char *at = NULL;
+        Py_ssize_t size = 0;
+        if (PyBytes_AsStringAndSize(PyTuple_GET_ITEM(texts, i), &at, &size))
+            return NULL;
+        text[i] = (struct fact_text){at, size};
+        bytes += (size_t)size;
     }
     if (PyErr_Occurred())
-        goto wrong;
+        return NULL;
     total += bytes;
     if (total <= TOTAL_MAX)
         tracer_put_fact((enum fact_kind)kind, &fact);
     else if (total - bytes <= TOTAL_MAX) /* once */
         tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in this process");
     Py_RETURN_NONE;
-wrong:
-    failed("a note");
-    Py_RETURN_NONE;
 }
 
 static PyObject *note_loss(PyObject *module, PyObject *words)
 {
-    const char *text = PyUnicode_Check(words) ? PyUnicode_AsUTF8(words) : NULL;
+    const char *text = PyUnicode_AsUTF8(words);
 
-    PyErr_Clear();
     tracer_loss(text ? text : "");
+    PyErr_Clear();
     Py_RETURN_NONE;
 }
 
@@ -238,10 +209,9 @@ static PyObject *code_id(PyObject *module, PyObject *code)
 
 static PyObject *kept(PyObject *module, PyObject *none)
 {
-    static const char *const words[] = {"all", "types", "off"};
-    enum session_values values = values_kept();
+    const enum session_values kept = values_kept();
 
-    return PyUnicode_FromString(words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values]);
+    return PyUnicode_FromString(kept == SESSION_VALUES_ALL ? "all" : kept == SESSION_VALUES_TYPES ? "types" : "off");
 }
 
 /* OURS(*ARGS, **KWARGS), which the program's trace functions do not see. NULL: it failed, and that is noted. */
@@ -261,23 +231,17 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 /* THREE is (before, theirs, after). A function of C, so that in the stack there is nothing of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
-    PyObject *before = PyTuple_GET_ITEM(three, 0), *token, *result, *more, *done;
+    OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL; /* theirs may drop the function */
+    PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
 
-    Py_INCREF(three); /* theirs may be what holds the function */
-    token = before == Py_None ? NULL : call_quietly(before, args, kwargs);
-    result = PyObject_Call(PyTuple_GET_ITEM(three, 1), args, kwargs);
-    if (result && (more = PyTuple_New(PyTuple_GET_SIZE(args) + 1))) {
-        PyTuple_SET_ITEM(more, 0, Py_NewRef(token ? token : Py_None));
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
-            PyTuple_SET_ITEM(more, i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
-        done = call_quietly(PyTuple_GET_ITEM(three, 2), more, kwargs);
-        Py_XDECREF(done);
-        Py_DECREF(more);
-    }
-    if (result)
+    token = before == Py_None ? Py_NewRef(Py_None) : call_quietly(before, args, kwargs);
+    result = PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);
+    if (result) {
+        OWNED PyObject *first = PyTuple_Pack(1, token ? token : Py_None);
+        all = first ? PySequence_Concat(first, args) : NULL;
+        done = all ? call_quietly(PyTuple_GET_ITEM(held, 2), all, kwargs) : NULL;
         PyErr_Clear();
-    Py_XDECREF(token);
-    Py_DECREF(three);
+    }
     return result;
 }
 
@@ -286,16 +250,14 @@ static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_
 
 static PyObject *around(PyObject *module, PyObject *args)
 {
-    PyObject *function, *method;
+    OWNED PyObject *function = NULL;
 
-    if (!PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 3) {
+    if (PyTuple_GET_SIZE(args) != 3) {
         PyErr_SetString(PyExc_TypeError, "_around(before, theirs, after)");
         return NULL;
     }
     function = PyCFunction_New(&around_method, args);
-    method = function ? PyInstanceMethod_New(function) : NULL; /* found in a class it is given the instance */
-    Py_XDECREF(function);
-    return method;
+    return function ? PyInstanceMethod_New(function) : NULL; /* found in a class it is given the instance */
 }
 
 PyMethodDef bridge_methods[] = {

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #define P tracer_process
+#define S torch_settings
 
 /* A frame that torch's evaluator has and has not passed on. Lives on upper's stack. */
 struct pending {
@@ -43,14 +44,10 @@ struct pending {
 };
 
 static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
-static PyObject *torch_set, *torch_entries, *torch_strategy, *torch_skip, *torch_reset; /* owned: torch's functions */
-static PyObject *torch_region_now; /* owned; NULL before torch 2.12 */
-static PyTypeObject *torch_frame_type;         /* owned */
-static PyCFunction torch_set_direct; /* torch_set's own, if it has one: several calls of it belong to every hit */
+static PyCFunction torch_set_direct; /* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
 static PyObject *torch_set_self;               /* borrowed; its first argument */
 
 static const struct front observed = {
-    .modes = &(const struct front_modes){0},
     .observed = true,
     .ids_public = true,
     .wraps_backends = true,
@@ -75,30 +72,28 @@ static struct cache_entry *entry_of(PyCodeObject *code)
  * keeps nothing of the program's: it dies with the code, which torch keeps. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
 {
-    PyObject *code = tracer_attribute(guarded, "code"), *guard = code ? tracer_attribute(guarded, "guard_manager") : NULL;
+    OWNED PyObject *code = tracer_attribute(guarded, "code"), *birth = NULL;
+    OWNED PyObject *guard = code ? tracer_attribute(guarded, "guard_manager") : NULL;
     struct cache_entry *entry = guard && PyCode_Check(code) ? cache_entry_new(&observed, region) : NULL;
     struct code_state *compiled;
-    struct decision_birth birth;
 
     PyErr_Clear();
-    if (entry) {
-        entry->born_for = PyWeakref_NewRef(backend, NULL);
-        PyErr_Clear();
-        entry->compile_id = tracer_attribute(guarded, "compile_id");
-        PyErr_Clear();
-        decision_birth_begin(&birth, entry, state->mark, guard, backend);
-        compiled = code_state_of((PyCodeObject *)code, true); /* nothing of the program's runs until it has the entry */
-        if (compiled && !compiled->compiled) {
-            decision_entry_born(&birth, entry, state);
-            compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
-            state->compiles++;
-        } else {
-            Py_CLEAR(entry);
-        }
-        decision_birth_end(&birth);
+    if (!entry)
+        return NULL;
+    entry->born_for = PyWeakref_NewRef(backend, NULL);
+    PyErr_Clear();
+    entry->compile_id = tracer_attribute(guarded, "compile_id");
+    PyErr_Clear();
+    birth = decision_birth(entry, state->mark, guard, backend);
+    compiled = code_state_of((PyCodeObject *)code, true); /* nothing of the program's runs until it has the entry */
+    if (compiled && !compiled->compiled) {
+        decision_entry_born(birth, entry, state);
+        compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
+        state->compiles++;
+    } else {
+        Py_CLEAR(entry);
     }
-    Py_XDECREF(code);
-    Py_XDECREF(guard);
+    PyErr_Clear();
     return entry;
 }
 
@@ -132,14 +127,14 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
         return false;
     for (int i = 0; i < 2 && i < code->co_argcount; i++) {
         argument = compat_local(frame, i);
-        if (argument && Py_TYPE(argument) == torch_frame_type)
+        if (argument && (PyObject *)Py_TYPE(argument) == S.frame_type)
             return true;
     }
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
     argument = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
     return argument && PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) &&
-           Py_TYPE(PyTuple_GET_ITEM(argument, 0)) == torch_frame_type;
+           (PyObject *)Py_TYPE(PyTuple_GET_ITEM(argument, 0)) == S.frame_type;
 }
 
 /* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has it. Borrowed. */
@@ -147,16 +142,15 @@ static PyObject *callback_of(compat_frame *frame)
 {
     PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
 
-    return self && Py_TYPE(self) != torch_frame_type ? self : (PyObject *)compat_function(frame);
+    return self && (PyObject *)Py_TYPE(self) != S.frame_type ? self : (PyObject *)compat_function(frame);
 }
 
 /* The region that torch looks into now. Asking may run anything. */
 static int64_t region_now(void)
 {
-    PyObject *value = torch_region_now ? PyObject_CallNoArgs(torch_region_now) : NULL;
+    OWNED PyObject *value = S.region_now ? PyObject_CallNoArgs(S.region_now) : NULL;
     long long region = value ? PyLong_AsLongLong(value) : -1;
 
-    Py_XDECREF(value);
     PyErr_Clear();
     return region;
 }
@@ -165,7 +159,7 @@ static int64_t region_now(void)
  * anything. */
 static struct code_actions actions_of(PyCodeObject *code)
 {
-    const struct code_state *state = code_state_of(code, false);
+    struct code_state *state = code_state_of(code, false);
     int64_t region;
 
     if (!state)
@@ -180,16 +174,13 @@ static struct code_actions actions_of(PyCodeObject *code)
 /* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? Unknown: true. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
-    PyObject *own = tracer_attribute(item, "backend");
-    bool same;
+    OWNED PyObject *own = tracer_attribute(item, "backend");
 
     PyErr_Clear();
     if (!own && entry->born_for) /* torch 2.6 does not say, but keeps it alive */
         own = PyObject_CallNoArgs(entry->born_for);
-    same = !own || shim_same_backend(own, backend);
     PyErr_Clear();
-    Py_XDECREF(own);
-    return same;
+    return !own || shim_same_backend(own, backend);
 }
 
 /* The entries that did not fit, and why, as far as checking again shows. */
@@ -201,18 +192,16 @@ static void missed(struct pending *p, PyObject *backend)
 
     torch_quiet_begin(&quiet);
     d->region = region_now();
-    list = PyObject_CallOneArg(torch_entries, (PyObject *)compat_code(p->frame));
+    list = PyObject_CallOneArg(S.entries, (PyObject *)compat_code(p->frame));
     d->older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; d->older && i < PyList_GET_SIZE(list); i++) {
-        PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
+        OWNED PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
         struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
-        if (entry && (entry->region < 0 || entry->region == d->region)) { /* others are not looked at */
-            Py_INCREF(entry);
-            decision_add(d, entry, is_for(entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH, 0, UINT32_MAX, 0);
-            Py_DECREF(entry);
-        }
-        Py_XDECREF(code);
-        Py_DECREF(item);
+        struct decision_check *check = NULL;
+        if (entry && (entry->region < 0 || entry->region == d->region)) /* others are not looked at */
+            check = decision_add(d, entry);
+        if (check)
+            check->result = is_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
         PyErr_Clear();
     }
     Py_XDECREF(list);
@@ -227,10 +216,8 @@ static void missed(struct pending *p, PyObject *backend)
 /* The callback has answered RESULT, or raised (NULL). */
 static void answered(struct pending *p, PyObject *result, PyObject *backend)
 {
-    PyObject *type, *value, *traceback;
     struct answer answer = {0};
 
-    PyErr_Fetch(&type, &value, &traceback);
     p->decision.outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
         if (answer_read(result, &answer)) /* torch says so itself */
@@ -239,11 +226,11 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
             p->entry = entry_new(p->state, answer.guarded, backend, p->decision.region);
         p->decision.outcome = answer_outcome(&answer, &observed);
     }
-    PyErr_Restore(type, value, traceback);
     decision_answer(&p->decision, p->state, p->entry, p->decision.outcome);
     if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
         answer.actions.limited = p->decision.outcome == OUTCOME_LIMIT;
-        code_state_act(p->state, p->decision.region, answer.actions);
+        if (code_state_act(p->state, p->decision.region, answer.actions))
+            PyErr_Clear();
         decision_actions(p->state, p->decision.region, answer.reason);
     }
     Py_XDECREF(answer.guarded);
@@ -252,13 +239,18 @@ static void answered(struct pending *p, PyObject *result, PyObject *backend)
 
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
-    PyObject *result, *backend;
+    OWNED PyObject *backend = NULL;
     struct torch_quiet quiet;
+    PyObject *result;
 
-    if (!p->state && (p->state = code_state_of(compat_code(p->frame), true)))
+    if (!p->state) {
+        p->state = code_state_of(compat_code(p->frame), true);
+        if (!p->state) { /* no memory */
+            PyErr_Clear();
+            return below(ts, frame, 0);
+        }
         p->state->references++;
-    if (!p->state)
-        return below(ts, frame, 0);
+    }
     p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
@@ -271,7 +263,6 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     p->asking = false;
     decision_asked(&p->decision, result);
     answered(p, result, backend);
-    Py_DECREF(backend);
     return result;
 }
 
@@ -320,10 +311,19 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
     enum outcome outcome = plain_outcome(p, actions);
 
     if (ran != p->frame) {
+        struct decision *d = decision_of(p);
+        struct decision_check *check = NULL;
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         if (entry && outcome == OUTCOME_HIT)
-            decision_add(decision_of(p), entry, CHECK_PASS, entry->guards, UINT32_MAX, CHECK_TICKS_UNKNOWN);
-        decision_write(decision_of(p), t, outcome, entry);
+            check = decision_add(d, entry);
+        if (check) {
+            check->result = CHECK_PASS;
+            check->run = entry->guards;
+            check->ticks = CHECK_TICKS_UNKNOWN;
+        } else {
+            PyErr_Clear();
+        }
+        decision_write(d, t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
         decision_write(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
@@ -581,12 +581,14 @@ static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions 
 
     if (state)
         state->actions = actions;
+    else if (result) /* no memory */
+        PyErr_Clear();
     return result;
 }
 
 static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 {
-    PyObject *result = PyObject_CallObject(torch_strategy, args), *code, *strategy;
+    PyObject *result = PyObject_CallObject(S.strategy, args), *code, *strategy;
     struct code_actions actions = {0};
 
     if (!result)
@@ -599,12 +601,12 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 
 static PyObject *skip_code(PyObject *module, PyObject *code)
 {
-    return then_act(PyObject_CallOneArg(torch_skip, code), code, (struct code_actions){.own = ACTION_SKIP});
+    return then_act(PyObject_CallOneArg(S.skip, code), code, (struct code_actions){.own = ACTION_SKIP});
 }
 
 static PyObject *reset_code(PyObject *module, PyObject *code)
 {
-    return then_act(PyObject_CallOneArg(torch_reset, code), code, (struct code_actions){0});
+    return then_act(PyObject_CallOneArg(S.reset, code), code, (struct code_actions){0});
 }
 
 static PyMethodDef observers[] = {
@@ -615,39 +617,16 @@ static PyMethodDef observers[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Around MODULE's functions of these names. */
-static PyObject *observe(PyObject *self, PyObject *module)
+/* What goes around torch's functions of these names, which the bridge has given us. */
+static PyObject *observe(PyObject *module, PyObject *none)
 {
-    PyObject **const slots[] = {&torch_set, &torch_strategy, &torch_skip, &torch_reset};
-
-    torch_region_now = tracer_attribute(module, "get_eval_frame_isolate_recompiles_id");
-    PyErr_Clear();
-    torch_entries = tracer_attribute(module, "_debug_get_cache_entry_list");
-    if (torch_entries)
-        torch_frame_type = (PyTypeObject *)tracer_attribute(module, "_PyInterpreterFrame");
-    if (!torch_frame_type)
-        return NULL;
-    for (int i = 0; observers[i].ml_name; i++) {
-        PyObject *wrapper;
-        *slots[i] = tracer_attribute(module, observers[i].ml_name);
-        if (!*slots[i]) { /* this torch has it not */
-            PyErr_Clear();
-            continue;
-        }
-        wrapper = PyCFunction_NewEx(&observers[i], self, NULL);
-        if (!wrapper || PyObject_SetAttrString(module, observers[i].ml_name, wrapper)) {
-            Py_XDECREF(wrapper);
-            return NULL;
-        }
-        Py_DECREF(wrapper);
-    }
     torch_set_direct = torch_set_called;
-    torch_set_self = torch_set;
-    if (torch_set && PyCFunction_CheckExact(torch_set) && PyCFunction_GET_FLAGS(torch_set) == METH_O) {
-        torch_set_direct = PyCFunction_GET_FUNCTION(torch_set);
-        torch_set_self = PyCFunction_GET_SELF(torch_set);
+    torch_set_self = S.set;
+    if (S.set && PyCFunction_CheckExact(S.set) && PyCFunction_GET_FLAGS(S.set) == METH_O) {
+        torch_set_direct = PyCFunction_GET_FUNCTION(S.set);
+        torch_set_self = PyCFunction_GET_SELF(S.set);
     }
-    Py_RETURN_NONE;
+    return torch_functions(module, observers);
 }
 
 static PyObject *entry_died(PyObject *self, PyObject *args)
@@ -664,8 +643,8 @@ static PyObject *entry_died(PyObject *self, PyObject *args)
 }
 
 PyMethodDef observe_methods[] = {
-    {"_observe", observe, METH_O,
-     "_observe(torch._C._dynamo.eval_frame)\n\nLet hooks of ours see what torch's evaluator does."},
+    {"_observe", observe, METH_NOARGS,
+     "_observe() -> dict\n\nFunctions for torch._C._dynamo.eval_frame: hooks of ours see what torch's evaluator does."},
     {"_observe_death", entry_died, METH_VARARGS, "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
     {NULL, NULL, 0, NULL},
 };

@@ -22,19 +22,16 @@ static PyObject *random_module;  /* torch.package changes imports later */
 /* ---- entries whose guards are torch's ----
  *
  * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is given its entry and
- * that one's state (`cache_entry`, `extra_state`), through which it invalidates the entry when an object that it names
- * dies. What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
+ * that one's state (`cache_entry`, `extra_state`: the entry, too), through which it invalidates the entry when an object
+ * that it names dies. What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
 
 /* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an exception, it could
  * not be had. */
 static PyObject *check_in(PyObject *guard, const char *name)
 {
-    PyObject *root = tracer_attribute(guard, name), *check = NULL;
+    OWNED PyObject *root = tracer_attribute(guard, name);
 
-    if (root && root != Py_None)
-        check = tracer_attribute(root, "check");
-    Py_XDECREF(root);
-    return check;
+    return root && root != Py_None ? tracer_attribute(root, "check") : NULL;
 }
 
 static PyObject *check_of(PyObject *guard)
@@ -50,88 +47,32 @@ static void update_difference(struct cache_parts *parts)
         Py_XSETREF(parts->difference, check);
 }
 
-static PyObject *view_invalidate(PyObject *self, PyObject *args)
-{
-    struct state_view *view = (struct state_view *)self;
-    PyObject *entry, *instead, *more = NULL, *reason;
-    const char *words = NULL;
-
-    if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
-        return NULL;
-    reason = tracer_attribute(instead, "invalidation_reason");
-    if (reason && PyUnicode_Check(reason))
-        words = PyUnicode_AsUTF8(reason);
-    PyErr_Clear();
-    if (view->state && ((struct cache_entry *)entry)->state == view->state) {
-        Py_INCREF(entry);
-        cache_entry_invalidate((struct cache_entry *)entry, words ? words : "invalidated by torch", instead);
-        Py_DECREF(entry);
-    }
-    Py_XDECREF(reason);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef view_methods[] = {
-    {"invalidate", view_invalidate, METH_VARARGS,
-     "invalidate(entry, deleted_guard_manager)\n\nThe entry never matches again."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyTypeObject state_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace._ExtraState",
-    .tp_basicsize = sizeof(struct state_view),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "The cache of one code object.",
-    .tp_methods = view_methods,
-};
-
-/* GUARD's idea of its entry and of that one's state. -1 with an exception. */
-static int tell_guard(PyObject *guard, PyObject *entry, PyObject *view)
+/* GUARD's idea of its entry, or None. -1 with an exception. */
+static int tell_guard(PyObject *guard, PyObject *entry)
 {
     int status = PyObject_SetAttrString(guard, "cache_entry", entry);
 
-    return status ? status : PyObject_SetAttrString(guard, "extra_state", view);
-}
-
-/* ... which is none any more. The pending exception is kept. */
-static void forget_entry(PyObject *guard)
-{
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    tell_guard(guard, Py_None, Py_None);
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    return status ? status : PyObject_SetAttrString(guard, "extra_state", entry);
 }
 
 static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
 {
-    struct code_state *state = entry->state;
-    PyObject *view;
-    int status;
-
-    if (!state->view && (state->view = PyObject_New(struct state_view, &state_type)))
-        state->view->state = state;
-    view = Py_XNewRef((PyObject *)state->view);
-    if (!view)
-        return -1;
-    status = tell_guard(parts->guard, (PyObject *)entry, view);
-    Py_DECREF(view);
-    if (status)
+    if (tell_guard(parts->guard, (PyObject *)entry))
         return -1;
     update_difference(parts);
     PyErr_Clear();
     if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
-        forget_entry(parts->guard);
+        tell_guard(parts->guard, Py_None);
+    PyErr_Clear();
     return 0;
 }
 
 static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 {
+    KEPT struct tracer_exception pending = tracer_exception_aside();
     PyObject *words = PyUnicode_FromString("Invalidated");
 
-    forget_entry(guard);
+    tell_guard(guard, Py_None);
     if (words)
         Py_XSETREF(entry->annotation, words);
 }
@@ -141,106 +82,93 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 /* OBJECT.NAME(A, B, C), with the pending exception kept; one of the call's own is dropped. */
 static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
-    PyObject *type, *value, *traceback, *done;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    done = tracer_call(object, name, a, b, c);
-    Py_XDECREF(done);
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *done = tracer_call(object, name, a, b, c);
 }
 
 /* The function NAME in MODULE, called with A, if that is not NULL. */
 static PyObject *call_in(const char *module, const char *name, PyObject *a)
 {
-    PyObject *imported = PyImport_ImportModule(module);
-    PyObject *result = imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
+    OWNED PyObject *imported = PyImport_ImportModule(module);
 
-    Py_XDECREF(imported);
-    return result;
+    return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
 /* CONTEXT (stolen; NULL: none) is entered: a reference to be given to leave(); NULL with an exception. */
 static PyObject *enter(PyObject *context)
 {
-    PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
+    OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
 
     if (!entered)
         Py_CLEAR(context);
-    Py_XDECREF(entered);
     return context;
 }
 
+/* CONTEXT: or NULL, none. */
 static void leave(PyObject *context)
 {
-    call_aside(context, "__exit__", Py_None, Py_None, Py_None);
-    Py_DECREF(context);
+    if (context)
+        call_aside(context, "__exit__", Py_None, Py_None, Py_None);
+    Py_XDECREF(context);
 }
 
 /* A range called NAME in torch's profiler, if anybody wants one. */
 static PyObject *range_begin(PyObject *name)
 {
-    PyObject *type, *range;
+    OWNED PyObject *type = NULL, *held = NULL;
+    PyObject *range;
 
     if (!profiled || !profiled() || !name || !S.range)
         return NULL;
     type = Py_NewRef(S.range);
-    Py_INCREF(name);
-    range = enter(PyObject_CallOneArg(type, name));
-    Py_DECREF(name);
-    Py_DECREF(type);
+    held = Py_NewRef(name);
+    range = enter(PyObject_CallOneArg(type, held));
     PyErr_Clear();
     return range;
 }
 
-static PyObject *lookup_begins(void)
-{
-    return range_begin(lookup_name);
-}
-
 /* Was it a hit for all who take part? */
-static int agreed(const struct code_state *state, bool *hit)
+static int look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
 {
-    PyObject *hook, *result;
-    int truth;
+    PyObject *range = range_begin(lookup_name);
+    OWNED PyObject *hook = NULL, *result = NULL;
+    int status = shim_look_up(state, backend, d, found), truth;
 
-    if (!S.guard_complete_hook || !state->entries.count)
-        return 0;
+    leave(range);
+    if (status || !S.guard_complete_hook || TAILQ_EMPTY(&state->entries))
+        return status;
     hook = Py_NewRef(S.guard_complete_hook);
-    result = PyObject_CallOneArg(hook, *hit ? Py_True : Py_False);
-    Py_DECREF(hook);
+    result = PyObject_CallOneArg(hook, *found ? Py_True : Py_False);
     truth = result ? PyObject_IsTrue(result) : -1;
-    Py_XDECREF(result);
-    if (truth < 0)
-        return -1;
-    *hit = *hit && truth;
-    return 0;
+    if (truth <= 0)
+        Py_CLEAR(*found);
+    return truth < 0 ? -1 : 0;
 }
 
-static int ask_begins(struct front_asking *a, PyThreadState *ts)
+/* The callback leaves the state of the module random, and the C recursion limit, as it finds them. */
+static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
 {
     const long limit = COMPAT_COUNTS_C_RECURSION ? S.c_recursion_limit : -1;
+    const int remaining = compat_c_remaining(ts);
+    OWNED PyObject *random = NULL;
+    PyObject *result;
 
-    *a = (struct front_asking){.c_remaining = compat_c_remaining(ts)};
-    if (limit >= 0 && limit < a->c_remaining &&
+    if (limit >= 0 && limit < remaining &&
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).", limit,
-                         a->c_remaining))
-        return -1;
+                         remaining))
+        return NULL;
+    if (!random_module && !(random_module = PyImport_ImportModule("random")))
+        return NULL;
+    random = tracer_call(random_module, "getstate", NULL, NULL, NULL);
+    if (!random)
+        return NULL;
     if (limit >= 0)
         compat_set_c_remaining(ts, (int)limit);
-    if (!random_module)
-        random_module = PyImport_ImportModule("random");
-    a->random = random_module ? tracer_call(random_module, "getstate", NULL, NULL, NULL) : NULL;
-    return a->random ? 0 : -1;
-}
-
-static void ask_ends(struct front_asking *a, PyThreadState *ts)
-{
-    if (a->random)
-        call_aside(random_module, "setstate", a->random, NULL, NULL);
-    compat_set_c_remaining(ts, a->c_remaining);
-    Py_CLEAR(a->random);
+    result = PyObject_Vectorcall(callback, arguments, 3, NULL);
+    call_aside(random_module, "setstate", random, NULL, NULL);
+    compat_set_c_remaining(ts, remaining);
+    return result;
 }
 
 /* A debugging session for code with a breakpoint. New reference, or NULL with an exception. */
@@ -253,49 +181,51 @@ static PyObject *debug_begin(void)
     return enter(context);
 }
 
-static int run_begins(struct front_run *run, const struct cache_entry *entry, PyObject *code, PyObject **under)
+/* What belongs before CODE runs: *UNDER, what callees get, may become another, which *INSTEAD owns. -1 with an
+ * exception. */
+static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
-    *run = (struct front_run){0};
+    OWNED PyObject *debugger = NULL, *done = NULL;
+    int stops;
+
     if (S.fullgraph_frames >= 0) {
         S.fullgraph_frames++;
-        if (*under && *under != Py_False) {
-            /* callees of fullgraph code may not be compiled */
-            run->under = S.fullgraph_fails ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
-                                           : Py_NewRef(Py_None);
-            if (!run->under)
+        if (*under && *under != Py_False) { /* callees of fullgraph code may not be compiled */
+            *instead = S.fullgraph_fails ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
+                                         : Py_NewRef(Py_None);
+            if (!*instead)
                 return -1;
-            *under = run->under == Py_None ? NULL : run->under;
+            *under = *instead == Py_None ? NULL : *instead;
         }
     }
-    if (S.breakpoints && !S.debugger) {
-        int has = PySet_Contains(S.breakpoints, code);
-        if (has < 0 || (has && !(run->debugging = debug_begin())))
-            return -1;
-    }
-    if (S.debugger) {
-        PyObject *debugger = Py_NewRef(S.debugger), *done = PyObject_CallOneArg(debugger, code);
-        Py_DECREF(debugger);
-        if (!done)
-            return -1;
-        Py_DECREF(done);
-    }
-    run->range = range_begin(entry->annotation);
-    return 0;
+    stops = S.breakpoints && !S.debugger ? PySet_Contains(S.breakpoints, code) : 0;
+    if (stops < 0 || (stops && !(*debugging = debug_begin())))
+        return -1;
+    if (!S.debugger)
+        return 0;
+    debugger = Py_NewRef(S.debugger);
+    done = PyObject_CallOneArg(debugger, code);
+    return done ? 0 : -1;
 }
 
-static void run_ends(struct front_run *run)
+static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+                     struct cache_entry *entry, PyObject *code)
 {
-    if (run->range)
-        leave(run->range);
-    if (run->debugging)
-        leave(run->debugging);
-    Py_XDECREF(run->under);
+    OWNED PyObject *instead = NULL;
+    PyObject *debugging = NULL, *range = NULL, *result = NULL;
+
+    if (run_begins(code, &under, &instead, &debugging)) {
+        compat_dispose(ts, frame);
+    } else {
+        range = range_begin(entry->annotation);
+        result = shim_run(t, ts, frame, callback, under, entry, code);
+    }
+    leave(range);
+    leave(debugging);
+    return result;
 }
 
-static struct front_modes modes;
-
-static const struct front torch_front = {
-    .modes = &modes,
+static struct front torch_front = {
     .regions = true,
     .ids_public = true,
     .wraps_backends = true,
@@ -310,13 +240,9 @@ static const struct front torch_front = {
     .explain = torch_explain,
     .compile_begins = torch_compile_begins,
     .compile_ends = torch_compile_ends,
-    .lookup_begins = lookup_begins,
-    .lookup_ends = leave,
-    .agreed = agreed,
-    .ask_begins = ask_begins,
-    .ask_ends = ask_ends,
-    .run_begins = run_begins,
-    .run_ends = run_ends,
+    .look_up = look_up,
+    .ask = ask,
+    .run = run,
 };
 
 /* ---- functions ---- */
@@ -335,7 +261,7 @@ static PyObject *truth(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    return truth(value, &modes.skip_guards_unsafe);
+    return truth(value, &torch_front.skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
@@ -359,7 +285,7 @@ static PyObject *set_lru_cache(PyObject *module, PyObject *value)
     int is = PyObject_IsTrue(value);
 
     if (is >= 0)
-        modes.insertion_order = !is;
+        torch_front.insertion_order = !is;
     return is < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -443,9 +369,9 @@ static PyObject *entries_of_region(PyObject *module, PyObject *args)
 
 static PyObject *entry_count(PyObject *module, PyObject *object)
 {
-    struct code_state *state = shim_state_of(object, false);
+    OWNED PyObject *list = shim_list(object, false, SHIM_ALL_REGIONS);
 
-    return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(state ? state->entries.count : 0);
+    return list ? PyLong_FromSsize_t(PyList_GET_SIZE(list)) : NULL;
 }
 
 /* Later versions say for which region and owner: an entry for another region than
@@ -497,7 +423,8 @@ static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 
 PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
              "Give the shim what it calls or compares with: guards, begin, end, describe, tensor (see _torch.py);\n"
-             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range).");
+             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range); and, to be observed,\n"
+             "what torch._C._dynamo.eval_frame has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
@@ -507,7 +434,9 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
     } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
         {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
-        {"range", &S.range},
+        {"range", &S.range}, {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip},
+        {"reset_code", &S.reset}, {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
+        {"get_eval_frame_isolate_recompiles_id", &S.region_now},
     };
     const char *name;
     PyObject *value;
@@ -526,18 +455,6 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
             Py_RETURN_NONE;
         }
     return PyErr_Format(PyExc_ValueError, "%s: no such part", name);
-}
-
-/* While code of ours is quiet, the shim decides nothing: the canary must be decided. */
-static PyObject *traced(PyObject *module, PyObject *function)
-{
-    PyThreadState *ts = PyThreadState_Get();
-    PyObject *result;
-
-    PyThreadState_LeaveTracing(ts);
-    result = PyObject_CallNoArgs(function);
-    PyThreadState_EnterTracing(ts);
-    return result;
 }
 
 static PyMethodDef attributes[] = {
@@ -567,26 +484,26 @@ static PyMethodDef attributes[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The functions and types under torch's names, as a dict. */
-static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
+PyObject *torch_functions(PyObject *module, PyMethodDef *methods)
 {
-    PyObject *dict = Py_BuildValue("{s:O,s:O,s:O,s:O}", "_CacheEntry", &cache_entry_type, "_PrecompileEntry",
-                                   &cache_entry_type, "_ExtraState", &state_type, "_PyInterpreterFrame",
-                                   &shim_frame_type);
+    PyObject *dict = PyDict_New();
 
-    for (PyMethodDef *m = attributes; dict && m->ml_name; m++) {
-        PyObject *function = PyCFunction_NewEx(m, module, NULL);
+    for (PyMethodDef *m = methods; dict && m->ml_name; m++) {
+        OWNED PyObject *function = PyCFunction_NewEx(m, module, NULL);
         if (!function || PyDict_SetItemString(dict, m->ml_name, function))
             Py_CLEAR(dict);
-        Py_XDECREF(function);
     }
     return dict;
 }
 
+static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
+{
+    return torch_functions(module, attributes);
+}
+
 static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
-     "_torch_attributes() -> dict\n\nFunctions and types under the names of torch._C._dynamo.eval_frame."},
-    {"_traced", traced, METH_O, "_traced(function) -> its result\n\nFor the canary: the shim decides its calls."},
+     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -594,9 +511,6 @@ static PyMethodDef torch_methods[] = {
 int torch_types_ready(PyObject *module)
 {
     lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
-    shim_settings.describe = torch_describe;
-    if (!lookup_name || PyType_Ready(&state_type))
-        return -1;
-    return PyModule_AddFunctions(module, torch_methods) || PyModule_AddFunctions(module, bridge_methods) ||
-                   PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
+    return !lookup_name || PyModule_AddFunctions(module, torch_methods) ||
+                   PyModule_AddFunctions(module, bridge_methods) || PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
 }

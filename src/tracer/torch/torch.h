@@ -18,10 +18,12 @@ extern struct torch_settings {
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */
     PyObject *range;                 /* owned: torch's profiler range, or NULL */
     PyObject *guards, *begin, *end, *describe, *tensor; /* the bridge's: owned, or NULL */
+    /* torch's own, when it is observed: owned, or NULL where this torch has it not */
+    PyObject *set, *strategy, *skip, *reset, *entries, *region_now, *frame_type;
 } torch_settings;
 
 /* What both front ends have in common; struct front says what each does. */
-PyObject *torch_describe(PyObject *value); /* as shim_settings.describe: tensors */
+PyObject *torch_describe(PyObject *value); /* a tensor in words: a new str, or NULL, perhaps with an exception */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
@@ -31,12 +33,14 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
 /* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage collection. */
 struct torch_quiet {
-    PyObject *type, *value, *traceback;
+    struct tracer_exception pending;
     bool collects;
 };
 void torch_quiet_begin(struct torch_quiet *q);
 void torch_quiet_end(struct torch_quiet *q);
 
+/* METHODS, bound to MODULE, by name: a new dict. */
+PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
 /* tracer/torch/observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
 bool observe_is(_PyFrameEvalFunction evaluate);
 
