@@ -55,22 +55,16 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     return result;
 }
 
-static PyObject *record_by_counter(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    return record_frame(ts, frame, throwflag, false, false, false);
-}
-static PyObject *record_by_counter_to_depth(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    return record_frame(ts, frame, throwflag, false, true, false);
-}
-static PyObject *record_by_monotonic(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    return record_frame(ts, frame, throwflag, true, false, false);
-}
-static PyObject *record_by_monotonic_to_depth(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    return record_frame(ts, frame, throwflag, true, true, false);
-}
+#define RECORDER(name, monotonic, limit_depth) \
+    static PyObject *name(PyThreadState *ts, compat_frame *frame, int throwflag) \
+    { \
+        return record_frame(ts, frame, throwflag, monotonic, limit_depth, false); \
+    }
+RECORDER(record_by_counter, false, false)
+RECORDER(record_by_counter_to_depth, false, true)
+RECORDER(record_by_monotonic, true, false)
+RECORDER(record_by_monotonic_to_depth, true, true)
+
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool limit_depth = tracer_process.recording && tracer_process.session->max_depth;

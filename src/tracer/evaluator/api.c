@@ -107,10 +107,7 @@ void shim_set_active(struct tracer *t, bool active)
     t->active = active;
     if (t->shim)
         PyCapsule_SetContext(t->shim, active ? t : NULL);
-    if (active)
-        shim_settings.active_threads++;
-    else
-        shim_settings.active_threads--;
+    shim_settings.active_threads += active ? 1 : -1;
     tracer_rehook();
 }
 

@@ -279,7 +279,7 @@ void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
 /* The frame runs now: write the lookup. Of an observed evaluator's, which entries were tried in vain is not known. */
-void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry);
+void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
 /* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_write() without a decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);

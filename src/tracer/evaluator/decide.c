@@ -229,24 +229,19 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
     return !front->limits && answer->actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
 }
 
-static PyObject *call(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
-{
-    return PyObject_Vectorcall(callback, arguments, 3, NULL);
-}
-
 /* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
 static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                struct answer *answer)
 {
-    PyObject *view = shim_frame_open(d);
+    PyObject *view = shim_frame_open(d), *arguments[3] = {view, NULL, state->frame_state};
     OWNED PyObject *first = NULL, *result = NULL;
 
     if (!view)
         return -1;
     first = (PyObject *)cache_entry_first(state, d->region);
-    first = Py_NewRef(first ? first : Py_None);
+    first = arguments[1] = Py_NewRef(first ? first : Py_None);
     decision_ask(d, state);
-    result = (d->front->ask ? d->front->ask : call)(ts, callback, (PyObject *[]){view, first, state->frame_state});
+    result = d->front->ask ? d->front->ask(ts, callback, arguments) : PyObject_Vectorcall(callback, arguments, 3, NULL);
     decision_asked(d, result);
     shim_frame_close(view);
     return result ? answer_read(result, answer) : -1;

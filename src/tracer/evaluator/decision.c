@@ -428,28 +428,14 @@ void decision_asked(struct decision *d, PyObject *result)
     d->token = NULL;
 }
 
-/* Why the entry of a check did not fit: one of the things that explain() said. */
-struct cause {
-    bool decided;       /* it is the guard that decided; else it would have failed as well */
-    long long ordinal;  /* of the guard, -1: none */
-    PyObject *expected, *actual; /* borrowed, or NULL */
-    const char *aspect; /* recompile_cause.aspect, or NULL */
-    int dimension;      /* recompile_cause.dimension, -1: none */
-    const char *kind;   /* NULL: the guard's own, which the collector knows, as the source */
-    PyObject *source;   /* borrowed, or NULL */
-    const char *words;
-};
-
-static void cause_fact(const struct decision *d, const struct decision_check *check, const struct cause *cause)
+/* Why CHECK's entry did not fit: CAUSE, which DECIDED, or would have failed as well. */
+static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
+                       struct fact_CAUSE cause)
 {
-    struct text t = {.used = 0};
-
-    tracer_fact(CAUSE, .compile = d->compile - 1, .entry = check->entry->id, .guard = cause->ordinal,
-                .how = !cause->decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED,
-                .dimension = cause->dimension, .kind = fact_string(cause->kind),
-                .source = text_part(&t, cause->source, 512), .aspect = fact_string(cause->aspect),
-                .expected = text_part(&t, cause->expected, 512), .actual = text_part(&t, cause->actual, 512),
-                .words = fact_string(cause->words));
+    cause.compile = d->compile - 1;
+    cause.entry = check->entry->id;
+    cause.how = !decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED;
+    tracer_put_fact(FACT_CAUSE, &cause);
 }
 
 /* Why the entry of CHECK did not fit: which guard decided, and which would have failed as well. When that was not seen,
@@ -457,31 +443,35 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
 static void causes_of(const struct decision *d, const struct decision_check *check)
 {
     const bool seen = check->failed != UINT32_MAX;
-    struct cause c = {true, seen ? (long long)check->failed : -1, .dimension = -1};
     bool decided = false;
 
-    if (check->result == CHECK_BACKEND_MISMATCH) {
-        c.kind = "BACKEND_MATCH";
-        c.aspect = "backend";
-        c.words = "the entry was compiled for another backend";
-        cause_fact(d, check, &c);
-    }
+    if (check->result == CHECK_BACKEND_MISMATCH)
+        cause_fact(d, check, true, (struct fact_CAUSE){
+            .guard = -1, .dimension = -1, .kind = fact_string("BACKEND_MATCH"), .aspect = fact_string("backend"),
+            .words = fact_string("the entry was compiled for another backend")});
     if (check->result != CHECK_FAIL)
         return;
-    for (Py_ssize_t k = 0; check->why && PyList_Check(check->why) && k < PyList_GET_SIZE(check->why); k++) {
-        struct cause one = {.kind = NULL};
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, k), "LUUzi|sUs", &one.ordinal, &one.expected, &one.actual,
-                              &one.aspect, &one.dimension, &one.kind, &one.source, &one.words)) {
+    for (Py_ssize_t i = 0; check->why && PyList_Check(check->why) && i < PyList_GET_SIZE(check->why); i++) {
+        PyObject *expected, *actual, *source = NULL; /* borrowed */
+        const char *aspect, *kind = NULL, *words = NULL;
+        long long guard;
+        int dimension;
+        struct text t = {.used = 0};
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, i), "LUUzi|sUs", &guard, &expected, &actual, &aspect,
+                              &dimension, &kind, &source, &words)) {
             PyErr_Clear();
             continue;
         }
-        one.decided = seen ? one.ordinal == check->failed : k == 0;
-        decided |= one.decided;
-        cause_fact(d, check, &one);
+        decided |= seen ? guard == check->failed : i == 0;
+        cause_fact(d, check, seen ? guard == check->failed : i == 0, (struct fact_CAUSE){
+            .guard = guard, .dimension = dimension, .kind = fact_string(kind), .source = text_part(&t, source, 512),
+            .aspect = fact_string(aspect), .expected = text_part(&t, expected, 512),
+            .actual = text_part(&t, actual, 512), .words = fact_string(words)});
     }
-    c.words = check->entry->tree ? "it did not hold when it was checked" : d->front->unexplained;
     if (!decided)
-        cause_fact(d, check, &c);
+        cause_fact(d, check, true, (struct fact_CAUSE){
+            .guard = seen ? (int64_t)check->failed : -1, .dimension = -1,
+            .words = fact_string(check->entry->tree ? "it did not hold when it was checked" : d->front->unexplained)});
 }
 
 /* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
@@ -531,18 +521,13 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 
 /* ---- words ---- */
 
-/* Room for a record of up to RING_MARGIN - 8 words. Its times are whole ones: it needs no epoch. */
-static bool room(struct tracer *t)
-{
-    return likely(t->head < t->limit) || tracer_room_within(t);
-}
-
-/* COUNT WORDS, of whole records, if there is room for them: what was read before is not believed after. */
+/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read before is not believed
+ * after. Their times are whole ones, which need no epoch. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words, unsigned count)
 {
     uint64_t head, mask, *ring;
 
-    if (unlikely(!room(t)))
+    if (unlikely(t->head >= t->limit && !tracer_room_within(t)))
         return;
     head = t->head;
     mask = t->mask;
@@ -576,17 +561,18 @@ static UNGUARDED void write_check(struct tracer *t, const struct decision_check 
     put_words(t, (uint64_t[]){check_word(c->entry->id, c->result), (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks}, 2);
 }
 
-UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, const struct cache_entry *entry)
+UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, struct cache_entry *entry)
 {
     bool observed;
 
     if (!d->on)
         return;
     observed = d->front->observed;
-    for (uint32_t i = 0; i < d->count; i++)
-        if (d->check[i].entry->id != ENTRY_UNRECORDED &&
-            (d->check[i].result == CHECK_PASS || (!observed && d->check[i].result != CHECK_RESULTS)))
+    for (uint32_t i = 0; !observed && i < d->count; i++)
+        if (d->check[i].result != CHECK_RESULTS && d->check[i].entry->id != ENTRY_UNRECORDED)
             write_check(t, &d->check[i]);
+    if (observed && outcome == OUTCOME_HIT && entry && entry->id != ENTRY_UNRECORDED)
+        write_check(t, &(struct decision_check){entry, CHECK_TICKS_UNKNOWN, entry->guards, UINT32_MAX, CHECK_PASS, NULL});
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);
     /* A compile's entry was born within it: that has all of the time. */

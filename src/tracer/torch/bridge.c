@@ -48,8 +48,6 @@ static void failed(const char *what)
     PyErr_Clear();
 }
 
-/* ---- what the shim asks ---- */
-
 /* PART(A, B, C) of the bridge, or its method NAME, with the fewer arguments that come before a NULL; the pending
  * exception is kept. NULL: there is no such part, or it failed in saying WHAT, and that is noted. */
 static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b, PyObject *c)
@@ -143,8 +141,6 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 {
     return ask("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
 }
-
-/* ---- what it notes ---- */
 
 /* note(name, numbers, texts): the fact NAME of facts.h, its members in their order, texts as bytes. */
 static PyObject *note(PyObject *module, PyObject *args)

@@ -213,33 +213,12 @@ static void missed(struct pending *p, PyObject *backend)
     Py_CLEAR(d->locals); /* what the frame drops must die when it does */
 }
 
-/* The callback has answered RESULT, or raised (NULL). */
-static void answered(struct pending *p, PyObject *result, PyObject *backend)
-{
-    struct answer answer = {0};
-
-    p->decision.outcome = OUTCOME_CALLBACK_ERROR;
-    if (result) {
-        if (answer_read(result, &answer)) /* torch says so itself */
-            PyErr_Clear();
-        if (answer.guarded)
-            p->entry = entry_new(p->state, answer.guarded, backend, p->decision.region);
-        p->decision.outcome = answer_outcome(&answer, &observed);
-    }
-    decision_answer(&p->decision, p->state, p->entry, p->decision.outcome);
-    if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
-        answer.actions.limited = p->decision.outcome == OUTCOME_LIMIT;
-        if (code_state_act(p->state, p->decision.region, answer.actions))
-            PyErr_Clear();
-        decision_actions(p->state, p->decision.region, answer.reason);
-    }
-    Py_XDECREF(answer.guarded);
-    Py_XDECREF(answer.reason);
-}
-
+/* FRAME is a call of the callback, which compiles for P's frame. */
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
 {
+    struct decision *d = decision_of(p);
     OWNED PyObject *backend = NULL;
+    struct answer answer = {0};
     struct torch_quiet quiet;
     PyObject *result;
 
@@ -255,14 +234,29 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
-    decision_of(p);
     missed(p, backend);
-    decision_ask(&p->decision, p->state);
+    decision_ask(d, p->state);
     p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
     p->asking = false;
-    decision_asked(&p->decision, result);
-    answered(p, result, backend);
+    decision_asked(d, result);
+    d->outcome = OUTCOME_CALLBACK_ERROR;
+    if (result) {
+        if (answer_read(result, &answer)) /* torch says so itself */
+            PyErr_Clear();
+        if (answer.guarded)
+            p->entry = entry_new(p->state, answer.guarded, backend, d->region);
+        d->outcome = answer_outcome(&answer, &observed);
+    }
+    decision_answer(d, p->state, p->entry, d->outcome);
+    if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
+        answer.actions.limited = d->outcome == OUTCOME_LIMIT;
+        if (code_state_act(p->state, d->region, answer.actions))
+            PyErr_Clear();
+        decision_actions(p->state, d->region, answer.reason);
+    }
+    Py_XDECREF(answer.guarded);
+    Py_XDECREF(answer.reason);
     return result;
 }
 
@@ -311,19 +305,8 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
     enum outcome outcome = plain_outcome(p, actions);
 
     if (ran != p->frame) {
-        struct decision *d = decision_of(p);
-        struct decision_check *check = NULL;
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
-        if (entry && outcome == OUTCOME_HIT)
-            check = decision_add(d, entry);
-        if (check) {
-            check->result = CHECK_PASS;
-            check->run = entry->guards;
-            check->ticks = CHECK_TICKS_UNKNOWN;
-        } else {
-            PyErr_Clear();
-        }
-        decision_write(d, t, outcome, entry);
+        decision_write(decision_of(p), t, outcome, entry);
     } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
         decision_write(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
