@@ -38,14 +38,16 @@ void torch_quiet_end(struct torch_quiet *q)
     tracer_exception_back(&q->pending);
 }
 
-/* The bridge failed with the pending exception, if there is one, in doing WHAT: a loss row. */
+/* The bridge failed with the pending exception in doing WHAT: a loss row. */
 static void failed(const char *what)
 {
-    OWNED PyObject *error = values_exception(values_kept() == SESSION_VALUES_ALL);
-    OWNED PyObject *words = PyUnicode_FromFormat("torch bridge: %s: %V", what, error, "error");
+    KEPT struct tracer_exception error = tracer_exception_aside();
+    OWNED PyObject *text = error.value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(error.value) : NULL;
+    OWNED PyObject *words = PyUnicode_FromFormat("torch bridge: %s: %s: %.300V", what,
+                                                 error.type ? ((PyTypeObject *)error.type)->tp_name : "error", text, "");
 
-    tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
     PyErr_Clear();
+    tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
 /* PART(A, B, C) of the bridge, or its method NAME, with the fewer arguments that come before a NULL; the pending
