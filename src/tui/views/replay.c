@@ -22,13 +22,13 @@
 
 enum { SETTLE_MS = 8, RUN_MOST = 50000000 };
 
-enum move_kind { MOVE_STEP, MOVE_FAR, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_TO, MOVE_FUNCTION };
+enum move_kind { MOVE_STEP, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_FUNCTION };
 
 struct move {
     enum move_kind kind;
-    enum cursor_what what;
-    int64_t by; /* steps, with their direction; MOVE_TO: a row id */
-    char *text; /* owned */
+    enum cursor_what what; /* it steps by */
+    int64_t by;            /* steps, with their direction; MOVE_FUNCTION: a row id */
+    char *text;            /* owned: as `dyntrace replay` has it */
 };
 typedef LIST(struct move) moves;
 
@@ -122,20 +122,11 @@ static void move_make(struct replay_job *job, struct cursor *c, const struct mov
         for (int64_t i = 0; i < (move->by < 0 ? -move->by : move->by) && result == CURSOR_THERE; i++)
             result = cursor_step(c, what, move->by < 0 ? -1 : 1);
         break;
-    case MOVE_FAR:
-        result = cursor_far(c, what, move->by > 0);
-        break;
     case MOVE_RUN:
         run_on(job, c, move->by < 0 ? -1 : 1);
         break;
     case MOVE_GOTO:
         result = cursor_goto(c, move->text, &what);
-        break;
-    case MOVE_TO:
-        if (what == NEXT_EVENT)
-            cursor_to_time(c, move->by), result = cursor_step(c, NEXT_EVENT, 1);
-        else
-            result = cursor_to(c, what, move->by);
         break;
     case MOVE_FILTER:
         if (!*move->text)
@@ -225,14 +216,15 @@ static void replay_job_free(struct job *base)
 
 /* ---- the view -------------------------------------------------------------- */
 
-static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_what what, int64_t by, const char *text)
+/* TEXT is taken over. */
+static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_what what, int64_t by, char *text)
 {
     struct move *last = r->moves.count ? &r->moves.at[r->moves.count - 1] : NULL;
 
     if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what)
         last->by += by;
     else
-        *list_add(&r->moves) = (struct move){kind, what, by, text ? strdup(text) : NULL};
+        *list_add(&r->moves) = (struct move){kind, what, by, text};
 }
 
 static void moves_start(struct replay_view *r)
@@ -301,12 +293,14 @@ static bool replay_request(struct view *view, enum request request, const struct
         enum move_kind kind;
         int by;
         bool unit; /* by what ] and [ step by; else by events */
+        const char *place;
     } moves[] = {
-        {REQUEST_DOWN, MOVE_STEP, 1, false}, {REQUEST_UP, MOVE_STEP, -1, false}, {REQUEST_WHEEL_DOWN, MOVE_STEP, 1, false},
-        {REQUEST_WHEEL_UP, MOVE_STEP, -1, false}, {REQUEST_HALF_DOWN, MOVE_STEP, 20, false}, {REQUEST_HALF_UP, MOVE_STEP, -20, false},
-        {REQUEST_STEP, MOVE_STEP, 1, true}, {REQUEST_RIGHT, MOVE_STEP, 1, true}, {REQUEST_STEP_BACK, MOVE_STEP, -1, true},
-        {REQUEST_LEFT, MOVE_STEP, -1, true}, {REQUEST_HOME, MOVE_FAR, 0, false}, {REQUEST_END, MOVE_FAR, 1, false},
-        {REQUEST_RUN, MOVE_RUN, 1, false}, {REQUEST_RUN_BACK, MOVE_RUN, -1, false},
+        {REQUEST_DOWN, MOVE_STEP, .by = 1}, {REQUEST_UP, MOVE_STEP, .by = -1}, {REQUEST_WHEEL_DOWN, MOVE_STEP, .by = 1},
+        {REQUEST_WHEEL_UP, MOVE_STEP, .by = -1}, {REQUEST_HALF_DOWN, MOVE_STEP, .by = 20}, {REQUEST_HALF_UP, MOVE_STEP, .by = -20},
+        {REQUEST_STEP, MOVE_STEP, .by = 1, .unit = true}, {REQUEST_RIGHT, MOVE_STEP, .by = 1, .unit = true},
+        {REQUEST_STEP_BACK, MOVE_STEP, .by = -1, .unit = true}, {REQUEST_LEFT, MOVE_STEP, .by = -1, .unit = true},
+        {REQUEST_RUN, MOVE_RUN, .by = 1}, {REQUEST_RUN_BACK, MOVE_RUN, .by = -1},
+        {REQUEST_HOME, MOVE_GOTO, .place = "first event"}, {REQUEST_END, MOVE_GOTO, .place = "last event"},
     };
     size_t half = (size_t)view->rows / 2;
     char words[200];
@@ -314,7 +308,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     (void)key;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         if (moves[i].request == request) {
-            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, NULL);
+            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, moves[i].place ? strdup(moves[i].place) : NULL);
             return true;
         }
     switch (request) {
@@ -356,7 +350,7 @@ static void replay_input(struct view *view, const char *text)
     struct replay_view *r = (struct replay_view *)view;
 
     if (*text || r->asking == MOVE_STOP)
-        move_add(r, r->asking, NEXT_EVENT, 0, text);
+        move_add(r, r->asking, NEXT_EVENT, 0, strdup(text));
 }
 
 /* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's. */
@@ -364,14 +358,11 @@ static void replay_filter(struct view *view, const char *text)
 {
     static const char *const kinds[] = {"function ", "file ", "thread ", "process ", "outcome ", "where "};
     struct replay_view *r = (struct replay_view *)view;
-    char *made;
     bool known = !*text;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         known = known || !strncmp(text, kinds[i], strlen(kinds[i]));
-    made = say_print("%s%s", known ? "" : "function ", text);
-    move_add(r, MOVE_FILTER, NEXT_EVENT, 0, made);
-    free(made);
+    move_add(r, MOVE_FILTER, NEXT_EVENT, 0, say_print("%s%s", known ? "" : "function ", text));
 }
 
 static void replay_subject(struct view *view, struct target *subject)
@@ -393,26 +384,25 @@ static bool replay_search(struct view *view, const char *text, int direction)
 
 static void replay_view_open(struct view *view)
 {
-    static const struct {
-        enum view_kind about;
-        enum move_kind kind;
-        enum cursor_what what;
-    } places[] = {{VIEW_CALL, MOVE_TO, NEXT_LOOKUP}, {VIEW_NONE, MOVE_TO, NEXT_LOOKUP}, {VIEW_COMPILE, MOVE_TO, NEXT_COMPILE},
-                  {VIEW_BREAK, MOVE_TO, NEXT_BREAK}, {VIEW_FUNCTION, MOVE_FUNCTION, NEXT_EVENT}};
     struct replay_view *r = (struct replay_view *)view;
-    int64_t id = view->target.id;
+    const struct target *about = &view->target;
+    enum view_kind kind = about->about;
 
     r->core = calloc(1, sizeof *r->core);
     atomic_store(&r->core->users, 1);
     r->unit = NEXT_MISS;
     r->asking = MOVE_GOTO;
-    for (size_t i = 0; i < sizeof places / sizeof *places && id > 0 && !r->moves.count; i++)
-        if (places[i].about == view->target.about)
-            move_add(r, places[i].kind, places[i].what, id, NULL);
-    if (!r->moves.count && view->target.at_ns > 0)
-        move_add(r, MOVE_TO, NEXT_EVENT, view->target.at_ns, NULL);
-    else if (!r->moves.count)
-        move_add(r, MOVE_FAR, NEXT_EVENT, 0, NULL);
+    if (about->id > 0 && kind == VIEW_FUNCTION) {
+        move_add(r, MOVE_FUNCTION, NEXT_EVENT, about->id, NULL);
+    } else if (about->id > 0 && (kind == VIEW_CALL || kind == VIEW_NONE || kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
+        const char *what = kind == VIEW_COMPILE ? "compile" : kind == VIEW_BREAK ? "break" : "lookup";
+        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, say_print("%s %" PRId64, what, about->id));
+    } else if (about->at_ns > 0) {
+        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, say_print("%" PRId64 "ns", about->at_ns));
+        move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL);
+    } else {
+        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, strdup("first event"));
+    }
     moves_start(r);
 }
 
