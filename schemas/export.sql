@@ -14,7 +14,7 @@ ORDER BY rowid;
 SELECT * FROM frames ORDER BY frame_id;
 
 -- name: track_names
--- Events of Chrome's format (src/cmd/export/chrome.c). Pids and tids are those of the view `tracks`; where they are not the real
+-- Events of Chrome's format (src/cmd/export.c). Pids and tids are those of the view `tracks`; where they are not the real
 -- ones, the name says those.
 SELECT 'M' AS ph, 0 AS pid, 0 AS tid, 'process_name' AS name, NULL AS args, 'processes that are not known' AS name, NULL AS sort_index
 UNION ALL
@@ -42,7 +42,7 @@ WITH track AS MATERIALIZED (
     FROM tracks k LEFT JOIN process p ON p.process_id = k.process_id
     WHERE k.thread_id IS NOT NULL)
 SELECT 'X' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, f.start_ns AS ts, COALESCE(f.end_ns, k.end_ns, ?1) AS dur,
-       'frame' AS cat, c.qualname AS name, NULL AS args, f.frame_id AS frame, c.filename AS file, c.first_line AS line,
+       'frame' AS cat, COALESCE(c.qualname, '?') AS name, NULL AS args, f.frame_id AS frame, c.filename AS file, c.first_line AS line,
        CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END AS kind,
        CASE WHEN f.outcome <> 0 THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END AS outcome,
        CASE WHEN f.exit <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END AS exit,
@@ -54,7 +54,7 @@ ORDER BY f.frame_id;
 
 -- name: track_lookups
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
-SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, l.start_ns AS ts, 't' AS s, 'lookup' AS cat, o.name AS name,
+SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, l.start_ns AS ts, 't' AS s, 'lookup' AS cat, COALESCE(o.name, '?') AS name,
        NULL AS args, l.lookup_id AS lookup, c.qualname AS function, e.label AS entry, l.entries_checked, l.duration_ns, s.text AS inputs
 FROM lookup l
 LEFT JOIN track k ON k.thread_id = l.thread_id
@@ -115,7 +115,7 @@ LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
 
 -- name: codes
-SELECT code_id, qualname AS name, filename AS file, first_line AS line FROM code ORDER BY code_id;
+SELECT code_id, COALESCE(qualname, '?') AS name, filename AS file, first_line AS line FROM code ORDER BY code_id;
 
 -- name: profile
 -- What the profile of thread ?1 is called in speedscope.

@@ -1,7 +1,7 @@
 -- report.sql -- what `dyntrace report` asks. Rows come in the order in which they matter; how many are shown is up to the
 -- form. Calls it counts itself (src/trace/counts.h).
 --
--- A table of the report is a statement here and its name in src/cmd/report/tables.c:
+-- A table of the report is a statement here and its name in src/cmd/report.c or src/cmd/report/html.c:
 --
 --   --title words        its heading
 --   --id word            its place in the page, if that is not its name
@@ -172,7 +172,7 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 --text recompiles | kind: guard | looked_at 80: looked at | seen 60: saw | qualname: function | filename: where
 --page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `looked_at`: looked at | `expected`: wanted first | `seen`: saw (one after the other) | first_ns: first at | last_ns: last at
 WITH decided AS MATERIALIZED (
-    SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source,
+    SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
            MIN(k.expected) AS expected, k.actual,
            COALESCE(k.text, '') AS text, k.how
     FROM compiles m JOIN recompile_causes k ON k.compile_id = m.compile_id
@@ -184,6 +184,7 @@ ranked AS MATERIALIZED (
     SELECT *, ROW_NUMBER() OVER (PARTITION BY filename, qualname, first_line, kind, source ORDER BY compile_id) AS n FROM decided
 )
 SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, kind, source,
+       iif(MIN(aspect) = MAX(aspect), MIN(aspect), NULL) AS aspect, iif(MIN(dimension) = MAX(dimension), MIN(dimension), NULL) AS dimension,
        MAX(CASE WHEN n = 1 THEN expected END) AS expected,
        group_concat(CASE WHEN n <= 100 THEN substr(actual, 1, 100) END, ', ') AS seen,
        MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns, substr(MAX(text), 1, 1000) AS text, MIN(how) AS how,
@@ -199,8 +200,7 @@ ORDER BY recompiles DESC, first_ns, kind, source;
 --none Nothing was compiled again.
 --page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | `kind`: guard | `source`: looked at | `expected`: wanted | `actual`: saw | text: in words | how (observed when it happened, or asked afterwards)
 SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
-       k.source,
-       k.expected, k.actual, substr(k.text, 1, 2000) AS text, k.how
+       k.source, k.aspect, k.dimension, k.expected, k.actual, substr(k.text, 1, 2000) AS text, k.how
 FROM compiles m
 JOIN recompile_causes k ON k.compile_id = m.compile_id
 WHERE m.is_recompile AND k.decided

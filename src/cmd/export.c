@@ -1,38 +1,43 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
- * Runs in: the viewer. See cmd/export/export.h for the formats. */
+ * Runs in: the viewer.
+ *
+ * A format is a row of a table and a function that writes the trace as it reads it. None keeps frames: memory is bounded by
+ * the number of code objects, threads and, for folded stacks, different stacks. */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
-#include "cmd/export/export.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/option.h"
+#include "lib/out_file.h"
 #include "lib/say.h"
+#include "lib/times.h"
 #include "schema.h"
+#include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/result.h"
 #include "trace/stacks.h"
 
-bool export_tick(struct export *export, int64_t done, int64_t all)
-{
-    progress_tick(&export->progress, done, all);
-    export->failed = export->failed || out_failed(export->out);
-    return !export->failed;
-}
+enum {
+    TICK = 1 << 14, /* rows between two looks at progress and the disk */
+    FILES = 200,    /* of speedscope, open at once */
+};
 
-void export_string(struct json *json, const char *key, struct query *query, int column)
-{
-    size_t bytes;
-    const char *text = query_text(query, column, &bytes);
-
-    if (query_type(query, column) == QUERY_NULL)
-        json_string(json, key, "?");
-    else
-        json_bytes(json, key, text, bytes);
-}
+struct export {
+    struct db *db;        /* borrowed */
+    struct out_file *out; /* borrowed */
+    bool failed;          /* for another reason than the trace or OUT: it was said why */
+    struct speedscope *speedscope; /* borrowed: of that format */
+    struct progress progress;
+    int64_t end_ns;       /* where frames without an end are drawn to */
+    int64_t last_frame;   /* greatest frame_id: for progress */
+};
 
 static struct {
     int format;
@@ -58,6 +63,16 @@ static const struct option options[] = {
     OPTION_END,
 };
 
+/* Every TICK rows: show progress. False when going on is useless. */
+static bool export_tick(struct export *export, int64_t done, int64_t all)
+{
+    progress_tick(&export->progress, done, all);
+    export->failed = export->failed || out_failed(export->out);
+    return !export->failed;
+}
+
+/* ---- csv, jsonl -------------------------------------------------------------- */
+
 /* CSV is that of RFC 4180 with a line of names; NULL is an empty cell, an empty text "". It has one table, the frames spelled
  * out unless --table names another. JSON lines have every table unless --table names one; each line says of which table it
  * is. A blob is its hexadecimal digits.
@@ -82,7 +97,7 @@ static void rows_put(struct export *export, enum table_format format, const char
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
     while (query_step(query)) {
-        if (!(++rows % EXPORT_TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
+        if (!(++rows % TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
             break;
         if (extra)
             table_string(table, name);
@@ -111,13 +126,326 @@ static void jsonl_put(struct export *export)
     query_close(tables);
 }
 
+/* ---- Chrome's Trace Event format --------------------------------------------- */
+
+/* For ui.perfetto.dev and chrome://tracing:
+ *
+ *     {"traceEvents": [
+ *       {"ph":"M", ...}   names of processes and threads
+ *       {"ph":"X", ...}   a frame: ts and dur in microseconds, to the nanosecond
+ *       {"ph":"i", ...}   a lookup, by outcome, on its thread; a cache entry's death
+ *       {"ph":"b"}, {"ph":"e"}   a compile: on a track of its own, because the compiler's frames are on the thread's
+ *     ], ...}
+ *
+ * An event is a row of a statement of schemas/export.sql, a member for each column that is not NULL; those after `args` are
+ * its arguments. Slices of a track must lie within one another, as frames do. A frame that was still open has args.open. */
+
+/* Columns that are not written as they are; LENGTH is the end, of what began in the column before it. */
+enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
+static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
+
+static void time_put(struct json *json, const char *key, int64_t ns)
+{
+    const char *sign = ns < 0 ? "-" : "";
+    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+
+    json_key(json, key);
+    fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
+}
+
+/* An event for each row of a statement, ALL of them, 0 when nobody knows; ?1 is where what has no end is drawn to. */
+static void events_put(struct export *export, struct json *json, const char *statement, const char *what, int64_t all)
+{
+    struct query *query = db_query(export->db, schema_statement(statement));
+    int columns = query_columns(query);
+    enum member members[columns + 1];
+    const char *names[columns + 1];
+    int64_t rows = 0;
+
+    export->progress.what = what;
+    query_bind_integer(query, 1, export->end_ns);
+    for (int i = 0; i < columns; i++) {
+        names[i] = query_name(query, i);
+        for (members[i] = FLAG; members[i] != VALUE && strcmp(special[members[i]], names[i]) != 0;)
+            members[i]--;
+    }
+    while (query_step(query)) {
+        if (!(++rows % TICK) && !export_tick(export, rows, all))
+            break;
+        json_object(json, NULL);
+        for (int i = 0; i < columns; i++)
+            if (members[i] == ARGUMENTS)
+                json_object(json, names[i]);
+            else if (members[i] == TIME)
+                time_put(json, names[i], query_integer(query, i));
+            else if (members[i] == LENGTH)
+                time_put(json, names[i], times_span(query_integer(query, i - 1), query_integer(query, i)));
+            else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
+                json_bool(json, names[i], true);
+            else if (query_type(query, i) != QUERY_NULL)
+                result_member(json, names[i], query, i);
+        json_end(json);
+        json_end(json);
+    }
+    query_close(query);
+}
+
+static void chrome_put(struct export *export)
+{
+    struct json *json = &(struct json){.out = export->out->file, .compact = true};
+    struct query *query = db_query(export->db, schema_statement("export/about"));
+
+    json_object(json, NULL);
+    json_list(json, "traceEvents");
+    json_lines(json);
+    events_put(export, json, "export/track_names", "exporting", 0);
+    events_put(export, json, "export/track_frames", "exporting frames", db_meta_integer(export->db, "frame_count", 0));
+    events_put(export, json, "export/track_lookups", "exporting lookups", 0);
+    events_put(export, json, "export/track_compiles", "exporting compiles", 0);
+    events_put(export, json, "export/track_deaths", "exporting compiles", 0);
+    json_end(json);
+    json_line(json);
+    json_string(json, "displayTimeUnit", "ns");
+    json_line(json);
+    json_object(json, "otherData");
+    while (query_step(query))
+        result_member(json, query_text(query, 0, NULL), query, 1);
+    query_close(query);
+    json_end(json);
+    json_end(json);
+    putc('\n', json->out);
+}
+
+/* ---- stacks ------------------------------------------------------------------ */
+
+/* Both formats walk the frames in order of id (trace/stacks.h).
+ *
+ * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl, inferno and speedscope.
+ * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass over the frames spreads
+ *             them over temporary files, FILES threads at a time. */
+static bool frames_tick(void *context, int64_t frame_id)
+{
+    struct export *export = context;
+
+    return export_tick(export, frame_id, export->last_frame);
+}
+
+/* What the code or thread ID is called, by QUERY, as a part of a line: no ';', which parts, but between the columns, and
+ * nothing that could end the line. */
+static void folded_name(FILE *out, struct query *query, int64_t id)
+{
+    query_reset(query);
+    query_bind_integer(query, 1, id);
+    if (!query_step(query))
+        putc('?', out);
+    else
+        for (int i = 0; i < query_columns(query); i++) {
+            size_t bytes;
+            const char *text = query_text(query, i, &bytes);
+            char *escaped = say_escape(text, bytes);
+            for (char *s = escaped; (s = strchr(s, ';'));)
+                *s = ':';
+            fprintf(out, "%s%s", i ? ";" : "", escaped);
+            free(escaped);
+        }
+}
+
+static void folded_put(struct export *export)
+{
+    FILE *out = export->out->file;
+    struct stacks stacks = {0};
+    struct tree *tree = &stacks.tree;
+    struct query *codes = db_query(export->db, schema_statement("export/folded_code"));
+    struct query *threads = db_query(export->db, schema_statement("export/folded_thread"));
+    LIST(uint32_t) path = {0};
+
+    export->progress.what = "folding stacks";
+    stacks_walk(export->db, &stacks, export->end_ns, &(struct walk){.context = export, .fold = true, .tick = frames_tick});
+    for (uint32_t node = 1; node < tree->nodes.count; node++) {
+        if (!(node % TICK) && !export_tick(export, 0, 0))
+            break;
+        if (!tree->nodes.at[node].parent || tree->nodes.at[node].self_ns <= 0)
+            continue;
+        path.count = 0;
+        for (uint32_t at = node; at; at = tree->nodes.at[at].parent)
+            *list_add(&path) = at;
+        for (size_t depth = path.count; depth--;) {
+            const struct node *n = &tree->nodes.at[path.at[depth]];
+            folded_name(out, n->parent ? codes : threads, n->code_id);
+            putc(depth ? ';' : ' ', out);
+        }
+        fprintf(out, "%" PRId64 "\n", tree->nodes.at[node].self_ns);
+    }
+    if (tree->cut)
+        say_error("%s: more than %d different stacks: %" PRIu32 " frames are counted for their callers", db_path(export->db),
+                  STACKS_NODES, tree->cut);
+    query_close(codes);
+    query_close(threads);
+    stacks_free(&stacks);
+    list_free(&path);
+}
+
+struct speedscope {
+    LIST(int64_t) codes;   /* by their index in shared.frames */
+    struct stacks stacks;
+    size_t from;           /* the threads from there on have profiles */
+    struct profile {
+        FILE *events;      /* owned; NULL: it has none */
+        int64_t first_ns, last_ns;
+    } profiles[FILES];
+};
+
+/* shared.frames; after the last a "?" for code that is not known. */
+static void codes_put(struct export *export, struct json *json)
+{
+    struct query *query = db_query(export->db, schema_statement("export/codes"));
+
+    json_line(json);
+    json_object(json, "shared");
+    json_list(json, "frames");
+    while (query_step(query)) {
+        *list_add(&export->speedscope->codes) = query_integer(query, 0);
+        json_line(json);
+        json_object(json, NULL);
+        for (int i = 1; i < 4; i++)
+            if (query_type(query, i) != QUERY_NULL)
+                result_member(json, query_name(query, i), query, i);
+        json_end(json);
+    }
+    query_close(query);
+    json_line(json);
+    json_object(json, NULL);
+    json_string(json, "name", "?");
+    for (int i = 0; i < 3; i++) /* the code, the list and what is shared */
+        json_end(json);
+}
+
+/* The frame on top of TRACK's stack begins or ends, AT. */
+static void event_put(struct export *export, const struct track *track, const char *type, int64_t at)
+{
+    struct speedscope *s = export->speedscope;
+    size_t index = (size_t)(track - s->stacks.tracks.at);
+    struct profile *profile = &s->profiles[index - s->from];
+    struct json json = {.compact = true};
+
+    if (index < s->from || index >= s->from + FILES || export->failed)
+        return;
+    if (profile->events) {
+        fputs(",\n", profile->events);
+        if (at < profile->last_ns) /* only in a broken trace: the viewer wants them in order */
+            at = profile->last_ns;
+    } else if (!(profile->events = tmpfile())) {
+        say_error("a temporary file: %s", strerror(errno));
+        export->failed = true;
+        return;
+    } else {
+        profile->first_ns = at;
+    }
+    profile->last_ns = at;
+    json.out = profile->events;
+    json_object(&json, NULL);
+    json_string(&json, "type", type);
+    json_integer(&json, "frame", track_top(track)->what);
+    json_integer(&json, "at", at);
+    json_end(&json);
+}
+
+static void speedscope_push(void *context, struct track *track)
+{
+    struct speedscope *s = ((struct export *)context)->speedscope;
+    struct open_frame *frame = track_top(track);
+
+    frame->what = (uint32_t)sorted_count(s->codes.count, i, s->codes.at[i] < frame->code_id);
+    if (frame->what < s->codes.count && s->codes.at[frame->what] != frame->code_id)
+        frame->what = (uint32_t)s->codes.count;
+    event_put(context, track, "O", frame->start_ns);
+}
+
+static void speedscope_pop(void *context, struct track *track)
+{
+    event_put(context, track, "C", track_top(track)->end_ns);
+}
+
+/* PROFILE, of the thread that ABOUT is asked about. */
+static void profile_put(struct export *export, struct json *json, const struct profile *profile, struct query *about)
+{
+    char buffer[1 << 16];
+    size_t got;
+
+    json_line(json);
+    json_object(json, NULL);
+    json_string(json, "type", "evented");
+    if (query_step(about))
+        result_member(json, "name", about, 0);
+    json_string(json, "unit", "nanoseconds");
+    json_integer(json, "startValue", profile->first_ns);
+    json_integer(json, "endValue", profile->last_ns);
+    json_list(json, "events");
+    json_line(json);
+    json_raw(json, NULL, "", 0); /* what is in the file */
+    rewind(profile->events);
+    while ((got = fread(buffer, 1, sizeof buffer, profile->events)) > 0)
+        fwrite(buffer, 1, got, json->out);
+    if (ferror(profile->events) && !export->failed) {
+        say_error("a temporary file: %s", strerror(errno));
+        export->failed = true;
+    }
+    json_end(json);
+    json_end(json);
+}
+
+static void speedscope_put(struct export *export)
+{
+    struct json *json = &(struct json){.out = export->out->file, .compact = true};
+    struct speedscope *s = export->speedscope = calloc(1, sizeof *s);
+    struct query *about = db_query(export->db, schema_statement("export/profile"));
+    size_t count = FILES;
+
+    json_object(json, NULL);
+    json_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_line(json);
+    json_string(json, "exporter", "dyntrace");
+    json_string(json, "name", db_path(export->db));
+    codes_put(export, json);
+    export->progress.what = "exporting frames";
+    json_line(json);
+    json_list(json, "profiles");
+    for (; s->from < count && !export->failed; s->from += FILES) {
+        stacks_free(&s->stacks);
+        stacks_walk(export->db, &s->stacks, export->end_ns,
+                    &(struct walk){.context = export, .tick = frames_tick, .push = speedscope_push, .pop = speedscope_pop});
+        count = s->stacks.tracks.count;
+        for (size_t i = 0; i < FILES; i++) {
+            struct profile *profile = &s->profiles[i];
+            if (!profile->events)
+                continue;
+            query_reset(about);
+            query_bind_integer(about, 1, s->stacks.tracks.at[s->from + i].thread_id);
+            profile_put(export, json, profile, about);
+            fclose(profile->events);
+            profile->events = NULL;
+        }
+    }
+    json_end(json);
+    json_line(json);
+    json_integer(json, "activeProfileIndex", 0);
+    json_end(json);
+    putc('\n', json->out);
+    query_close(about);
+    stacks_free(&s->stacks);
+    list_free(&s->codes);
+    free(s);
+}
+
+/* ---- the command line -------------------------------------------------------- */
+
 static const struct format {
     const char *name;
     void (*write)(struct export *export);
     bool tables; /* --table means something */
 } formats[] = {
-    {"perfetto", export_chrome, false}, {"chrome", export_chrome, false}, {"speedscope", export_speedscope, false},
-    {"folded", export_folded, false}, {"csv", csv_put, true}, {"jsonl", jsonl_put, true},
+    {"perfetto", chrome_put, false}, {"chrome", chrome_put, false}, {"speedscope", speedscope_put, false},
+    {"folded", folded_put, false}, {"csv", csv_put, true}, {"jsonl", jsonl_put, true},
 };
 
 static int export_trace(const char *path, const struct format *format)

@@ -4,21 +4,14 @@
 #include "trace/stacks.h"
 
 #include "lib/times.h"
+#include "schema.h"
 #include "trace/db.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
 int64_t stacks_end(struct db *db)
 {
-    int64_t end = db_meta_integer(db, "span_ns", -1);
-    int64_t process = db_integer(db, 0, "SELECT MAX(end_ns) FROM process");
-    int64_t last = db_integer(db, 0, "SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1");
-
-    if (end < 0) /* it does not say how long it is */
-        end = db_integer(db, 0, "SELECT MAX(end_ns) FROM frame");
-    if (process > end)
-        end = process;
-    return last > end ? last : end;
+    return db_integer(db, 0, schema_statement("stacks/end"));
 }
 
 /* ---- the tree -------------------------------------------------------------- */
@@ -152,8 +145,7 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 void stacks_walk(struct db *db, struct stacks *stacks, int64_t end_ns, const struct walk *walk)
 {
     struct walking walking = {.walk = walk, .stacks = stacks, .end_ns = end_ns};
-    struct query *query = db_query(db, "SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t"
-                                       " LEFT JOIN process p ON p.process_id = t.process_id ORDER BY t.thread_id");
+    struct query *query = db_query(db, schema_statement("stacks/threads"));
 
     if (walk->fold) {
         stacks->tree.heads = calloc(HEADS, sizeof *stacks->tree.heads);
@@ -166,7 +158,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, int64_t end_ns, const str
         *list_add(&stacks->tracks) = track;
     }
     query_close(query);
-    db_each(db, "SELECT each(frame_id, thread_id, parent_id, code_id, start_ns, end_ns) FROM frame NOT INDEXED", frame_walk, &walking);
+    db_each(db, schema_statement("stacks/frames"), frame_walk, &walking);
     for (size_t i = 0; i < stacks->tracks.count; i++)
         for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count; track->stack.count--)
             walk->pop(walk->context, track);

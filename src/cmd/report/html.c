@@ -21,30 +21,21 @@ extern const char report_css[], report_js[]; /* made by src/cmd/report/page/embe
 
 void html_text(FILE *out, const char *text, size_t width)
 {
-    size_t bytes = text ? prose_cut(text, width) : 0;
-    char *safe = say_escape(text ? text : "?", text ? bytes : 1);
-
-    for (const char *s = safe; *s; s++)
-        switch (*s) {
-        case '&': fputs("&amp;", out); break;
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '"': fputs("&quot;", out); break;
-        case '\'': fputs("&#39;", out); break;
-        default: putc(*s, out);
-        }
-    if (text && text[bytes])
-        fputs("…", out);
-    free(safe);
-}
-
-void html_lines(FILE *out, const char *text, size_t width)
-{
     size_t bytes = prose_cut(text, width);
     char *copy = strndup(text, bytes), *rest = copy, *line;
 
     while ((line = strsep(&rest, "\n"))) {
-        html_text(out, line, bytes);
+        char *safe = say_escape(line, strlen(line));
+        for (const char *s = safe; *s; s++)
+            switch (*s) {
+            case '&': fputs("&amp;", out); break;
+            case '<': fputs("&lt;", out); break;
+            case '>': fputs("&gt;", out); break;
+            case '"': fputs("&quot;", out); break;
+            case '\'': fputs("&#39;", out); break;
+            default: putc(*s, out);
+            }
+        free(safe);
         fputs(rest ? "\n" : "", out);
     }
     fputs(text[bytes] ? "…" : "", out);

@@ -2,10 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * cmd/report.c           the command, and the report for a terminal
- * cmd/report/facts.c     what is known of the recording as a whole; the calls
+ * cmd/report.c           the command; what is known of the recording as a whole, and its calls; for a terminal and for programs
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
- * cmd/report/json.c      for programs
  * cmd/report/html.c      for a browser
  * cmd/report/pictures.c  its timeline and flame graph, as data that page/report.js draws */
 #ifndef DYNTRACE_REPORT_H
@@ -39,12 +37,10 @@ struct report {
     struct call_sums sums;                       /* of the former */
     struct counted_call marks[REPORT_MARKS];     /* some of those that were no hits, evenly over the run, for the timeline */
     size_t mark_count;
+    int64_t missed, stride;                      /* how many there were; every STRIDEth of them is kept */
     struct picture *picture;                     /* owned: the frames, while they are read */
     struct progress progress;
 };
-
-/* Count frames and lookups. */
-void report_read(struct report *report);
 
 /* True when any call was decided. PART of the calls that count in shares, in percent; negative when there are none. */
 bool report_decided(const struct report *report);
@@ -59,7 +55,6 @@ void report_table(struct report *report, const char *name, bool bare);
 /* {"hit": {"calls": 5, "lookup_ns": 2500}, ...} */
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 
-void report_json(struct report *report);
 bool report_html(struct report *report); /* false: it was said why not */
 
 /* The timeline and the flame graph, a section each. Frames are read from pictures_begin() on, in a thread of their own,
@@ -68,10 +63,7 @@ void pictures_begin(struct report *report);
 void pictures_put(struct report *report);
 bool pictures_end(struct report *report); /* false: frames could not all be read */
 
-/* TEXT for HTML: markup is spelled out, so are controls; cut to WIDTH bytes. NULL is "?". */
+/* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
 void html_text(FILE *out, const char *text, size_t width);
-
-/* The same of several lines, for <pre>. */
-void html_lines(FILE *out, const char *text, size_t width);
 
 #endif

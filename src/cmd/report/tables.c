@@ -160,9 +160,9 @@ static void cell_html(const struct report *report, struct query *query, const st
         fputs("<details><summary>", out);
         html_text(out, words, 300);
         fputs("</summary><pre>", out);
-        html_lines(out, query_text(query, column->at + 1, NULL), 4000);
+        html_text(out, query_text(query, column->at + 1, NULL), 4000);
         fputs("\n\n", out);
-        html_lines(out, query_text(query, column->at + 2, NULL), 4000);
+        html_text(out, query_text(query, column->at + 2, NULL), 4000);
         fputs("</pre></details>", out);
     } else {
         html_text(out, words, 400);

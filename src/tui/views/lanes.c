@@ -241,32 +241,35 @@ static void detail_run(struct job *base, struct db *db)
     query_close(query);
 }
 
+static bool ids_many(const struct ids *ids)
+{
+    return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
+}
+
 struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at, int64_t from_ns, int64_t to_ns, int columns)
 {
     const struct lane *lane = &lanes->lanes.at[at];
     int first = bucket_of(from_ns, lanes->span_ns), last = bucket_of(to_ns, lanes->span_ns);
-    struct ids frames = {0}, lookups = {0};
-    struct detail_job *job;
+    struct detail_job *job = job_new(sizeof *job, detail_run, NULL, false);
 
     for (int i = first; i <= last; i++) {
-        ids_add(&frames, lane->buckets[i].frames.first);
-        ids_add(&frames, lane->buckets[i].frames.last);
-        ids_add(&lookups, lane->buckets[i].lookups.first);
-        ids_add(&lookups, lane->buckets[i].lookups.last);
+        ids_add(&job->frames, lane->buckets[i].frames.first);
+        ids_add(&job->frames, lane->buckets[i].frames.last);
+        ids_add(&job->lookups, lane->buckets[i].lookups.first);
+        ids_add(&job->lookups, lane->buckets[i].lookups.last);
     }
-    if ((uint64_t)frames.last - (uint64_t)frames.first > DETAIL_ROWS || (uint64_t)lookups.last - (uint64_t)lookups.first > DETAIL_ROWS)
+    if (ids_many(&job->frames) || ids_many(&job->lookups)) {
+        free(job);
         return NULL;
-    job = job_new(sizeof *job, detail_run, NULL, false);
+    }
+    for (int i = first; i-- > 0 && !job->before;)
+        job->before = lane->buckets[i].frames.last;
     job->thread_id = lane->thread_id;
     job->ended_ns = lane->ended_ns;
     job->lane = at;
     job->from_ns = from_ns;
     job->to_ns = to_ns > from_ns ? to_ns : from_ns + 1;
     job->columns = columns < SCREEN_MOST ? columns : SCREEN_MOST;
-    job->frames = frames;
-    job->lookups = lookups;
-    for (int i = first; i-- > 0 && !job->before;)
-        job->before = lane->buckets[i].frames.last;
     work_start(work, &job->job);
     return job;
 }

@@ -211,30 +211,22 @@ static struct compiles compiles_find(const struct timeline *t, int at)
 
 /* ---- drawing -------------------------------------------------------------------- */
 
-/* The mark of a column, by its compile, else by its lookups one by one, else by its sums. */
+/* The mark of a column: what went wrong, else its compile, else its lookups one by one, or by its sums. */
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles, const struct bucket *sums, bool detailed, int x, int *style)
 {
-    char lookup = detailed ? t->detail->marks[x] : 0;
+    static const struct { char mark; const char *shown; int style; } marks[] = {
+        {'X', "X", STYLE_ALARM}, {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT}, {'m', "m", STYLE_ACCENT}, {'e', "e", STYLE_WARN},
+        {'h', "▒", STYLE_WARN}, {'.', "▪", STYLE_GOOD}, {0, " ", STYLE_NORMAL},
+    };
+    char mark = detailed ? t->detail->marks[x] : sums->misses ? 'm' : sums->eager > sums->hits ? 'e' : sums->eager ? 'h' : sums->hits ? '.' : 0;
+    int at = 0;
 
-    *style = STYLE_WARN;
-    if (lookup == 'X') {
-        *style = STYLE_ALARM;
-        return "X";
-    }
-    if (compiles->longest[x]) {
-        *style = compiles->broke[x] ? STYLE_WARN : STYLE_ACCENT;
-        return compiles->broke[x] ? "B" : "C";
-    }
-    if (lookup == 'm' || lookup == 'e')
-        return lookup == 'm' ? "m" : "e";
-    if (!detailed && sums->misses) {
-        *style = STYLE_ACCENT;
-        return "m";
-    }
-    if (!detailed && sums->eager)
-        return sums->eager > sums->hits ? "e" : "▒";
-    *style = STYLE_GOOD;
-    return lookup == '.' || (!detailed && sums->hits) ? "▪" : " ";
+    if (mark != 'X' && compiles->longest[x])
+        mark = compiles->broke[x] ? 'B' : 'C';
+    while (marks[at].mark != mark)
+        at++;
+    *style = marks[at].style;
+    return marks[at].shown;
 }
 
 static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
@@ -257,7 +249,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
         screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, bars[sums.depth ? 1 + (uint64_t)sums.depth * 7 / deepest : 0]);
         if (y + 2 <= last)
-            screen_put(screen, y + 2, x, 1, (*mark == ' ' ? STYLE_NORMAL : style) | selected, mark);
+            screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
 }
 
