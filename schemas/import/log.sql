@@ -6,6 +6,18 @@ CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEG
                          attempt INTEGER, data TEXT, body TEXT);
 CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER, UNIQUE (file, pid));
 
+-- name: at
+-- When a record was written, as if its local time were UTC; NULL: it is no JSON, or not with the text that it announces (by a
+-- digest, which is not checked: a text that is cut short is seen by its end). ?1 JSON, ?2 whether it has a text, ?3 '1121',
+-- ?4 '15:44:00.566000'. The year is not written: it is no later than that of the file, which was changed at ?5 (written in
+-- December, touched in January).
+SELECT CASE WHEN NOT json_valid(?1) THEN NULL
+  WHEN (COALESCE(json_type(?1, '$.has_payload'), '') = 'text' AND length(json_extract(?1, '$.has_payload')) = 32) = ?2 THEN
+    (SELECT seconds * 1000000000 + CAST(substr(?4, 10, 6) AS INTEGER) * 1000
+     FROM (SELECT CAST(strftime('%s', strftime('%Y', ?5, 'unixepoch', '-' || value || ' years') || '-' || substr(?3, 1, 2) || '-'
+                                || substr(?3, 3, 2) || ' ' || substr(?4, 1, 8)) AS INTEGER) AS seconds, value FROM json_each('[0, 1]'))
+     WHERE seconds <= ?5 + 172800 OR value = 1 ORDER BY value LIMIT 1) END;
+
 -- name: record
 -- What a record is about is the key that is not about where it comes from.
 INSERT INTO record(process_id, at_ns, name, label, frame, attempt, data, body)

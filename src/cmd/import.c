@@ -38,7 +38,7 @@ enum {
 
 struct import {
     struct db *out;               /* owned */
-    struct query *record, *valid; /* owned */
+    struct query *at, *record;    /* owned */
     LIST(char *) files;           /* owned, with the paths */
     struct progress progress;
     int64_t read, bytes;          /* of all files */
@@ -57,13 +57,16 @@ struct log {
     struct line head, line;
     LIST(char) text;   /* of the record */
     bool ended;        /* the last line read had an end: the file is not cut there */
+    const char *name;  /* borrowed */
+    int64_t changed;   /* when the file was, in seconds */
+    int64_t pid, process; /* of the last record that is a row */
     int64_t broken;    /* lines and records passed over */
 };
 
 /* The last record read. */
 struct record {
     const char *json, *text; /* borrowed until the next one; TEXT NULL: it has none */
-    unsigned month, day, hour, minute, second, micro; /* of the machine's local time */
+    char day[5], time[16];   /* "1121", "15:44:00.566000" */
     int64_t pid;
 };
 
@@ -85,27 +88,11 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
 /* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be "[rank0]:". */
 static bool head_read(const char *line, struct record *record)
 {
-    const char *end = *line == '[' ? strstr(line, "]:") : NULL;
+    const char *rank = *line == '[' ? strstr(line, "]:") : NULL, *json = strstr(line, "] {");
 
-    if (sscanf(end ? end + 2 : line, "%*1[A-Z]%2u%2u %2u:%2u:%2u.%6u %" SCNd64, &record->month, &record->day, &record->hour,
-               &record->minute, &record->second, &record->micro, &record->pid) != 7 ||
-        record->month - 1 > 11 || record->day - 1 > 30 || record->hour > 23 || record->minute > 59 || record->second > 60 ||
-        record->micro > 999999 || record->pid < 0)
-        return false;
-    end = strstr(line, "] {");
-    record->json = end ? end + 2 : NULL;
-    return end;
-}
-
-/* Does JSON say that a text follows? (With a digest of it, which is not checked: a text that is cut short is seen by its end.) */
-static bool has_text(const char *json)
-{
-    static const char key[] = "\"has_payload\": \"";
-    const char *at = NULL;
-
-    for (const char *next = json; (next = strstr(next, key)); next++) /* torch puts it last */
-        at = next;
-    return at && strspn(at + sizeof key - 1, "0123456789abcdef") == 32;
+    record->json = json ? json + 2 : NULL;
+    return json && sscanf(rank ? rank + 2 : line, "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64, record->day, record->time, &record->pid) == 3 &&
+           record->pid >= 0;
 }
 
 /* Is the next line one of a record's text? */
@@ -114,8 +101,7 @@ static bool is_text_next(FILE *file)
     return ungetc(getc(file), file) == '\t';
 }
 
-/* The next record that is whole; false at the end. What is none, cut short, too long, or without the text that it
- * announces, is passed over and counted. */
+/* The next record that is whole; false at the end. What is none, cut short or too long is passed over and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
     while (line_next(import, log, &log->head)) {
@@ -130,7 +116,7 @@ static bool record_next(struct import *import, struct log *log, struct record *r
                 more[log->line.length - 1] = '\n';
             }
         }
-        if (is_record && whole && has_text(record->json) == text) {
+        if (is_record && whole) {
             if (text)
                 log->text.at[log->text.count - 1] = 0; /* the last line's end */
             record->text = text ? log->text.at : NULL;
@@ -139,34 +125,6 @@ static bool record_next(struct import *import, struct log *log, struct record *r
         log->broken += log->head.length > 0;
     }
     return false;
-}
-
-/* Nanoseconds of 1970 as if the record's local time were UTC. Its year is not written: it is no later than the file's,
- * which was changed at CHANGED. */
-static int64_t local_ns(const struct record *record, time_t changed)
-{
-    struct tm year = {.tm_year = 70};
-    time_t seconds;
-
-    gmtime_r(&changed, &year);
-    for (int before = 0; before < 2; before++) { /* written in December, touched in January */
-        struct tm tm = {.tm_year = year.tm_year - before, .tm_mon = (int)record->month - 1, .tm_mday = (int)record->day,
-                        .tm_hour = (int)record->hour, .tm_min = (int)record->minute, .tm_sec = (int)record->second};
-        seconds = timegm(&tm);
-        if (seconds <= changed + 2 * 86400)
-            break;
-    }
-    return (int64_t)seconds * 1000000000 + record->micro * INT64_C(1000);
-}
-
-static bool is_valid(struct import *import, const char *json)
-{
-    bool valid;
-
-    query_bind_text(import->valid, 1, json);
-    valid = query_step(import->valid) && query_integer(import->valid, 0);
-    query_reset(import->valid);
-    return valid;
 }
 
 /* Run STATEMENT about TEXT and two numbers; what it answers, 0: nothing. */
@@ -184,41 +142,55 @@ static int64_t ask(struct import *import, const char *statement, const char *tex
     return found;
 }
 
+/* RECORD becomes a row. False: it is damaged. */
+static bool record_put(struct import *import, struct log *log, const struct record *record)
+{
+    struct query *at = import->at, *insert = import->record;
+    bool sound;
+
+    query_bind_text(at, 1, record->json);
+    query_bind_integer(at, 2, record->text != NULL);
+    query_bind_text(at, 3, record->day);
+    query_bind_text(at, 4, record->time);
+    query_bind_integer(at, 5, log->changed);
+    sound = query_step(at) && query_type(at, 0) == QUERY_INTEGER;
+    if (sound) {
+        if (record->pid != log->pid)
+            log->process = ask(import, "import/log/process", log->name, log->pid = record->pid, 0);
+        query_bind_integer(insert, 1, log->process);
+        query_bind_column(insert, 2, at, 0);
+        query_bind_text(insert, 3, record->json);
+        query_bind_text(insert, 4, record->text);
+        query_step(insert);
+        query_reset(insert);
+    }
+    query_reset(at);
+    return sound;
+}
+
 /* False: the file could not be read, which was said. */
 static bool file_read(struct import *import, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    struct log log = {.file = fopen(path, "re")};
+    const char *slash = strrchr(path, '/');
+    struct log log = {.file = fopen(path, "re"), .name = slash ? slash + 1 : path, .changed = time(NULL), .pid = -1};
     struct record record;
-    struct stat st = {.st_mtime = time(NULL)};
-    int64_t pid = -1, process = 0, rows = 0;
+    struct stat st;
     bool whole;
 
     bounds_trace(path);
     bounds_no_time(); /* what it takes grows with the square of the compiles */
-    if (log.file)
-        fstat(fileno(log.file), &st);
-    while (log.file && !db_failed(import->out) && record_next(import, &log, &record)) {
-        if (!(++rows % TICK_ROWS))
+    if (log.file && fstat(fileno(log.file), &st) == 0)
+        log.changed = st.st_mtime;
+    for (int64_t rows = 1; log.file && !db_failed(import->out) && record_next(import, &log, &record); rows++) {
+        if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
-        if (!is_valid(import, record.json)) {
-            log.broken++;
-            continue;
-        }
-        if (record.pid != pid)
-            process = ask(import, "import/log/process", name, pid = record.pid, 0);
-        query_bind_integer(import->record, 1, process);
-        query_bind_integer(import->record, 2, local_ns(&record, st.st_mtime));
-        query_bind_text(import->record, 3, record.json);
-        query_bind_text(import->record, 4, record.text);
-        query_step(import->record);
-        query_reset(import->record);
+        log.broken += !record_put(import, &log, &record);
     }
     whole = log.file && (feof(log.file) || db_failed(import->out));
     if (!whole)
         say_error("%s: %s", path, strerror(errno));
     if (log.broken)
-        ask(import, "import/log/loss", name, process, log.broken);
+        ask(import, "import/log/loss", log.name, log.process, log.broken);
     if (log.file)
         fclose(log.file);
     free(log.line.text);
@@ -433,11 +405,11 @@ static bool files_import(struct import *import, const char *directory)
 
     db_run(import->out, "BEGIN");
     import->record = db_query(import->out, schema_statement("import/log/record"));
-    import->valid = db_query(import->out, "SELECT json_valid(?1)");
+    import->at = db_query(import->out, schema_statement("import/log/at"));
     for (size_t i = 0; ok && i < import->files.count; i++)
         ok = file_read(import, import->files.at[i]);
     query_close(import->record);
-    query_close(import->valid);
+    query_close(import->at);
     if (!ok || db_failed(import->out))
         return false;
     if (!db_integer(import->out, 0, "SELECT EXISTS (SELECT 1 FROM source)")) {
