@@ -5,17 +5,24 @@
  * Figures and tables are markup, which the page's script (page/report.js) sorts; the pictures it draws. The page loads
  * nothing, and its Content-Security-Policy forbids the browser to, or to run any script but the page's own, known by a
  * random nonce: the names in a trace come from anybody. They are escaped besides. */
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "cmd/report/report.h"
+#include "lib/json.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/stacks.h"
 
 extern const char report_css[], report_js[]; /* made by src/cmd/report/page/embed.sh */
 
@@ -83,6 +90,281 @@ static void overview_put(struct report *report)
     if (report_decided(report))
         report_table(report, "outcomes", true);
     fputs("</section>\n", out);
+}
+
+/* ---- timeline and flame graph, as data ---------------------------------------- */
+
+/* One pass over the frames (trace/stacks.h) folds their stacks for the flame graph and keeps the LONGEST of them for the
+ * timeline: what is shorter would be thinner than a pixel anyway. The page gets them as rows of JSON, which page/report.js
+ * draws and zooms:
+ *
+ *     span       nanoseconds
+ *     frames     [thread, code, start, length, depth, id]
+ *     compiles   [thread, code, start, length, label, graph breaks]
+ *     misses     [thread, code, start, 0, outcome, lookup]
+ *     outcomes   ["plain", ...]: by number
+ *     all        nanoseconds of the flame graph
+ *     boxes      [depth, code, or of depth 0 thread, nanoseconds in all, own]: callers before what they called
+ *     codes      {"7": ["f", "app.py", 12]}
+ *     threads    {"1": ["MainThread of 4711"]} */
+enum {
+    LONGEST = 6000, /* frames of the timeline */
+    DEPTH = 40,     /* rows of a lane */
+    BOXES = 6000,   /* of the flame graph */
+    FLAME_DEPTH = 250,
+};
+
+struct long_frame {
+    int64_t id, thread_id, code_id, start_ns, ns, depth;
+};
+
+struct picture {
+    struct report *report; /* borrowed */
+    struct stacks stacks;
+    struct long_frame frames[2 * LONGEST]; /* those that are kept, and new ones until there are as many */
+    size_t count;
+    int64_t end_ns, last_frame;
+    int64_t least_ns;      /* what is no longer than that is none of the longest */
+    struct db *db;         /* owned: of the thread; or NULL */
+    pthread_t thread;
+    bool threaded, failed;
+    atomic_bool cancelled;
+    atomic_llong done;     /* id of the last frame read */
+};
+
+static bool picture_tick(void *context, int64_t frame_id)
+{
+    struct picture *picture = context;
+
+    atomic_store(&picture->done, frame_id);
+    return !atomic_load(&picture->cancelled);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct long_frame *x = a, *y = b;
+
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->id > y->id) - (x->id < y->id);
+}
+
+static void longest_keep(struct picture *picture)
+{
+    qsort(picture->frames, picture->count, sizeof *picture->frames, longest_first);
+    if (picture->count < LONGEST)
+        return;
+    picture->count = LONGEST;
+    picture->least_ns = picture->frames[LONGEST - 1].ns;
+}
+
+static void picture_push(void *context, struct track *track)
+{
+    struct picture *picture = context;
+    const struct open_frame *frame = track_top(track);
+    int64_t ns = times_span(frame->start_ns, frame->end_ns), depth = (int64_t)track->stack.count - 1;
+
+    if (depth >= DEPTH || ns <= picture->least_ns)
+        return;
+    picture->frames[picture->count++] = (struct long_frame){frame->id, track->thread_id, frame->code_id, frame->start_ns, ns, depth};
+    if (picture->count == 2 * LONGEST)
+        longest_keep(picture);
+}
+
+static void *frames_read(void *context)
+{
+    struct picture *picture = context;
+    struct db *db = picture->db ? picture->db : picture->report->db;
+
+    stacks_walk(db, &picture->stacks, picture->end_ns,
+                &(struct walk){.context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
+    picture->failed = db_failed(db);
+    return NULL;
+}
+
+void pictures_begin(struct report *report)
+{
+    struct db *db = report->db;
+    struct picture *picture = report->picture = calloc(1, sizeof *picture);
+
+    picture->report = report;
+    picture->least_ns = -1;
+    picture->end_ns = stacks_end(db);
+    picture->last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
+    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_path(db)))) {
+        db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
+        picture->threaded = pthread_create(&picture->thread, NULL, frames_read, picture) == 0;
+    }
+}
+
+/* Until they are read. */
+static void frames_wait(struct picture *picture)
+{
+    struct timespec until;
+
+    while (picture->threaded) {
+        progress_tick(&picture->report->progress, atomic_load(&picture->done), picture->last_frame);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 50000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        picture->threaded = pthread_timedjoin_np(picture->thread, NULL, &until) == ETIMEDOUT;
+    }
+    db_close(picture->db);
+    picture->db = NULL;
+}
+
+struct rows {
+    struct json json;
+    struct map codes, threads; /* those that are in a row */
+};
+
+static void row_put(struct rows *rows, size_t count, const int64_t *values)
+{
+    json_list(&rows->json, NULL);
+    for (size_t i = 0; i < count; i++)
+        json_integer(&rows->json, NULL, values[i]);
+    json_end(&rows->json);
+}
+
+/* A box of the timeline: thread, code, start, length, ... */
+static void lane_row(struct rows *rows, const int64_t values[6])
+{
+    *map_put(&rows->threads, values[0]) = *map_put(&rows->codes, values[1]) = 1;
+    row_put(rows, 6, values);
+}
+
+/* A value of the current row; text is escaped for people. */
+static void member_put(struct rows *rows, struct query *query, int column)
+{
+    size_t bytes;
+    const char *text = query_text(query, column, &bytes);
+    char *safe = query_type(query, column) == QUERY_TEXT ? say_escape(text, bytes) : NULL;
+
+    if (safe)
+        json_string(&rows->json, NULL, safe);
+    else
+        json_maybe(&rows->json, NULL, query_type(query, column) == QUERY_INTEGER, query_integer(query, column));
+    free(safe);
+}
+
+static void timeline_rows(struct rows *rows, struct picture *picture)
+{
+    struct json *json = &rows->json;
+    struct report *report = picture->report;
+    struct query *query = db_query(report->db, schema_statement("report/picture_compiles"));
+
+    json_list(json, "frames");
+    for (size_t i = 0; i < picture->count; i++) {
+        const struct long_frame *f = &picture->frames[i];
+        lane_row(rows, (int64_t[]){f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id});
+    }
+    json_end(json);
+    json_list(json, "compiles");
+    while (query_step(query)) {
+        *map_put(&rows->threads, query_integer(query, 0)) = *map_put(&rows->codes, query_integer(query, 1)) = 1;
+        json_list(json, NULL);
+        for (int i = 0; i < 4; i++)
+            json_integer(json, NULL, query_integer(query, i));
+        member_put(rows, query, 4);
+        member_put(rows, query, 5);
+        json_end(json);
+    }
+    query_close(query);
+    json_end(json);
+    json_list(json, "misses");
+    for (size_t i = 0; i < report->mark_count; i++) {
+        const struct counted_call *m = &report->marks[i];
+        lane_row(rows, (int64_t[]){m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id});
+    }
+    json_end(json);
+    json_list(json, "outcomes");
+    for (int o = 0; o < OUTCOMES; o++)
+        json_string(json, NULL, outcome_word(o));
+    json_end(json);
+}
+
+/* The boxes of NODE's callees, the longest first; LEFT: how many more there may be. */
+static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
+{
+    int64_t least_ns = nodes[0].total_ns / 4000 + 1;
+
+    for (uint32_t at = nodes[node].child; at && nodes[at].total_ns >= least_ns && (*left)-- > 0; at = nodes[at].sibling) {
+        const struct node *n = &nodes[at];
+        *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
+        row_put(rows, 4, (int64_t[]){n->depth - 1, n->code_id, n->total_ns, n->self_ns > 0 ? n->self_ns : 0});
+        if (n->depth < FLAME_DEPTH)
+            flame_rows(rows, nodes, at, left);
+    }
+}
+
+/* The names of those that are USED. */
+static void names_put(struct rows *rows, struct db *db, const char *key, const char *statement, const struct map *used)
+{
+    struct query *query = db_query(db, schema_statement(statement));
+
+    json_object(&rows->json, key);
+    while (query_step(query)) {
+        if (!map_get(used, query_integer(query, 0)))
+            continue;
+        json_list(&rows->json, query_text(query, 0, NULL));
+        for (int i = 1; i < 4; i++)
+            member_put(rows, query, i);
+        json_end(&rows->json);
+    }
+    query_close(query);
+    json_end(&rows->json);
+}
+
+static void pictures_put(struct report *report)
+{
+    struct picture *picture = report->picture;
+    struct tree *tree = &picture->stacks.tree;
+    char *made = NULL;
+    size_t bytes;
+    struct rows rows = {.json = {.out = open_memstream(&made, &bytes), .compact = true}};
+    int left = BOXES;
+
+    report->progress.what = "drawing";
+    if (!picture->threaded)
+        frames_read(picture);
+    frames_wait(picture);
+    longest_keep(picture);
+    tree_link(tree);
+    json_object(&rows.json, NULL);
+    json_integer(&rows.json, "span", picture->end_ns > 0 ? picture->end_ns : 1);
+    timeline_rows(&rows, picture);
+    json_integer(&rows.json, "all", tree->nodes.at[0].total_ns);
+    json_list(&rows.json, "boxes");
+    flame_rows(&rows, tree->nodes.at, 0, &left);
+    json_end(&rows.json);
+    names_put(&rows, report->db, "codes", "report/picture_codes", &rows.codes);
+    names_put(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
+    json_end(&rows.json);
+    fclose(rows.json.out);
+    fputs("<section id=\"timeline\">\n<h2>Timeline</h2>\n</section>\n<section id=\"flame\">\n<h2>Flame graph</h2>\n</section>\n"
+          "<noscript><p class=\"soft\">Timeline and flame graph are drawn by a script, and scripts are off.</p></noscript>\n"
+          "<script type=\"application/json\" id=\"pictures\">", report->out);
+    for (const char *s = made; *s; s++) /* no name may end the element: "<" is only in strings */
+        fputs(*s == '<' ? "\\u003c" : (const char[]){*s, 0}, report->out);
+    fputs("</script>\n", report->out);
+    map_free(&rows.codes);
+    map_free(&rows.threads);
+    free(made);
+}
+
+bool pictures_end(struct report *report)
+{
+    struct picture *picture = report->picture;
+    bool ok;
+
+    if (!picture)
+        return true;
+    atomic_store(&picture->cancelled, true);
+    frames_wait(picture);
+    ok = !picture->failed;
+    stacks_free(&picture->stacks);
+    free(picture);
+    return ok;
 }
 
 /* ---- the page ----------------------------------------------------------------- */

@@ -4,8 +4,7 @@
  *
  * cmd/report.c           the command; what is known of the recording as a whole, and its calls; for a terminal and for programs
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
- * cmd/report/html.c      for a browser
- * cmd/report/pictures.c  its timeline and flame graph, as data that page/report.js draws */
+ * cmd/report/html.c      for a browser; timeline and flame graph are data that page/report.js draws */
 #ifndef DYNTRACE_REPORT_H
 #define DYNTRACE_REPORT_H
 
@@ -57,10 +56,9 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 bool report_html(struct report *report); /* false: it was said why not */
 
-/* The timeline and the flame graph, a section each. Frames are read from pictures_begin() on, in a thread of their own,
- * while the rest of the page is made. */
+/* Frames, for timeline and flame graph, are read from pictures_begin() on, in a thread of their own, while the rest of the
+ * page is made. */
 void pictures_begin(struct report *report);
-void pictures_put(struct report *report);
 bool pictures_end(struct report *report); /* false: frames could not all be read */
 
 /* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */

@@ -7,7 +7,6 @@
  * meanwhile are kept and done together, so a held key is one move.
  *
  *     view ---moves---> job ---moves the cursor, prints the page---> view
- *       \________________ core: replay, cursor ________________/
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -32,16 +31,15 @@ struct move {
 };
 typedef LIST(struct move) moves;
 
-/* What the view and its jobs share; freed by the last of them. */
+/* What is moved: a job has it from the one before. */
 struct core {
-    atomic_int users;
     struct replay *replay; /* owned */
     struct cursor cursor;
 };
 
 struct replay_job {
     struct job job;
-    struct core *core;     /* shared */
+    struct core *core;     /* owned; NULL: not yet, or no more */
     moves moves;
     /* what it found */
     char *page;            /* owned: the text of */
@@ -56,23 +54,12 @@ struct replay_job {
 
 struct replay_view {
     struct view view;
-    struct core *core;        /* shared */
     struct replay_job *job;   /* owned: runs */
     struct replay_job *shown; /* owned: the last one */
     moves moves;              /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
     enum move_kind asking;    /* what the prompt is for */
 };
-
-static void core_release(struct core *core)
-{
-    if (atomic_fetch_sub(&core->users, 1) != 1)
-        return;
-    if (core->replay)
-        cursor_end(&core->cursor);
-    replay_free(core->replay);
-    free(core);
-}
 
 static void moves_free(moves *moves)
 {
@@ -182,11 +169,13 @@ static void replay_run(struct job *base, struct db *db)
     size_t bytes;
     FILE *out;
 
-    if (!core->replay) {
-        core->replay = replay_open(db, false);
-        if ((job->failed = !core->replay))
+    if (!core) {
+        struct replay *replay = replay_open(db, false);
+        if ((job->failed = !replay))
             return;
-        cursor_begin(&core->cursor, db, core->replay, NULL);
+        core = job->core = calloc(1, sizeof *core);
+        core->replay = replay;
+        cursor_begin(&core->cursor, db, replay, NULL);
     }
     /* Each job may be in another thread, with another connection. */
     core->cursor.db = core->replay->db = db;
@@ -211,7 +200,11 @@ static void replay_job_free(struct job *base)
     list_free(&job->lines);
     free(job->page);
     free(job->function);
-    core_release(job->core);
+    if (job->core) {
+        cursor_end(&job->core->cursor);
+        replay_free(job->core->replay);
+        free(job->core);
+    }
 }
 
 /* ---- the view -------------------------------------------------------------- */
@@ -229,12 +222,14 @@ static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_wha
 
 static void moves_start(struct replay_view *r)
 {
-    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->core->replay);
+    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->core);
 
     job->moves = r->moves;
     r->moves = (moves){0};
-    job->core = r->core;
-    atomic_fetch_add(&r->core->users, 1);
+    if (r->shown) {
+        job->core = r->shown->core;
+        r->shown->core = NULL;
+    }
     r->job = job;
     work_start(r->view.tui->work, &job->job);
 }
@@ -388,8 +383,6 @@ static void replay_view_open(struct view *view)
     const struct target *about = &view->target;
     enum view_kind kind = about->about;
 
-    r->core = calloc(1, sizeof *r->core);
-    atomic_store(&r->core->users, 1);
     r->unit = NEXT_MISS;
     r->asking = MOVE_GOTO;
     if (about->id > 0 && kind == VIEW_FUNCTION) {
@@ -413,7 +406,6 @@ static void replay_view_close(struct view *view)
     work_drop(view->tui->work, r->job);
     work_drop(view->tui->work, r->shown);
     moves_free(&r->moves);
-    core_release(r->core);
 }
 
 const struct view_ops view_replay = {

@@ -1,5 +1,5 @@
 // Tables of the page that `dyntrace report --html` writes sort, and its pictures are drawn from the rows of JSON that
-// src/cmd/report/pictures.c describes. Names come from anybody: they are only ever set as text.
+// src/cmd/report/html.c describes. Names come from anybody: they are only ever set as text.
 "use strict";
 (() => {
   // ---- light and dark
