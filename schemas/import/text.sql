@@ -39,10 +39,11 @@ labelled AS (
 said AS (
     -- The entry of that label that was there last: labels are used again after a reset.
     SELECT *, rtrim(substr(line, 1, instr(line || '  # ', '  # ') - 1)) AS text,
-        (SELECT e.cache_entry_id FROM cache_entry e JOIN attempt a ON a.compile_id = e.compile_id JOIN attempt b ON b.compile_id = l.compile_id
-         WHERE e.label = l.label AND a.process_id = b.process_id AND e.compile_id < l.compile_id ORDER BY e.compile_id DESC LIMIT 1) AS entry
+        (SELECT m.cache_entry_id FROM attempt b JOIN attempt a ON a.process_id = b.process_id AND a.label = l.label
+         JOIN compile m ON m.compile_id = a.compile_id AND m.cache_entry_id IS NOT NULL
+         WHERE b.compile_id = l.compile_id AND a.compile_id < b.compile_id ORDER BY a.compile_id DESC LIMIT 1) AS entry
     FROM labelled l),
-marked AS (
+marked AS MATERIALIZED (
     SELECT *, (SELECT mark FROM (SELECT mark, instr(substr(text, 9), mark) AS at FROM word WHERE text GLOB 'tensor ''*')
                WHERE at ORDER BY at LIMIT 1) AS mark
     FROM said),

@@ -103,17 +103,15 @@ static void table_copy(struct merge *merge, enum row_table table)
 static struct db *source_open(struct merge *merge, const char *path)
 {
     struct db *source = db_open(path);
-    char *state = source ? db_meta(source, "state") : NULL;
 
-    if (state && !strcmp(state, "recording"))
+    if (!source)
+        return NULL;
+    if (db_integer(source, 0, "SELECT value = 'recording' FROM meta WHERE key = 'state'"))
         say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE --recover` completes it)", path);
-    else if (source && db_meta_integer(source, "started_unix_ns", 0) <= 0)
+    else if (db_meta_integer(source, "started_unix_ns", 0) <= 0)
         say_error("%s: does not say when it began, so its times cannot be put beside those of others", path);
-    else if (source && db_attach(merge->out, source)) {
-        free(state);
+    else if (db_attach(merge->out, source))
         return source;
-    }
-    free(state);
     db_close(source);
     return NULL;
 }
