@@ -2,16 +2,13 @@
 
 -- name: table
 -- SQL for the rows of the table or view ?1.
-SELECT 'SELECT * FROM "' || replace(name, '"', '""') || '"' FROM sqlite_schema
+SELECT 'SELECT * FROM "' || replace(name, '"', '""') || iif(name = 'frames', '" ORDER BY frame_id', '"') FROM sqlite_schema
 WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE AND name NOT LIKE 'sqlite|_%' ESCAPE '|';
 
 -- name: tables
 SELECT name FROM sqlite_schema
 WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite|_%' ESCAPE '|'
 ORDER BY rowid;
-
--- name: frames
-SELECT * FROM frames ORDER BY frame_id;
 
 -- name: track_names
 -- Events of Chrome's format (src/cmd/export.c). Pids and tids are those of the view `tracks`; where they are not the real

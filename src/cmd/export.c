@@ -81,15 +81,13 @@ static bool export_tick(struct export *export, int64_t done, int64_t all)
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    bool frames = !strcmp(name, "frames");
+    bool frames = !strcmp(name, "frames"); /* whose rows begin with their ids, in order */
     struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
     struct table *table;
     int64_t rows = 0;
 
     query_bind_text(found, 1, name);
-    if (frames)
-        query = db_query(export->db, schema_statement("export/frames"));
-    else if (query_step(found))
+    if (query_step(found))
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
         say_error("%s: has no table %s", db_path(export->db), name);
@@ -448,14 +446,23 @@ static const struct format {
     {"folded", folded_put, false}, {"csv", csv_put, true}, {"jsonl", jsonl_put, true},
 };
 
-static int export_trace(const char *path, const struct format *format)
+static int export_main(int count, char **operands)
 {
-    struct db *db = db_open(path);
+    const struct format *format = given.format < 0 ? NULL : &formats[given.format];
+    const char *wrong = !format                                       ? "which format? --format names one"
+                        : given.table && !format->tables               ? "--table is for csv and jsonl"
+                        : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
+                        : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
+                                                                      : NULL;
     struct out_file out = {0};
-    struct export export = {.db = db, .out = &out};
+    struct export export = {.out = &out};
+    struct db *db;
     bool ok = false;
 
-    if (!db)
+    (void)count;
+    if (wrong)
+        say_error("export: %s", wrong);
+    if (wrong || !(db = export.db = db_open(operands[0])))
         return 2;
     if (given.out && out_is(given.out, db_path(db))) {
         say_error("export: %s: is the trace itself", given.out);
@@ -473,23 +480,6 @@ static int export_trace(const char *path, const struct format *format)
     out_close(&out);
     db_close(db);
     return ok ? 0 : 2;
-}
-
-static int export_main(int count, char **operands)
-{
-    const struct format *format = given.format < 0 ? NULL : &formats[given.format];
-    const char *wrong = !format                                       ? "which format? --format names one"
-                        : given.table && !format->tables               ? "--table is for csv and jsonl"
-                        : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
-                        : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
-                                                                      : NULL;
-
-    (void)count;
-    if (wrong) {
-        say_error("export: %s", wrong);
-        return 2;
-    }
-    return export_trace(operands[0], format);
 }
 
 const struct command command_export = {

@@ -18,10 +18,10 @@
 enum { COLUMNS = 16 };
 
 struct column {
-    char name[32], heading[40], what[160];
+    const char *name, *heading, *what; /* borrowed */
     int at, line; /* in the statement; line: of `filename` */
     size_t width; /* bytes of a text that a terminal shows */
-    bool code, optional;
+    bool code;
 };
 
 /* What stands behind WORD in the statement SQL, up to the end of the line; NULL: it has no such line. */
@@ -41,49 +41,42 @@ static int column_at(struct query *query, const char *name)
     return at;
 }
 
-/* The first column of SPEC, "`name?` 80: heading (what it is)"; returns what follows it. */
-static const char *column_read(struct column *column, const char *spec, struct query *query)
+/* TEXT without the blanks around it. */
+static char *trimmed(char *text)
 {
-    int used = 0;
-
-    *column = (struct column){.code = *spec == '`', .width = 1 << 16};
-    sscanf(spec += column->code, "%31[a-z_]%n", column->name, &used);
-    column->optional = spec[used] == '?';
-    spec += used + column->code + column->optional;
-    strcpy(column->heading, column->name);
-    used = 0;
-    if (sscanf(spec, " %zu%n", &column->width, &used) == 1)
-        spec += used;
-    if (*spec == ':') {
-        *column->heading = 0;
-        used = 1;
-        sscanf(spec, ": %39[^(|\n]%n", column->heading, &used);
-        spec += used;
-        if (spec[-1] == ' ' && *column->heading)
-            column->heading[strlen(column->heading) - 1] = 0;
-    }
-    sscanf(spec, " (%159[^)]", column->what);
-    column->at = column_at(query, column->name);
-    column->line = column_at(query, "at_line");
-    if (column->line < 0)
-        column->line = column_at(query, "first_line");
-    return spec + strcspn(spec, "|\n");
+    text += strspn(text, " ");
+    for (char *end = text + strlen(text); end > text && end[-1] == ' ';)
+        *--end = 0;
+    return text;
 }
 
-/* The columns of SPEC; those that are optional only if some row has them. */
-static int columns_read(struct column *columns, const char *spec, struct query *query)
+/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are optional only if some row has
+ * them. */
+static int columns_read(struct column *columns, char *spec, struct query *query)
 {
-    int count = 0;
+    int count = 0, line = column_at(query, "at_line");
 
-    while (count < COLUMNS && *spec && *spec != '\n') {
-        struct column *column = &columns[count++];
-        bool any = false;
-        spec = column_read(column, spec + strspn(spec, "| "), query);
-        while (column->optional && query_step(query))
-            any = any || query_type(query, column->at) != QUERY_NULL;
-        if (column->optional)
+    while (count < COLUMNS && spec) {
+        char *name = trimmed(strsep(&spec, "|")), *what = name, *heading, *width;
+        bool code = *name == '`', optional, any = false;
+        strsep(&what, "(");
+        heading = name;
+        strsep(&heading, ":");
+        width = name;
+        strsep(&width, " ");
+        optional = strchr(name, '?');
+        name += code;
+        name[strcspn(name, "?`")] = 0;
+        if (what)
+            what[strcspn(what, ")")] = 0;
+        columns[count] = (struct column){.name = name, .heading = heading ? trimmed(heading) : name, .what = what ? what : "",
+                                         .at = column_at(query, name), .line = line < 0 ? column_at(query, "first_line") : line,
+                                         .width = width && *width ? strtoul(width, NULL, 10) : 1 << 16, .code = code};
+        while (optional && query_step(query))
+            any = any || query_type(query, columns[count].at) != QUERY_NULL;
+        if (optional)
             query_reset(query);
-        count -= column->optional && !any;
+        count += !optional || any;
     }
     return count;
 }
@@ -270,7 +263,8 @@ static void heading_put(const struct report *report, const char *name, const cha
 void report_table(struct report *report, const char *name, bool bare)
 {
     char path[64], id[32];
-    const char *sql, *spec, *none;
+    const char *sql, *none;
+    char *spec;
     struct column columns[COLUMNS];
     struct query *query;
     FILE *out = report->out;
@@ -291,7 +285,8 @@ void report_table(struct report *report, const char *name, bool bare)
         query_bind_integer(query, 2, report->sums.asked);
         free(calls);
     }
-    spec = word_of(sql, report->page ? "--page " : "--text ");
+    spec = strdup(word_of(sql, report->page ? "--page " : "--text "));
+    spec[strcspn(spec, "\n")] = 0;
     none = word_of(sql, "--none ");
     count = columns_read(columns, spec, query);
     any = query_step(query);
@@ -317,4 +312,5 @@ void report_table(struct report *report, const char *name, bool bare)
         fputs("</section>\n", out);
 out:
     query_close(query);
+    free(spec);
 }

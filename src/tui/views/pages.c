@@ -43,8 +43,7 @@ static void calls_put(struct doc *doc, struct db *db)
     struct call_sums sums;
     double whole;
 
-    if (!counts_read(&counts, db, &progress))
-        goto out;
+    counts_read(&counts, db, &progress);
     for (size_t i = 0; i < counts.all.count; i++)
         for (int o = 0; o < OUTCOMES; o++) {
             const struct count *count = &counts.all.at[i];
@@ -53,10 +52,13 @@ static void calls_put(struct doc *doc, struct db *db)
             asked[o] += count->turned_away ? 0 : count->calls[o];
             total += count->calls[o];
         }
+    counts_free(&counts);
+    if (db_failed(db))
+        return;
     if (!total) {
         doc_part(doc, "Calls of watched code");
         doc_line(doc, "  none: nothing that compiles frames ran");
-        goto out;
+        return;
     }
     sums = calls_sum(asked);
     whole = sums.asked ? (double)sums.asked / 100 : 1;
@@ -72,8 +74,6 @@ static void calls_put(struct doc *doc, struct db *db)
         doc_leads(doc, VIEW_LEDGER, 0, doc_print(doc, "outcome = '%s'", outcome_word(o)), outcome_word(o));
         all[o] = 0;
     }
-out:
-    counts_free(&counts);
 }
 
 static void overview_part(struct doc *doc, struct db *db, struct query *row, const char *name)
