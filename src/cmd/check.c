@@ -2,12 +2,12 @@
  *
  * Runs in: the viewer.
  *
- * Lookups and guard checks are many: one pass over each counts them by function and process (trace/counts.h). The counts
- * become a table, and the limits are held against it, and against compiles and graph breaks, by SQL (schemas/check.sql).
+ * Lookups and guard checks are many: one pass over each counts them by function and process (trace/counts.h). The
+ * counts become a table, and the limits are held against it, and against compiles and breaks, by schemas/check.sql.
  *
- * Numbers of compiles, breaks and the eager share are held against the limit for each process by itself, so that a gate
- * does not depend on how many ranks there were. The offending rows are all of them: nobody can say which one was one too
- * many. */
+ * Numbers of compiles, breaks and the eager share are held against the limit for each process by itself, so that a
+ * gate does not depend on how many ranks there were. The offending rows are all of them: nobody can say which one was
+ * one too many. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

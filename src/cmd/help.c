@@ -158,8 +158,8 @@ static void overview_print(const struct command *const *commands, FILE *out)
     fputs("\n`dyntrace COMMAND --help` says more.\n", out);
 }
 
-/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command, an option's place in the
- * synopsis, its names, and its help. */
+/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command, an option's place in
+ * the synopsis, its names, and its help. */
 static void options_print(const struct command *const *commands)
 {
     char synopsis[PIECE], names[PIECE];

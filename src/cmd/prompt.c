@@ -32,8 +32,8 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
-/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes in while it waits, so it is
- * never missed. */
+/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes in while it waits,
+ * so it is never missed. */
 static int getc_interruptible(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};

@@ -66,8 +66,9 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
 {
     struct table *table = calloc(1, sizeof *table);
 
-    *table = (struct table){.out = out, .format = format, .count = columns, .json = {.out = out, .compact = format == TABLE_LINES},
-                            .colour = format == TABLE_ALIGNED && say_colour(out)};
+    *table = (struct table){.out = out, .format = format, .count = columns};
+    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
+    table->colour = format == TABLE_ALIGNED && say_colour(out);
     table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
     for (int i = 0; i < columns; i++)
         table->columns[i].name = strdup(names[i]);

@@ -142,8 +142,8 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
-/* The first column of the first row of SQL, whose ?1 is TEXT; the caller frees it. NULL: none, or an error, now or before,
- * in *STATUS. */
+/* The first column of the first row of SQL, whose ?1 is TEXT; the caller frees it. NULL: none, or an error, now or
+ * before, in *STATUS. */
 static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text)
 {
     sqlite3_stmt *statement = NULL;
@@ -179,17 +179,17 @@ char *db_schema_made(void)
     sqlite3_open(":memory:", &ours);
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    made = ask(ours, &status, "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema",
-               NULL);
+    made = ask(ours, &status,
+               "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL);
     sqlite3_close(ours);
     return made;
 }
 
-/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the views
- * of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or views where
- * tables belong is refused, and so is one that lacks a table of ours. What SQLite has made of the file is asked, by
- * pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`, where SQLite
- * looks first, so that SQL of readers may use them whatever the file has under their names.
+/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
+ * views of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or
+ * views where tables belong is refused, and so is one that lacks a table of ours. What SQLite has made of the file is
+ * asked, by pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`,
+ * where SQLite looks first, so that SQL of readers may use them whatever the file has under their names.
  *
  * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS. */
 static char *schema_refused(sqlite3 *handle, int *status)
@@ -308,8 +308,8 @@ static char *open_file(struct db *db)
     status = connect(db, uri, SQLITE_OPEN_READONLY);
     free(uri);
     if (status == SQLITE_OK)
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -65536",
-                              NULL, NULL, NULL);
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+                                          "PRAGMA cache_size = -65536", NULL, NULL, NULL);
     why = status == SQLITE_OK ? not_a_trace(db->handle) : say_print("%s", error_words(db->handle, status));
     if (!why) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);

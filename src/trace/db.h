@@ -11,11 +11,10 @@
  *     query_close(q);
  *     ok = !db_failed(db);
  *
- * A trace may come from anybody. It is opened read-only and defensively: SQL in
- * it cannot call what SQL should not, and SQL typed by the user cannot write to
- * the trace or to any other file; what a reader may take of the machine is bounded
- * (lib/bounds.h), and a schema that does more than hold rows is refused. The views that SQL sees are those of our own schemas/views.sql. Every function here that fails
- * has said so on stderr, in one line. */
+ * A trace may come from anybody. It is opened read-only and defensively: SQL in it cannot call what SQL should not, and
+ * SQL typed by the user cannot write to the trace or to any other file; what a reader may take of the machine is
+ * bounded (lib/bounds.h), and a schema that does more than hold rows is refused. The views that SQL sees are those of
+ * our own schemas/views.sql. Every function here that fails has said so on stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
 
@@ -85,7 +84,7 @@ bool db_run(struct db *db, const char *sql);
 void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
              void *context);
 
-/* Run SCRIPT, which makes tables in `temp`: what C has counted, for SQL to go on with. From here on SQL may write there. */
+/* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write there. */
 void db_temporary(struct db *db, const char *script);
 
 enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */

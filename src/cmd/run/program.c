@@ -170,10 +170,12 @@ const char *program_inject(void)
 
     snprintf(inject, sizeof inject, "%s/inject", library);
     snprintf(file, sizeof file, "%s/sitecustomize.py", inject);
-    if (access(file, R_OK) == 0 && !strchr(library, ':'))
+    if (strchr(library, ':'))
+        say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else", library);
+    else if (access(file, R_OK))
+        say_error("%s: not there: run `make`, or reinstall dyntrace", file);
+    else
         return inject;
-    say_error(strchr(library, ':') ? "%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else"
-                                   : "%s/inject/sitecustomize.py: not there: run `make`, or reinstall dyntrace", library);
     return NULL;
 }
 
