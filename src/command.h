@@ -16,7 +16,7 @@ struct command {
     const char *summary;          /* one line for `dyntrace help` */
     const char *operands;         /* as --help has them, "FUNC [FILE]"; "": none */
     const char *about;            /* what it does: paragraphs with an empty line between */
-    const struct option *options; /* lib/option.h; ends with OPTION_END; NULL: only --help */
+    const struct option *options; /* lib/option.h; ends with OPTION_END */
     const char *more;             /* what --help says after the options, or NULL */
     int operands_most;            /* how many it takes */
     const char *too_many;         /* said of one more; NULL: "one trace at a time" */

@@ -22,14 +22,7 @@ enum {
     PIECE = 80,      /* bytes of an option in a synopsis */
 };
 
-static const struct option *options_of(const struct command *command)
-{
-    static const struct option none[] = {OPTION_END};
-
-    return command->options ? command->options : none;
-}
-
-#define EACH_OPTION(o, command) (const struct option *o = options_of(command); (o)->name || (o)->letter; (o)++)
+#define EACH_OPTION(o, command) (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
 /* An option in a synopsis, "[--limit ROWS]". */
 static void synopsis_piece(char *piece, const struct option *o)
@@ -126,8 +119,7 @@ static void usage_print(const struct command *command)
     line_put(&line, operands_of(command, true), (int)strlen(operands_of(command, true)));
     printf("\n\n");
     paragraph_print(command->about);
-    if (command->options)
-        putchar('\n');
+    putchar('\n');
     for EACH_OPTION(o, command) {
         int length = names_piece(piece, o);
         if (length > width && length <= NAMES_MOST)
@@ -211,7 +203,7 @@ static void complete(const struct command *command, int count, char **words)
 
     for (int i = 0; i < count - 1; i++) {
         bool dashed = words[i][0] == '-' && words[i][1];
-        option = dashed && strcmp(words[i], "--") ? option_find(options_of(command), words[i], &value) : NULL;
+        option = dashed && strcmp(words[i], "--") ? option_find(command->options, words[i], &value) : NULL;
         if (command->runs && (option ? !option->read && i + 2 < count : !dashed)) {
             printf(option ? "@file\n" : "@command %d\n", i);
             return;
@@ -307,7 +299,7 @@ int command_start(const struct command *command, int argc, char **argv)
     int count, status;
 
     bounds_memory_needed(true);
-    count = option_parse(command->name, options_of(command), command->runs, argc, argv);
+    count = option_parse(command->name, command->options, command->runs, argc, argv);
     if (count == OPTION_HELP) {
         usage_print(command);
         return 0;

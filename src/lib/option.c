@@ -107,19 +107,15 @@ const struct option *option_find(const struct option *options, const char *argum
 }
 
 /* False after saying why ARGV[*AT] is not understood. */
-static bool take(const char *command, const struct option *option, const char *value, int argc, char **argv, int *at)
+static bool take(const char *command, const struct option *option, const char *value, char **argv, int *at)
 {
-    const char *argument = argv[*at], *why;
+    const char *argument = argv[*at], *why = option_empty;
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
 
-    if (option->value && !value) {
-        if (*at + 1 >= argc) {
-            say_error("%s: %s needs a value; `dyntrace %s --help` tells more", command, argument, command);
-            return false;
-        }
-        value = argv[++*at];
-    }
-    why = option->read(option, value);
+    if (option->value && !value)
+        value = argv[++*at]; /* NULL: that was the last */
+    if (value || !option->value)
+        why = option->read(option, value);
     if (why == option_empty)
         say_error("%s: %.*s needs a value; `dyntrace %s --help` tells more", command, length, argument, command);
     else if (why)
@@ -142,7 +138,7 @@ int option_parse(const char *command, const struct option *options, bool stop, i
             continue;
         }
         if (dashed && (option = option_find(options, a, &value)) && option->read) {
-            if (!take(command, option, value, argc, argv, &i))
+            if (!take(command, option, value, argv, &i))
                 return OPTION_BAD;
             continue;
         }

@@ -123,7 +123,7 @@ bool out_commit(struct out_file *out)
         return false;
     if (!out->path)
         return true;
-    moved = out->force ? rename(out->temporary, out->path) : renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, RENAME_NOREPLACE);
+    moved = renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
     if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) { /* a filesystem that has no such rename */
         moved = link(out->temporary, out->path);
         if (moved == 0)
@@ -167,15 +167,13 @@ bool out_is_named(const char *path)
 char *state_file(const char *name)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    bool own = state && *state == '/';
     char *path;
     int fd;
 
-    if (state && *state == '/')
-        path = say_print("%s/dyntrace/%s", state, name);
-    else if (home && *home == '/')
-        path = say_print("%s/.local/state/dyntrace/%s", home, name);
-    else
+    if (!own && !(home && *home == '/'))
         return NULL;
+    path = say_print("%s%s/dyntrace/%s", own ? state : home, own ? "" : "/.local/state", name);
     for (char *p = path + 1; (p = strchr(p, '/')); p++) {
         *p = 0;
         mkdir(path, 0700); /* mostly there already */
