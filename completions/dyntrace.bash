@@ -24,12 +24,13 @@ _dyntrace()
             fi
             return
             ;;
-        @directory) compopt -o dirnames 2>/dev/null; COMPREPLY+=($(compgen -d -- "$cur")) ;;
-        @file) compopt -o default 2>/dev/null ;;
-        @program) COMPREPLY+=($(compgen -c -- "$cur")) ;;
-        @python) COMPREPLY+=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
-        @query) words+=" $("${COMP_WORDS[0]}" sql --list 2>/dev/null | sed 1d | cut -f 1)" ;;
-        @*) _dyntrace_files "${word#@}" ;;
+        @TORCH_TRACE_DIR) compopt -o dirnames 2>/dev/null; COMPREPLY+=($(compgen -d -- "$cur")) ;;
+        @OUT | @GLOB) compopt -o default 2>/dev/null ;;
+        @PROGRAM) _dyntrace_files .py; COMPREPLY+=($(compgen -c -- "$cur")) ;;
+        @PY | @PYTHON) COMPREPLY+=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
+        @QUERY) words+=" $("${COMP_WORDS[0]}" sql --list 2>/dev/null | sed 1d | cut -f 1)" ;;
+        @FILE | @A) _dyntrace_files .db ;;
+        @*) ;; # names that only the user knows
         *=) compopt -o nospace 2>/dev/null; words+=" $word" ;;
         *) words+=" $word" ;;
         esac

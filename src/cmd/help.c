@@ -5,6 +5,7 @@
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
+#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,19 +175,12 @@ static void options_print(const struct command *const *commands)
 
 /* ---- completions ----------------------------------------------------------- */
 
-/* What may stand for a value or an operand, by what --help calls it. The shell knows the words with an @. */
-static const char *const kinds[][2] = {
-    {"FILE", "@.db"}, {"A", "@.db"}, {"OUT", "@file"}, {"GLOB", "@file"}, {"TORCH_TRACE_DIR", "@directory"},
-    {"PY", "@python"}, {"PYTHON", "@python"}, {"QUERY", "@query"}, {"PROGRAM", "@.py\n@program"},
-};
-
-/* Of the value or operands that are called NAME. */
-static void complete_kind(const char *name)
+/* The names that --help has for a value or the operands, with an @: the shell knows what may stand for them. */
+static void complete_kind(const char *names)
 {
-    for (; *name; name += strcspn(name, " [|"), name += strspn(name, " [|]."))
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            if (!strncmp(name, kinds[i][0], strlen(kinds[i][0])) && strchr(" []|.", name[strlen(kinds[i][0])]))
-                printf("%s\n", kinds[i][1]);
+    for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|]."))
+        if (isupper((unsigned char)*names))
+            printf("@%.*s\n", (int)strcspn(names, " [|]."), names);
 }
 
 static void complete_words(const char *words)
@@ -205,7 +199,7 @@ static void complete(const struct command *command, int count, char **words)
         bool dashed = words[i][0] == '-' && words[i][1];
         option = dashed && strcmp(words[i], "--") ? option_find(command->options, words[i], &value) : NULL;
         if (command->runs && (option ? !option->read && i + 2 < count : !dashed)) {
-            printf(option ? "@file\n" : "@command %d\n", i);
+            printf(option ? "@OUT\n" : "@command %d\n", i);
             return;
         }
         if (option && option->value && !value && i + 2 < count)

@@ -220,7 +220,7 @@ static void say_result(const struct session *session, const struct collector_res
 
 static int run_untraced(const struct program *t)
 {
-    int status = job_start(t, NULL) == 0 ? job_wait(NULL, NULL) : 126;
+    int status = job_start(t, NULL, false) == 0 ? job_wait(NULL, NULL) : 126;
 
     job_end();
     return status;
@@ -246,7 +246,7 @@ static int record(const struct program *t, int argc, char **argv)
     }
     if ((given.live && !live_open()) || launch_collector(&l, &session, command))
         goto done;
-    if (job_start(t, &(struct job_recording){&session, l.orders, given.live})) {
+    if (job_start(t, &l, given.live)) {
         status = 126;
         launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});
         launch_wait(&l, job_end(), &said);

@@ -118,14 +118,14 @@ static void signals_catch(bool screen)
 }
 
 /* In the child: become the command. Does not return. */
-static void command_become(const struct program *t, const struct job_recording *recording, int failure)
+static void command_become(const struct program *t, const struct launch *l, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
     ssize_t put;
 
-    if (recording) {
-        put = write(recording->orders, &order, sizeof order); /* without a collector it runs all the same */
-        inject_environment(program_inject(), recording->session->directory);
+    if (l) {
+        put = write(l->orders, &order, sizeof order); /* without a collector it runs all the same */
+        inject_environment(program_inject(), l->session->directory);
         live_command();
     }
     execvp(t->path, t->argv); /* by /bin/sh where it is a script without "#!" */
@@ -134,7 +134,7 @@ static void command_become(const struct program *t, const struct job_recording *
     _exit(126);
 }
 
-int job_start(const struct program *t, const struct job_recording *recording)
+int job_start(const struct program *t, const struct launch *l, bool screen)
 {
     int failure[2] = {-1, -1}, error = 0;
     pid_t pid = -1;
@@ -143,10 +143,10 @@ int job_start(const struct program *t, const struct job_recording *recording)
     if (pipe2(failure, O_CLOEXEC) || (pid = fork()) < 0)
         error = errno;
     if (pid == 0)
-        command_become(t, recording, failure[1]);
+        command_become(t, l, failure[1]);
     close(failure[1]);
     command_pid = pid;
-    signals_catch(recording && recording->live);
+    signals_catch(screen);
     witness_start();
     launch_let_go();
     while (pid > 0 && read(failure[0], &error, sizeof error) < 0 && errno == EINTR)

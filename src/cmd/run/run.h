@@ -73,14 +73,9 @@ void live_close(void);
 
 /* It gets our standard streams, directory, signals and environment as they were, with two variables changed. We pass on
  * signals that were sent to us alone, and stop when it stops. */
-struct job_recording {
-    const struct session *session; /* borrowed */
-    int orders;                    /* the collector's */
-    bool live;                     /* a screen has the terminal */
-};
 
-/* Start T, recorded or not (NULL). 0, or -1 after saying why. */
-int job_start(const struct program *t, const struct job_recording *recording);
+/* Start T, recorded by L's collector or not (NULL). SCREEN: it has the terminal. 0, or -1 after saying why. */
+int job_start(const struct program *t, const struct launch *l, bool screen);
 
 pid_t job_pid(void);
 
