@@ -20,6 +20,7 @@
 #include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/prose.h"
 #include "trace/result.h"
 #include "trace/sql_words.h"
 
@@ -148,11 +149,7 @@ static void schema_print(struct session *session, const char *name)
 
     query_bind_text(query, 1, name);
     for (; query_step(query); any = true)
-        for (const char *line = query_text(query, 0, NULL), *end; *line; line = *end ? end + 1 : end) {
-            end = line + strcspn(line, "\n");
-            say_escaped(stdout, line, (size_t)(end - line));
-            putchar('\n');
-        }
+        prose_lines(stdout, query_text(query, 0, NULL), 0, -1);
     query_close(query);
     if (!any && !db_failed(session->db))
         say_error("%s: no such table or view", name ? name : "schema");
@@ -237,9 +234,7 @@ static void prompt(struct session *session)
         read_history(session->history);
     sql_words_gather(&words, session->db);
 
-    printf("dyntrace sql on ");
-    say_escaped(stdout, db_path(session->db), strlen(db_path(session->db)));
-    puts(" (read only). \".help\" lists the commands.");
+    prose_print(stdout, "dyntrace sql on %s (read only). \".help\" lists the commands.\n", db_path(session->db));
     while (go_on) {
         char *line = prompt_line(session->pending ? "   ...> " : "dyntrace> ");
         if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */

@@ -135,10 +135,8 @@ static const char *error_words(sqlite3 *handle, int status)
     case SQLITE_NOMEM:
         bounds_memory_over();
         return sqlite3_errstr(status);
-    case SQLITE_CANTOPEN:
-        return sqlite3_errstr(status);
     default:
-        return handle ? sqlite3_errmsg(handle) : sqlite3_errstr(status);
+        return sqlite3_errmsg(handle);
     }
 }
 
