@@ -200,23 +200,22 @@ static bool line_take(struct session *session, char *line)
     const char *named = one_word ? named_query(line, length) : NULL;
     char *joined;
 
-    if (!session->pending && !line[strspn(line, "; \t")])
+    if (!*session->pending && !line[strspn(line, "; \t")])
         return true; /* nothing typed */
-    if (!session->pending && (line[0] == '.' || named)) {
+    if (!*session->pending && (line[0] == '.' || named)) {
         remember(session, line);
         if (!named)
             return dot_command(session, line);
         sql_run(session, named);
         return true;
     }
-    joined = say_print("%s%s%s", session->pending ? session->pending : "", session->pending ? "\n" : "", line);
+    joined = say_print("%s%s%s", session->pending, *session->pending ? "\n" : "", line);
     free(session->pending);
     session->pending = joined;
     if (db_complete(joined)) {
         sql_run(session, joined);
         remember(session, joined);
-        free(joined);
-        session->pending = NULL;
+        *joined = 0;
     }
     return true;
 }
@@ -225,6 +224,7 @@ static void prompt(struct session *session)
 {
     bool go_on = true;
 
+    session->pending = strdup("");
     session->history = state_file("sql_history");
     prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
@@ -236,10 +236,9 @@ static void prompt(struct session *session)
 
     prose_print(stdout, "dyntrace sql on %s (read only). \".help\" lists the commands.\n", db_path(session->db));
     while (go_on) {
-        char *line = prompt_line(session->pending ? "   ...> " : "dyntrace> ");
+        char *line = prompt_line(*session->pending ? "   ...> " : "dyntrace> ");
         if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
-            free(session->pending);
-            session->pending = NULL;
+            *session->pending = 0;
         } else if (!line) {
             putchar('\n');
             go_on = false;
