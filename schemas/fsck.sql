@@ -1,6 +1,10 @@
 -- fsck.sql -- what `dyntrace fsck` asks of the tables. A statement is a rule: the comment after its name says what should hold,
 -- and each of its rows breaks that; the first column says where. A new rule is a new statement.
 
+-- name: file
+-- the file is undamaged (integrity_check)
+SELECT integrity_check FROM pragma_integrity_check(100) WHERE integrity_check <> 'ok';
+
 -- name: thread-process
 -- a thread's process exists
 SELECT thread_id FROM thread WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process);

@@ -2,11 +2,11 @@
 -- a NULL is 0 where it is not replaced here.
 
 -- name: processes
-SELECT each(process_id, start_ns, parent_process_id, torch_version IS NOT NULL) FROM process NOT INDEXED;
-
--- name: losses
--- Since when events of a process are missing.
-SELECT each(process_id, at_ns) FROM losses WHERE NOT is_stall AND (events IS NULL OR events > 0);
+-- The last column: since when events are missing.
+SELECT each(p.process_id, p.start_ns, p.parent_process_id, p.torch_version IS NOT NULL, l.lost_ns)
+FROM process p NOT INDEXED
+LEFT JOIN (SELECT process_id, MIN(COALESCE(at_ns, 0)) AS lost_ns FROM losses
+           WHERE NOT is_stall AND (events IS NULL OR events > 0) GROUP BY process_id) l ON l.process_id = p.process_id;
 
 -- name: threads
 SELECT each(thread_id, process_id) FROM thread NOT INDEXED;

@@ -39,23 +39,20 @@ WHERE m.cache_entry_id IS NOT NULL
 ORDER BY m.cache_entry_id, r.cache_entry_id, r.rowid;
 
 -- name: guards
--- Of entry ?1, at most ?2.
-SELECT guard_id, kind, source, expression FROM guard WHERE cache_entry_id = ?1 LIMIT ?2;
+-- Of entry ?1: in the order in which those of two entries are compared.
+SELECT guard_id, kind, COALESCE(source, ''), expression FROM guard WHERE cache_entry_id = ?1
+ORDER BY COALESCE(source, ''), COALESCE(kind, ''), guard_id LIMIT 4096;
 
--- name: several-values
--- Do the entries of code object ?1 compare the value at ?2 with two values or more?
-SELECT COUNT(DISTINCT g.expression) > 1
-FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
-WHERE e.code_id = ?1 AND g.source = ?2 AND g.kind IN ('EQUALS_MATCH', 'CONSTANT_MATCH');
-
--- name: guard
--- What guard ?1, a number as text, looks at.
-SELECT e.code_id, g.kind, g.source FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
-WHERE g.guard_id = CAST(?1 AS INTEGER);
+-- name: dropped
+-- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.
+SELECT e.code_id, g.kind, COALESCE(g.source, '') FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
+WHERE g.guard_id = CAST(?1 AS INTEGER) AND ?1 NOT GLOB '*[^0-9]*'
+UNION ALL
+SELECT NULL, ?1, NULL WHERE ?1 GLOB '*[^0-9]*';
 
 -- name: source-known
--- Does any guard look at ?1, "x" for "L['x']"?
-SELECT 1 FROM guard WHERE source IN (?1, 'L[''' || ?1 || ''']') LIMIT 1;
+-- Does any guard look at ?1?
+SELECT 1 FROM guard WHERE source = ?1 LIMIT 1;
 
 -- name: guard-known
 -- Is there a guard of the kind ?1, or with that id?

@@ -3,8 +3,6 @@
  * Runs in: the viewer. */
 #include "replay.h"
 
-#include "trace/replay/cache_order.h"
-
 enum { FORKS_MAX = 64 /* generations of processes that hand a cache on */ };
 
 int replay_by_birth(const void *a, const void *b, void *context)
@@ -12,20 +10,22 @@ int replay_by_birth(const void *a, const void *b, void *context)
     const struct replay_entry *entries = context, *x = &entries[*(const uint32_t *)a],
                               *y = &entries[*(const uint32_t *)b];
 
-    if (x->born_ns != y->born_ns)
-        return x->born_ns < y->born_ns ? -1 : 1;
-    return (x > y) - (x < y);
+    return list_order(x->born_ns, y->born_ns) ?: (x > y) - (x < y);
+}
+
+int replay_by_time(const void *a, const void *b, void *context)
+{
+    const struct replay_lookup *lookups = context, *x = &lookups[*(const uint32_t *)a],
+                               *y = &lookups[*(const uint32_t *)b];
+
+    return list_order(x->start_ns, y->start_ns) ?: (x > y) - (x < y);
 }
 
 int replay_by_moment(const void *a, const void *b)
 {
     const struct replay_event *x = a, *y = b;
 
-    if (x->at_ns != y->at_ns)
-        return x->at_ns < y->at_ns ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
+    return list_order(x->at_ns, y->at_ns) ?: list_order(x->kind, y->kind) ?: list_order(x->index, y->index);
 }
 
 /* ---- finding a place ------------------------------------------------------- */
@@ -101,120 +101,96 @@ uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, 
 
 /* ---- the state of a cache -------------------------------------------------- */
 
-/* The place of the entry that lookup number RANK of CACHE hit; entry_count: it hit none. */
-static uint32_t place_hit(const struct replay *r, const struct replay_cache *cache, uint32_t rank)
+void replay_live_until(struct replay_live *live, int64_t now)
 {
-    const struct replay_lookup *l = &r->lookups.at[cache->lookups[rank]];
+    const struct replay_cache *cache = live->cache;
+    const struct replay_entry *entries = live->r->entries.at;
 
-    return l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE ? replay_place(r, cache, l->entry) : cache->entry_count;
-}
-
-/* The hits of cache INDEX by entry, found when they are first wanted. */
-static const struct replay_hits *hits_of(const struct replay *r, uint32_t index)
-{
-    const struct replay_cache *cache = &r->caches.at[index];
-    struct replay_hits *hits = &r->hits[index];
-    uint32_t *next;
-
-    if (hits->from)
-        return hits;
-    hits->ranks = malloc((cache->count + 1) * sizeof *hits->ranks);
-    hits->from = next = calloc(cache->entry_count + 3, sizeof *next);
-    for (uint32_t i = 0; i < cache->count; i++)
-        next[place_hit(r, cache, i) + 2]++;
-    for (uint32_t i = 2; i < cache->entry_count + 2; i++)
-        next[i] += next[i - 1];
-    for (uint32_t i = 0; i < cache->count; i++)
-        hits->ranks[next[place_hit(r, cache, i) + 1]++] = i;
-    return hits;
-}
-
-/* Add to SLOTS, the first COUNT entries of cache OF, what cache INDEX had hit before its lookup number RANK. OF is that
- * cache, or one that a fork made from it. */
-static void hits_add(const struct replay *r, uint32_t index, uint32_t rank, const struct replay_cache *of,
-                     struct replay_slot *slots, uint32_t count)
-{
-    const struct replay_cache *cache = &r->caches.at[index];
-    const struct replay_hits *hits = hits_of(r, index);
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t place = cache == of ? i : replay_place(r, cache, of->entries[i]), before;
-        const uint32_t *ranks;
-        if (place == cache->entry_count)
-            continue;
-        ranks = hits->ranks + hits->from[place];
-        before = (uint32_t)sorted_count(hits->from[place + 1] - hits->from[place], k, ranks[k] < rank);
-        slots[i].hits += before;
-        if (before && slots[i].last_hit_ns < 0)
-            slots[i].last_hit_ns = r->lookups.at[cache->lookups[ranks[before - 1]]].start_ns;
+    for (;;) {
+        const struct replay_entry *birth = live->born < cache->entry_count ? &entries[cache->entries[live->born]] : NULL;
+        const struct replay_entry *death = live->died < cache->entry_count ? &entries[cache->deaths[live->died]] : NULL;
+        bool born = birth && birth->born_ns < now, died = death && death->died_ns < now;
+        if (!born && !died)
+            return;
+        if (born && (!died || birth->born_ns <= death->died_ns)) {
+            struct cached made = {.id = cache->entries[live->born++], .region = birth->region};
+            cache_order_born(&live->order, made, birth->pinned);
+        } else {
+            size_t place = cache_order_find(&live->order, cache->deaths[live->died++]);
+            if (place < live->order.count && !death->shared)
+                cache_order_died(&live->order, place);
+        }
     }
 }
 
-/* When a slot was last touched: by its birth, a hit that moved it, its death. */
-static int64_t touched(const struct replay_entry *e, const struct replay_slot *slot)
+void replay_live_hit(struct replay_live *live, uint32_t entry)
 {
-    return slot->dead ? e->died_ns : slot->last_hit_ns > e->born_ns && !e->pinned ? slot->last_hit_ns : e->born_ns;
+    size_t place = cache_order_find(&live->order, entry);
+
+    if (place < live->order.count)
+        cache_order_hit(&live->order, place);
 }
 
-static int by_touch(const void *a, const void *b, void *entries)
+/* LIVE's cache goes through the first RANK lookups of cache INDEX, after those of the caches that forks made that from.
+ * SLOTS, by place among its entries, count the hits. */
+static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots, int generation)
 {
-    const struct replay_slot *s = a, *t = b;
-    int64_t x = touched((struct replay_entry *)entries + s->entry, s),
-            y = touched((struct replay_entry *)entries + t->entry, t);
+    const struct replay *r = live->r;
+    const struct replay_cache *cache = &r->caches.at[index];
 
-    return x != y ? (x > y) - (x < y) : replay_by_birth(&s->entry, &t->entry, entries);
-}
-
-/* STATE's slots, by birth, into the order in which they are tried: the cache did with each what touched it last. */
-static void state_order(const struct replay *r, const struct replay_cache *cache, struct replay_state *state)
-{
-    bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
-    struct cache_order order = {.policy = insertion ? ORDER_FIFO : ORDER_MRU};
-    struct replay_slot *slots = malloc(state->count * sizeof *slots);
-    size_t at = 0;
-
-    if (!insertion)
-        qsort_r(state->at, state->count, sizeof *state->at, by_touch, r->entries.at);
-    memcpy(slots, state->at, state->count * sizeof *slots);
-    for (size_t i = 0; i < state->count; i++)
-        if (!slots[i].dead)
-            cache_order_born(&order, (struct cached){.id = (uint32_t)i}, r->entries.at[slots[i].entry].pinned);
-    for (; at < order.count; at++)
-        state->at[at] = slots[order.at[at].id];
-    for (size_t i = 0; i < state->count; i++)
-        if (slots[i].dead)
-            state->at[at++] = slots[i];
-    free(slots);
-    cache_order_free(&order);
+    if (cache->parent != REPLAY_NONE && generation < FORKS_MAX) {
+        const struct replay_cache *parent = &r->caches.at[cache->parent];
+        int64_t fork_ns = r->processes.at[cache->process].start_ns;
+        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
+        play(live, cache->parent, before, slots, generation + 1);
+    }
+    for (size_t i = 0; i < rank; i++) {
+        const struct replay_lookup *l = &r->lookups.at[cache->lookups[i]];
+        uint32_t place;
+        if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
+            continue;
+        if ((place = replay_place(r, live->cache, l->entry)) == live->cache->entry_count)
+            continue;
+        replay_live_until(live, l->start_ns);
+        replay_live_hit(live, l->entry);
+        slots[place].hits++;
+        slots[place].last_hit_ns = l->start_ns;
+    }
 }
 
 /* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
-static void state_make(const struct replay *r, uint32_t index, uint32_t rank, int64_t end_ns, struct replay_state *state)
+static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns, struct replay_state *state)
 {
-    const struct replay_cache *cache = &r->caches.at[index], *heir = cache;
+    const struct replay_cache *cache = &r->caches.at[index];
+    bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
+    struct replay_live live = {.r = r, .cache = cache, .order.policy = insertion ? ORDER_FIFO : ORDER_MRU};
+    struct replay_slot *slots = malloc((cache->entry_count + 1) * sizeof *slots);
 
-    state->count = 0;
-    for (uint32_t i = 0; i < cache->entry_count && r->entries.at[cache->entries[i]].born_ns < end_ns; i++)
-        *list_add(state) = (struct replay_slot){
+    for (uint32_t i = 0; i < cache->entry_count; i++)
+        slots[i] = (struct replay_slot){
             .entry = cache->entries[i], .dead = r->entries.at[cache->entries[i]].died_ns < end_ns, .last_hit_ns = -1};
-    if (!state->count)
-        return;
-    hits_add(r, index, rank, cache, state->at, (uint32_t)state->count);
-    for (int depth = 0; heir->parent != REPLAY_NONE && depth < FORKS_MAX; depth++) { /* as it was at the fork */
-        const struct replay_cache *parent = &r->caches.at[heir->parent];
-        int64_t fork_ns = r->processes.at[heir->process].start_ns;
-        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
-        hits_add(r, heir->parent, (uint32_t)before, cache, state->at, (uint32_t)state->count);
-        heir = parent;
+    play(&live, index, rank, slots, 0);
+    replay_live_until(&live, end_ns);
+    state->count = 0;
+    for (size_t i = 0; i < live.order.count; i++)
+        if (r->entries.at[live.order.at[i].id].died_ns >= end_ns)
+            *list_add(state) = slots[replay_place(r, cache, live.order.at[i].id)];
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        const struct replay_entry *e = &r->entries.at[cache->deaths[i]];
+        if (e->died_ns < end_ns && e->born_ns < end_ns)
+            *list_add(state) = slots[replay_place(r, cache, cache->deaths[i])];
     }
-    state_order(r, cache, state);
+    free(slots);
+    cache_order_free(&live.order);
 }
 
 void replay_state_at(const struct replay *r, uint32_t lookup, struct replay_state *state)
 {
     const struct replay_lookup *l = &r->lookups.at[lookup];
+    const struct replay_cache *c = &r->caches.at[l->cache];
+    size_t rank = sorted_count(c->count, i, replay_by_time(&c->lookups[i], &lookup, r->lookups.at) < 0);
 
-    state_make(r, l->cache, r->ranks[lookup], l->start_ns, state);
+    state_make(r, l->cache, rank, l->start_ns, state);
 }
 
 void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, struct replay_state *state)
@@ -222,5 +198,5 @@ void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, st
     const struct replay_cache *c = &r->caches.at[cache];
     size_t rank = sorted_count(c->count, i, r->lookups.at[c->lookups[i]].start_ns <= at_ns);
 
-    state_make(r, cache, (uint32_t)rank, at_ns + 1, state);
+    state_make(r, cache, rank, at_ns + 1, state);
 }

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "lib/list.h"
+#include "trace/replay/cache_order.h"
 #include "vocabulary.h"
 
 struct db;
@@ -45,6 +46,7 @@ struct replay_check {
     uint32_t result : 3;    /* enum check_result; CHECK_RESULTS: a word that is none */
     uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
     uint32_t misplaced : 1; /* its position is not the one after that of the check before it, or the first not 0 */
+    int64_t failed;         /* row id of the guard that failed, 0: none */
 };
 enum { REPLAY_CHECK_NONE = (1 << 27) - 1 }; /* no trace has as many entries, or anything else: it is not read then */
 
@@ -124,20 +126,14 @@ struct replay {
     LIST(struct replay_compile) compiles;
     LIST(struct replay_break) breaks;
     LIST(struct replay_event) events;
-    uint32_t *order, *ranks; /* lookups by time; the place of each in its cache */
-    uint32_t *cache_lookups, *cache_entries, *cache_deaths;
+    uint32_t *order; /* owned: lookups by time */
+    uint32_t *cache_lookups, *cache_entries, *cache_deaths; /* owned: what those of the caches point into */
     int64_t orphans; /* checks of lookups that are not there */
     int64_t last_ns;
     struct map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids; /* row id -> index */
-    struct replay_hits {
-        uint32_t *ranks; /* owned: of the lookups that hit each entry, by entry, then by rank; NULL: not wanted yet */
-        uint32_t *from;  /* owned: where an entry's begin, by its place among those of the cache; and the end */
-    } *hits; /* by cache */
-    /* Where checks were loaded, else NULL: */
-    int64_t *failed; /* by check: the row id of the guard that failed, 0: none */
     struct replay_times {
         int64_t ns[2], count[2];
-    } *times; /* by entry: of checks that failed, that passed */
+    } *times; /* owned, by entry: of checks that failed, that passed; NULL where checks were not loaded */
 };
 
 /* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: it was said why not.
@@ -174,8 +170,9 @@ static inline bool replay_torch(const struct replay *replay, uint32_t cache)
     return process != REPLAY_NONE && replay->processes.at[process].torch;
 }
 
-/* In qsort_r and qsort: indices of ENTRIES by birth, events by time. */
+/* In qsort_r and qsort: indices of ENTRIES by birth, of LOOKUPS by time, events by time. */
 int replay_by_birth(const void *a, const void *b, void *entries);
+int replay_by_time(const void *a, const void *b, void *lookups);
 int replay_by_moment(const void *a, const void *b);
 
 /* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none of them. */
@@ -217,42 +214,25 @@ void replay_state_at(const struct replay *replay, uint32_t lookup, struct replay
 /* Cache CACHE as it stood at AT_NS, after all that had happened by then. */
 void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
 
-/* ---- trace/replay/verify.c ------------------------------------------------------- */
-
-/* What of a lookup does not follow. */
-#define REPLAY_FAULTS(X) \
-    X(NONE, "it follows") \
-    X(OUTCOME, "its outcome is not one of the vocabulary") \
-    X(NO_ENTRY, "it names an entry that the trace does not have") \
-    X(OTHER_CODE, "it tried or ran an entry of other code, or of another process") \
-    X(UNBORN, "it tried or ran an entry that was not born yet") \
-    X(DEAD, "it tried or ran an entry that had died") \
-    X(TWICE, "it tried an entry twice") \
-    X(REGION, "it tried entries of two regions") \
-    X(ORDER, "it tried the entries in another order than they were in") \
-    X(UNTRIED, "it gave up with an entry left to try") \
-    X(PASSED, "an entry's guards passed, and it did not run that entry") \
-    X(NO_PASS, "it ran an entry whose guards did not pass") \
-    X(OTHER_PASSED, "it ran another entry than the one whose guards passed") \
-    X(AFTER_END, "it tried entries after the one that ended it") \
-    X(NO_ERROR, "it ended in a guard's error, and no guard raised") \
-    X(ERROR, "a guard raised, and it went on") \
-    X(COUNT, "it has other guard checks than entries_checked says") \
-    X(GUARD, "the guard that failed is not one of the entry's") \
-    X(POSITION, "its guard checks are not numbered 0, 1, 2 and so on") \
-    X(RESULT, "a guard check's result is not one of the vocabulary") \
-    X(NOT_NEW, "the entry that it made was not born while it compiled")
-
-enum replay_fault {
-#define X(name, words) FAULT_##name,
-    REPLAY_FAULTS(X)
-#undef X
-    FAULT_KINDS,
+/* The living entries of a cache while time goes on. */
+struct replay_live {
+    const struct replay *r;            /* borrowed */
+    const struct replay_cache *cache;  /* borrowed */
+    struct cache_order order;          /* owned: cache_order_free */
+    uint32_t born, died;               /* how many births and deaths are done */
 };
 
+/* All births and deaths before NOW. An entry that several processes have may have died in another one: it stays. */
+void replay_live_until(struct replay_live *live, int64_t now);
+/* ENTRY, if it is alive, was hit. */
+void replay_live_hit(struct replay_live *live, uint32_t entry);
+
+/* ---- trace/replay/verify.c ------------------------------------------------------- */
+
 struct replay_finding {
-    uint32_t lookup, entry, wanted; /* indices; entry: that the finding is about; wanted: that was to be tried there */
-    enum replay_fault fault;
+    const struct replay_lookup *lookup; /* borrowed */
+    const char *why;                    /* "it tried an entry twice" */
+    uint32_t entry, wanted;             /* indices or REPLAY_NONE: that it is about; that was to be tried there */
 };
 
 struct replay_verdict {
@@ -269,6 +249,5 @@ struct replay_verdict {
 
 /* Decide every lookup again; the checks were loaded. The caller frees the findings (list_free). */
 void replay_verify(struct replay *replay, struct replay_verdict *verdict);
-const char *replay_fault_words(enum replay_fault fault);
 
 #endif

@@ -1,20 +1,11 @@
-/* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a
- * trace promises?
+/* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
  *
  * Runs in: the viewer.
  *
- * Three kinds of questions:
- *
- *   the file    PRAGMA integrity_check
- *   frames      one pass in order of frame_id, in bounded memory: the last frames
- *               are remembered by id, and a parent that is no longer among them
- *               is fetched by primary key. Such a parent forgets which child it
- *               had last, so overlapping siblings more than CACHE frames apart
- *               are not found.
- *   the rest    one query per promise, each returning the rows that break it (schemas/fsck.sql)
- *   the schema  the statements of sqlite_schema against those of schemas/
- *
- * A rule is a sentence that should be true. */
+ * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the rows which break them.
+ * Here are those of frames, one pass in order of frame_id, in bounded memory: the last frames are remembered by id, and
+ * a parent that is no longer among them is fetched by primary key. Such a parent forgets which child it had last, so
+ * overlapping siblings more than CACHE frames apart are not found. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -52,56 +43,33 @@ static const struct option options[] = {
 /* ---- rules ----------------------------------------------------------------- */
 
 /* Those that are held here; the others are statements of schemas/fsck.sql. */
-#define RULES(X) \
-    X(FILE, "the file is undamaged (integrity_check)") \
-    X(SCHEMA, "tables, views and indexes are those of the schema") \
-    X(RECORDER, "what is being recorded has a recorder") \
-    X(THREAD, "a frame's thread exists") \
-    X(CODE, "a frame's code exists") \
-    X(SPAN, "a frame has a start, and ends no earlier") \
-    X(ORDER, "on a thread, frame ids follow start time") \
-    X(ENUM, "a frame's kind, outcome and exit are in `enum`") \
-    X(PARENT, "a frame's parent exists") \
-    X(PARENT_ID, "a parent has a smaller id than its child") \
-    X(PARENT_THREAD, "a parent is on its child's thread") \
-    X(ENCLOSED, "a parent begins before its child and ends after it") \
-    X(PARENT_OPEN, "a frame that has ended has no open child") \
-    X(SIBLINGS, "siblings do not overlap") \
-    X(COUNT, "meta.frame_count is the number of frames")
-
 enum rule_id {
-#define X(id, what) RULE_##id,
-    RULES(X)
-#undef X
-    RULES_HERE
+    RULE_SCHEMA, RULE_RECORDER, RULE_THREAD, RULE_CODE, RULE_SPAN, RULE_ORDER, RULE_ENUM, RULE_PARENT, RULE_PARENT_ID,
+    RULE_PARENT_THREAD, RULE_ENCLOSED, RULE_PARENT_OPEN, RULE_SIBLINGS, RULE_COUNT, RULES_HERE
+};
+static const char *const rules_here[] = {
+    [RULE_SCHEMA] = "tables, views and indexes are those of the schema",
+    [RULE_RECORDER] = "what is being recorded has a recorder",
+    [RULE_THREAD] = "a frame's thread exists",
+    [RULE_CODE] = "a frame's code exists",
+    [RULE_SPAN] = "a frame has a start, and ends no earlier",
+    [RULE_ORDER] = "on a thread, frame ids follow start time",
+    [RULE_ENUM] = "a frame's kind, outcome and exit are in `enum`",
+    [RULE_PARENT] = "a frame's parent exists",
+    [RULE_PARENT_ID] = "a parent has a smaller id than its child",
+    [RULE_PARENT_THREAD] = "a parent is on its child's thread",
+    [RULE_ENCLOSED] = "a parent begins before its child and ends after it",
+    [RULE_PARENT_OPEN] = "a frame that has ended has no open child",
+    [RULE_SIBLINGS] = "siblings do not overlap",
+    [RULE_COUNT] = "meta.frame_count is the number of frames",
 };
 
-struct rule {
+static LIST(struct rule {
     const char *what;         /* what should hold */
-    const char *sql;          /* what finds rows that break it, or NULL */
-    int64_t broken;           /* how many rows do */
+    int64_t broken;           /* how many rows do not */
     const char *shown[SHOWN]; /* the first of them */
-};
-
-static LIST(struct rule) rules; /* by rule_id, then those of schemas/fsck.sql */
+}) rules; /* by rule_id, then those of schemas/fsck.sql */
 static struct arena texts;
-
-static void rules_begin(void)
-{
-    static const char *const here[] = {
-#define X(id, what) what,
-        RULES(X)
-#undef X
-    };
-
-    for (int i = 0; i < RULES_HERE; i++)
-        list_add(&rules)->what = here[i];
-    for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (!strncmp(s->name, "fsck/", 5)) { /* "-- a thread's process exists" */
-            const char *what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
-            *list_add(&rules) = (struct rule){.what = what, .sql = s->text};
-        }
-}
 
 /* Count one more row that breaks rule ID. TEXT is copied. */
 static void rule_broken(size_t id, const char *text)
@@ -121,16 +89,10 @@ static void frame_broken(enum rule_id id, int64_t frame_id)
     rule_broken(id, text);
 }
 
-/* Ask a rule's query. */
-static void rule_ask(struct db *db, size_t id, const char *sql)
+static void rows_broken(size_t id, struct query *query)
 {
-    struct query *query = db_query(db, sql);
-
-    while (query_step(query)) {
-        const char *text = query_text(query, 0, NULL);
-        if (id != RULE_FILE || strcmp(text, "ok"))
-            rule_broken(id, text);
-    }
+    while (query_step(query))
+        rule_broken(id, query_text(query, 0, NULL));
     query_close(query);
 }
 
@@ -146,22 +108,20 @@ static void schema_check(struct db *db, bool recording)
     query_bind_text(query, 1, made);
     query_bind_text(query, 2, DYNTRACE_VERSION);
     query_bind_integer(query, 3, recording);
-    while (query_step(query))
-        rule_broken(RULE_SCHEMA, query_text(query, 0, NULL));
-    query_close(query);
+    rows_broken(RULE_SCHEMA, query);
     free(made);
 }
 
-/* A trace that says it is being recorded: is it? RECOVERED: that was tried just now. */
-static void recorder_check(struct db *db, bool recovered)
+/* A trace that says it is being recorded: is it? */
+static void recorder_check(struct db *db)
 {
     char *session = db_meta(db, "session"), *host = db_meta(db, "host"), here[256] = "";
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
     if (session && !elsewhere && session_live(session) == LIVE_NO)
-        rule_broken(RULE_RECORDER,
-                    recovered ? "its session cannot be read, so what was committed before it was killed is all there is"
-                              : "it was killed; `--recover` finishes the recording");
+        rule_broken(RULE_RECORDER, given.recover ? "its session cannot be read, so what was committed before it was killed is"
+                                                   " all there is"
+                                                 : "it was killed; `--recover` finishes the recording");
     else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
         rule_broken(RULE_RECORDER, "its session is gone, so what was committed before that is all there is");
     free(session);
@@ -315,12 +275,7 @@ static void frames_check(struct db *db, int64_t *frames, int64_t *open)
 
 /* ---- the result ------------------------------------------------------------ */
 
-struct count {
-    const char *table;
-    int64_t rows;
-};
-
-static void result_json(const char *path, bool ok, const struct count *counts)
+static void result_json(const char *path, bool ok, struct query *counts)
 {
     struct json json = {.out = stdout};
 
@@ -329,8 +284,8 @@ static void result_json(const char *path, bool ok, const struct count *counts)
     json_string(&json, "file", path);
     json_bool(&json, "ok", ok);
     json_object(&json, "rows");
-    for (int i = 0; counts[i].table; i++)
-        json_integer(&json, counts[i].table, counts[i].rows);
+    for (int i = 0; i < query_columns(counts); i++)
+        json_integer(&json, query_name(counts, i), query_integer(counts, i));
     json_end(&json);
     json_list(&json, "rules");
     json_lines(&json);
@@ -350,7 +305,7 @@ static void result_json(const char *path, bool ok, const struct count *counts)
     putchar('\n');
 }
 
-static void result_print_text(const char *path, bool ok, bool complete, const struct count *counts)
+static void result_print_text(const char *path, bool ok, bool complete, struct query *counts)
 {
     bool colour = say_colour(stdout);
 
@@ -371,35 +326,44 @@ static void result_print_text(const char *path, bool ok, bool complete, const st
         printf(": ok: %zu rules hold", rules.count);
     else
         fputs(complete ? ": broken" : ": broken; not everything could be checked", stdout);
-    for (int i = 0; counts[i].table; i++)
-        printf("%s %s %" PRId64, i ? "," : ";", counts[i].table, counts[i].rows);
+    for (int i = 0; i < query_columns(counts); i++)
+        printf("%s %s %" PRId64, i ? "," : ";", query_name(counts, i), query_integer(counts, i));
     putchar('\n');
 }
 
+/* Hold the rules of schemas/fsck.sql, "-- a thread's process exists". */
+static void tables_check(struct db *db)
+{
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (!strncmp(s->name, "fsck/", 5)) {
+            list_add(&rules)->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
+            rows_broken(rules.count - 1, db_query(db, s->text));
+        }
+}
+
 /* Check the trace at PATH and say the result. The exit status. */
-static int trace_check(const char *path, bool json, bool recovered)
+static int trace_check(const char *path)
 {
     struct db *db = db_open(path);
     struct progress progress;
+    struct query *counts;
     int64_t frames, open, known;
     char *state, text[96];
     bool ok, recording;
 
     if (!db)
         return 2;
-    rules_begin();
+    for (int i = 0; i < RULES_HERE; i++)
+        list_add(&rules)->what = rules_here[i];
     db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
-    rule_ask(db, RULE_FILE, "PRAGMA integrity_check(100)");
-    progress.what = "checking tables";
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
     schema_check(db, recording);
     if (recording)
-        recorder_check(db, recovered);
-    for (size_t i = RULES_HERE; i < rules.count; i++)
-        rule_ask(db, i, rules.at[i].sql);
+        recorder_check(db);
+    tables_check(db);
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
     frames_check(db, &frames, &open);
@@ -408,24 +372,20 @@ static int trace_check(const char *path, bool json, bool recovered)
         snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
         rule_broken(RULE_COUNT, text);
     }
-    const struct count counts[] = {
-        {"processes", db_integer(db, 0, "SELECT COUNT(*) FROM process")},
-        {"threads", db_integer(db, 0, "SELECT COUNT(*) FROM thread")},
-        {"code objects", db_integer(db, 0, "SELECT COUNT(*) FROM code")},
-        {"frames", frames},
-        {"open frames", open},
-        {"losses", db_integer(db, 0, "SELECT COUNT(*) FROM loss WHERE events IS NULL OR events > 0")},
-        {NULL, 0},
-    };
+    counts = db_query(db, schema_statement("counts"));
+    query_bind_integer(counts, 1, frames);
+    query_bind_integer(counts, 2, open);
+    query_step(counts);
     ok = !db_failed(db);
     for (size_t i = 0; i < rules.count; i++)
         ok = ok && !rules.at[i].broken;
-    if (json)
+    if (given.json)
         result_json(path, ok, counts);
     else
         result_print_text(path, ok, !db_failed(db), counts);
-    if (!json && recording && !rules.at[RULE_RECORDER].broken)
+    if (!given.json && recording && !rules.at[RULE_RECORDER].broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
+    query_close(counts);
     list_free(&rules);
     arena_free(&texts);
     free(state);
@@ -438,19 +398,16 @@ static int trace_check(const char *path, bool json, bool recovered)
 static int fsck_main(int count, char **operands)
 {
     const char *path = operands[0];
-    int status;
+    int status = 0;
 
     (void)count;
     if (!path && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");
         return 2;
     }
-    if (given.recover) {
+    if (given.recover)
         status = recover_trace(path);
-        if (status != 0 || !path)
-            return status;
-    }
-    return trace_check(path, given.json, given.recover);
+    return status || !path ? status : trace_check(path);
 }
 
 const struct command command_fsck = {

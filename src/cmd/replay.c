@@ -2,25 +2,23 @@
  *
  * Runs in: the viewer.
  *
- * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed.
- * The stepping is in cmd/replay/step.c. */
+ * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed. Steps are
+ * commands; the place is kept by trace/replay/cursor.c and printed by trace/replay/page.c. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-#include "cmd/replay/step.h"
+#include "cmd/prompt.h"
 #include "command.h"
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
 #include "lib/table.h"
-#include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
 #include "trace/prose.h"
+#include "trace/replay/cursor.h"
 #include "trace/whatif/whatif.h"
 
 enum { LISTED = 20, LISTED_JSON = 10000 };
@@ -35,7 +33,7 @@ struct named {
 static struct named named(const struct replay *r, const struct replay_finding *f)
 {
     return (struct named){replay_entry_name(r, f->entry), replay_entry_name(r, f->wanted),
-                          replay_code_name(r, r->caches.at[r->lookups.at[f->lookup].cache].code)};
+                          replay_code_name(r, r->caches.at[f->lookup->cache].code)};
 }
 
 static void named_free(struct named *n)
@@ -45,14 +43,12 @@ static void named_free(struct named *n)
 
 static void finding_print(const struct replay *r, const struct replay_finding *f)
 {
-    const struct replay_lookup *l = &r->lookups.at[f->lookup];
+    const struct replay_lookup *l = f->lookup;
     struct named n = named(r, f);
 
-    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s", l->id, l->start_ns, n.code, outcome_word(l->outcome),
-                replay_fault_words(f->fault));
-    if (n.entry && f->fault != FAULT_OUTCOME && f->fault != FAULT_POSITION && f->fault != FAULT_COUNT)
-        prose_print(stdout, f->fault == FAULT_ORDER ? ": %.70s" : ", %.70s", n.entry);
-    if (n.wanted && f->fault == FAULT_ORDER)
+    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s{: %.70s}", l->id, l->start_ns, n.code,
+                outcome_word(l->outcome), f->why, n.entry);
+    if (n.wanted && f->wanted != f->entry)
         prose_print(stdout, " where %.70s was to be tried", n.wanted);
     putchar('\n');
     named_free(&n);
@@ -127,13 +123,13 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v)
     json_lines(&json);
     for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings.at[i];
-        const struct replay_lookup *l = &r->lookups.at[f->lookup];
+        const struct replay_lookup *l = f->lookup;
         struct named n = named(r, f);
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
         json_string(&json, "outcome", outcome_word(l->outcome));
-        json_string(&json, "why", replay_fault_words(f->fault));
+        json_string(&json, "why", f->why);
         json_string(&json, "function", n.code);
         json_string(&json, "entry", n.entry);
         json_string(&json, "wanted", n.wanted);
@@ -277,13 +273,256 @@ static int whatif(const struct whatif_asked *asked, bool calls)
     return ok ? 0 : 2;
 }
 
+/* ---- steps ----------------------------------------------------------------- */
+
+/* The commands, which are options as well: name, short name, what follows it or NULL, help. */
+#define STEP_COMMANDS(X) \
+    X(next, "n", "WHAT", "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before") \
+    X(previous, "p", "WHAT", "the one before") \
+    X(goto, "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile") \
+    X(here, ".", NULL, "print this place") \
+    X(filter, "f", "BY", \
+      "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off") \
+    X(stop, "s", "WHEN", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off") \
+    X(continue, "c", NULL, "on to the next stop, or the end") \
+    X(back, "b", NULL, "back to the stop before, or the beginning") \
+    X(cache, "", NULL, "all entries of the cache, as they stood") \
+    X(guards, "", "LABEL", "the guards of this entry, or of the one with that label") \
+    X(stack, "", NULL, "the whole call stack") \
+    X(source, "", NULL, "source lines")
+
+static const struct step_command {
+    const char *name, *brief, *words, *help;
+} commands[] = {
+#define X(name, ...) {#name, __VA_ARGS__},
+    STEP_COMMANDS(X) X(help, "h", NULL, "this") X(quit, "q", NULL, "or Ctrl-D")
+#undef X
+};
+enum step {
+#define X(name, ...) STEP_##name,
+    STEP_COMMANDS(X) X(help) X(quit)
+#undef X
+    STEPS
+};
+
+/* What to do, in order: a command with its words, or with NAME NULL a list of them with ';' between. */
+struct to_do {
+    const char *name, *words; /* borrowed */
+};
+typedef LIST(struct to_do) script;
+
+static struct {
+    struct cursor c;
+    enum cursor_what last; /* what `next` alone goes to */
+    bool failed;           /* a command could not be done */
+} at;
+
+static void step_refuse(const char *what, const char *why)
+{
+    at.failed = true;
+    say_error("replay: %s: %s", what, why);
+}
+
+/* Print where a move to WHAT led; WHERE it was looked for if there is none. */
+static void moved(enum cursor_result result, const char *where, enum cursor_what what)
+{
+    if (result == CURSOR_THERE)
+        replay_page(&at.c);
+    else if (result == CURSOR_ERROR)
+        at.failed = true;
+    else
+        printf("(no %s%s%s)\n", where, cursor_whats[what],
+               what == NEXT_FRAME ? " on this thread"
+               : at.c.filtered    ? " that passes the filter"
+                                  : "");
+}
+
+static void step_by(const char *what, int direction)
+{
+    if (*what && !cursor_what(what, &at.last))
+        step_refuse(what, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
+    else
+        moved(cursor_step(&at.c, at.last, direction), direction > 0 ? "later " : "earlier ", at.last);
+}
+
+static void step_filter(const char *by)
+{
+    if (*by && strcmp(by, "off")) {
+        if (cursor_filter(&at.c, by))
+            printf("%zu of %zu events pass\n", cursor_passing(&at.c), at.c.r->events.count);
+        else
+            at.failed = true;
+        return;
+    }
+    if (*by)
+        cursor_filter_off(&at.c);
+    prose_print(stdout, at.c.filtered ? "filter: %.280s\n" : "no filter\n", at.c.filtered);
+}
+
+static void step_stop(const char *when)
+{
+    if (*when && strcmp(when, "off")) {
+        at.failed = !cursor_stop_add(&at.c, when) || at.failed;
+        return;
+    }
+    if (*when)
+        cursor_stops_off(&at.c);
+    for (size_t i = 0; i < at.c.stops.count; i++)
+        prose_print(stdout, "%jd. %.140s\n", (int64_t)i + 1, at.c.stops.at[i].text);
+    if (!at.c.stops.count)
+        puts("no stops");
+}
+
+/* On to a stop, DIRECTION 1 or -1. */
+static void step_run(int direction)
+{
+    const struct cursor_stop *stop = NULL;
+    size_t passed = 0;
+
+    for (; !stop && !prompt_interrupted() && cursor_step(&at.c, NEXT_EVENT, direction) == CURSOR_THERE; passed++)
+        stop = cursor_stopped(&at.c);
+    if (stop) {
+        prose_print(stdout, "stopped: %.140s\n", stop->text);
+        replay_page(&at.c);
+    } else {
+        printf("(%s after %zu events)\n",
+               prompt_interrupted() ? "interrupted"
+               : direction > 0      ? "the end"
+                                    : "the beginning",
+               passed);
+    }
+}
+
+static void step_help(void)
+{
+    for (int i = 0; i < STEPS; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words ? commands[i].words : "");
+        printf("  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
+    }
+    puts("Recorded decisions are replayed, not the program: nothing of it runs.");
+}
+
+/* One command, LINE, which is changed. False: that was the last one. */
+static bool step(char *line)
+{
+    char *rest, *word = strtok_r(line, " \t\r", &rest);
+    enum cursor_result result;
+    enum cursor_what what;
+    int command = 0;
+
+    if (!word)
+        return true;
+    rest += strspn(rest, " \t\r");
+    for (char *end = rest + strlen(rest); end > rest && strchr(" \t\r", end[-1]);)
+        *--end = 0;
+    while (command < STEPS && strcmp(word, commands[command].name) && strcmp(word, commands[command].brief))
+        command++;
+    switch (command) {
+    case STEP_next: step_by(rest, 1); break;
+    case STEP_previous: step_by(rest, -1); break;
+    case STEP_goto:
+        result = cursor_goto(&at.c, rest, &what);
+        moved(result, "", what);
+        break;
+    case STEP_here: replay_page(&at.c); break;
+    case STEP_filter: step_filter(rest); break;
+    case STEP_stop: step_stop(rest); break;
+    case STEP_continue: step_run(1); break;
+    case STEP_back: step_run(-1); break;
+    case STEP_cache:
+        if (!replay_page_cache(&at.c, true))
+            step_refuse("cache", "here is no decision about one; `next` goes to one");
+        break;
+    case STEP_guards:
+        if (!replay_page_guards(&at.c, *rest ? rest : NULL))
+            step_refuse(rest, "no such entry; `cache` lists those of the function");
+        break;
+    case STEP_stack:
+        if (!replay_page_stack(&at.c, true))
+            puts("(no frame is known here)");
+        break;
+    case STEP_source: replay_page_source(&at.c); break;
+    case STEP_help: step_help(); break;
+    case STEP_quit: return false;
+    default: step_refuse(word, "no such command; `help` lists them");
+    }
+    return true;
+}
+
+/* Commands with ';' or line ends between them; a ';' within quotes is not one. */
+static bool steps(char *list)
+{
+    while (*list) {
+        char *end = list, quote = 0;
+        bool last;
+        for (; *end && (quote || (*end != ';' && *end != '\n')); end++)
+            if (*end == '\'' || *end == '"')
+                quote = !quote ? *end : quote == *end ? 0 : quote;
+        last = !*end;
+        *end = 0;
+        if (!step(list))
+            return false;
+        list = last ? end : end + 1;
+    }
+    return true;
+}
+
+/* The next line that is typed, or comes from stdin; the caller frees it. NULL: that was all. */
+static char *line_read(bool terminal)
+{
+    char *line = NULL;
+    size_t room = 0;
+
+    if (terminal && (line = prompt_line("replay> ")))
+        prompt_remember(line);
+    else if (terminal)
+        putchar('\n');
+    else if (getline(&line, &room, stdin) < 0) {
+        free(line);
+        line = NULL;
+    }
+    return line;
+}
+
+/* Do TODO, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status: 2 when a command
+ * of a script could not be done. */
+static int step_all(struct db *db, struct replay *replay, const script *todo)
+{
+    bool scripted = todo->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+         go_on = true;
+    char *line;
+
+    at.last = NEXT_LOOKUP;
+    at.failed = false;
+    cursor_begin(&at.c, db, replay, stdout);
+    if (terminal) {
+        prose_print(stdout, "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the program."
+                            " \"help\" lists the commands.\n",
+                    db_path(db), (int64_t)replay->lookups.count, (int64_t)replay->compiles.count);
+        prompt_begin();
+    }
+    for (size_t i = 0; i < todo->count && go_on; i++) {
+        const char *name = todo->at[i].name, *words = todo->at[i].words;
+        line = name ? say_print("%s %s", name, words) : strdup(words);
+        go_on = name ? step(line) : steps(line);
+        free(line);
+    }
+    while (!scripted && go_on && (line = line_read(terminal))) {
+        go_on = steps(line);
+        free(line);
+    }
+    cursor_end(&at.c);
+    return at.failed && !terminal ? 2 : 0;
+}
+
 /* ---- the command ----------------------------------------------------------- */
 
 static struct {
     bool verify, json, calls;
     LIST(const char *) settings; /* of --what-if */
     const char *function;
-    replay_script script;
+    script script;
 } given;
 
 /* `--commands LIST`, or a command as an option: `--goto PLACE`. */
@@ -291,8 +530,8 @@ static const char *command_read(const struct option *option, const char *value)
 {
     if (option->value && !*value)
         return option_empty;
-    *list_add(&given.script) = (struct replay_command){
-        .name = strcmp(option->name, "commands") ? option->name : NULL, .words = value ? value : ""};
+    *list_add(&given.script) =
+        (struct to_do){strcmp(option->name, "commands") ? option->name : NULL, value ? value : ""};
     return NULL;
 }
 
@@ -309,7 +548,7 @@ static const struct option options[] = {
     {"commands", .value = "LIST", .read = command_read,
      .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an option as well; they are done in "
              "the order given"},
-#define X(name_, brief, words, help_, ...) {name_, .value = words, .read = command_read, .help = help_},
+#define X(name_, brief, words, help_) {#name_, .value = words, .read = command_read, .help = help_},
     STEP_COMMANDS(X)
 #undef X
     {"verify", .read = option_flag, .to = &given.verify,
@@ -366,7 +605,7 @@ static int replay_main(int count, char **operands)
     if (asked.replay)
         status = given.verify  ? verify(asked.replay, given.json)
                  : asked.count ? whatif(&asked, given.calls)
-                               : replay_step(asked.db, asked.replay, &given.script);
+                               : step_all(asked.db, asked.replay, &given.script);
     if (db_failed(asked.db))
         status = 2;
     replay_free(asked.replay);

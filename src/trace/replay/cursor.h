@@ -120,9 +120,11 @@ bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 /* The event, and the cache, stack and source there, each cut to a few lines. */
 void replay_page(const struct cursor *cursor);
 
-/* All of one part. LABEL: of PAGE_GUARDS, the entries with that label; NULL: the entry that the event is about. False:
- * there is none here. */
-enum page_part { PAGE_CACHE, PAGE_STACK, PAGE_SOURCE, PAGE_GUARDS };
-bool replay_page_part(const struct cursor *cursor, enum page_part part, const char *label);
+/* One part of it, or ALL of that. LABEL: of the entries with that label; NULL: of the one that the event is about.
+ * False: there is none here. */
+bool replay_page_cache(const struct cursor *cursor, bool all);
+bool replay_page_stack(const struct cursor *cursor, bool all);
+bool replay_page_guards(const struct cursor *cursor, const char *label);
+void replay_page_source(const struct cursor *cursor);
 
 #endif

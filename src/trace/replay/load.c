@@ -42,28 +42,28 @@ static int64_t time_of(int64_t ns)
     return ns < 0 ? 0 : ns > REPLAY_NEVER / 4 ? REPLAY_NEVER / 4 : ns;
 }
 
+/* Column AT, a time, or never where it is NULL. */
+static int64_t time_if(const int64_t *v, unsigned nulls, int at)
+{
+    return nulls >> at & 1 ? REPLAY_NEVER : time_of(v[at]);
+}
+
 static bool process_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
-    uint32_t parent = nulls & 1 << 2 ? REPLAY_NONE : replay_index(&r->process_ids, v[2]);
+    struct replay_process p = {.id = v[0],
+                               .start_ns = time_of(v[1]),
+                               .parent = nulls & 1 << 2 ? REPLAY_NONE : replay_index(&r->process_ids, v[2]),
+                               .torch = v[3],
+                               .lost_ns = time_if(v, nulls, 4),
+                               .first_fork_ns = REPLAY_NEVER};
+    struct replay_process *parent = p.parent == REPLAY_NONE ? NULL : &r->processes.at[p.parent];
 
-    *ADD(&r->processes, &r->process_ids, v[0]) = (struct replay_process){.id = v[0],
-                                                                         .start_ns = time_of(v[1]),
-                                                                         .lost_ns = REPLAY_NEVER,
-                                                                         .first_fork_ns = REPLAY_NEVER,
-                                                                         .parent = parent,
-                                                                         .torch = v[3]};
-    return true;
-}
-
-static bool loss_row(void *context, const int64_t *v, unsigned nulls)
-{
-    struct replay *r = context;
-    uint32_t process = replay_index(&r->process_ids, v[0]);
-
-    (void)nulls;
-    if (process != REPLAY_NONE && time_of(v[1]) < r->processes.at[process].lost_ns)
-        r->processes.at[process].lost_ns = time_of(v[1]);
+    if (parent && p.start_ns < parent->first_fork_ns)
+        parent->first_fork_ns = p.start_ns;
+    if (parent && p.start_ns > parent->last_fork_ns)
+        parent->last_fork_ns = p.start_ns;
+    *ADD(&r->processes, &r->process_ids, v[0]) = p;
     return true;
 }
 
@@ -94,7 +94,7 @@ static bool entry_row(void *context, const int64_t *v, unsigned nulls)
     *ADD(&r->entries, &r->entry_ids, v[0]) = (struct replay_entry){.id = v[0],
                                                                    .code = code_index(r, v[1]),
                                                                    .born_ns = time_of(v[2]),
-                                                                   .died_ns = nulls & 1 << 3 ? REPLAY_NEVER : time_of(v[3]),
+                                                                   .died_ns = time_if(v, nulls, 3),
                                                                    .region = v[4],
                                                                    .compile_id = v[5],
                                                                    .process = REPLAY_NONE,
@@ -219,7 +219,6 @@ struct check_reader {
     struct map owners; /* of guards: index of the entry */
     LIST(struct replay_check) checks;
     LIST(int64_t) lookups; /* by check: row id of its lookup */
-    LIST(int64_t) failed;
     struct replay_times *times;
     int64_t position; /* of the next check of the lookup */
 };
@@ -254,9 +253,9 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
         .result = (unsigned)v[2] & 7,
         .bad_guard = (named && (replay_index(&c->owners, v[3]) != entry || v[2] == CHECK_PASS)) ||
                      (allowed >= 0 && v[5] > allowed),
-        .misplaced = v[4] != c->position++ || nulls & 1 << 4};
+        .misplaced = v[4] != c->position++ || nulls & 1 << 4,
+        .failed = v[3]};
     *list_add(&c->lookups) = v[0];
-    *list_add(&c->failed) = v[3];
     if (known && v[2] <= CHECK_PASS && !(nulls & 1 << 6)) {
         c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
         c->times[entry].count[v[2]]++;
@@ -273,7 +272,7 @@ static void *checks_read(void *reader)
     db_each(c->db, schema_statement("replay/guards"), guard_row, c);
     db_each(c->db, schema_statement("replay/checks"), check_row, c);
     if (c->unsorted) {
-        c->checks.count = c->lookups.count = c->failed.count = 0;
+        c->checks.count = c->lookups.count = 0;
         memset(c->times, 0, times);
         db_each(c->db, schema_statement("replay/checks-sorted"), check_row, c);
     }
@@ -313,8 +312,7 @@ static void checks_join(struct check_reader *c, struct replay *r)
             l->check_count++;
         else
             c->checks.at[kept - 1].misplaced = true;
-        c->checks.at[kept] = c->checks.at[i];
-        c->failed.at[kept++] = c->failed.at[i];
+        c->checks.at[kept++] = c->checks.at[i];
     }
     c->checks.count = kept;
 }
@@ -330,7 +328,6 @@ static bool checks_end(struct check_reader *c, struct replay *r)
         checks_read(c);
     checks_join(c, r);
     memcpy(&r->checks, &c->checks, sizeof r->checks);
-    r->failed = c->failed.at;
     r->times = c->times;
     ok = !db_failed(c->db);
     if (c->db != r->db)
@@ -342,22 +339,12 @@ static bool checks_end(struct check_reader *c, struct replay *r)
 
 /* ---- order ----------------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b, void *context)
-{
-    const struct replay_lookup *lookups = context, *x = &lookups[*(const uint32_t *)a],
-                               *y = &lookups[*(const uint32_t *)b];
-
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
 static int by_death(const void *a, const void *b, void *context)
 {
     const struct replay_entry *entries = context;
-    int64_t x = entries[*(const uint32_t *)a].died_ns, y = entries[*(const uint32_t *)b].died_ns;
 
-    return (x > y) - (x < y);
+    return list_order(entries[*(const uint32_t *)a].died_ns, entries[*(const uint32_t *)b].died_ns)
+           ?: replay_by_birth(a, b, context);
 }
 
 static void sort_lookups(struct replay *r)
@@ -370,7 +357,7 @@ static void sort_lookups(struct replay *r)
         sorted = sorted && (!i || r->lookups.at[i - 1].start_ns <= r->lookups.at[i].start_ns);
     }
     if (!sorted)
-        qsort_r(r->order, r->lookups.count, sizeof *r->order, by_time, r->lookups.at);
+        qsort_r(r->order, r->lookups.count, sizeof *r->order, replay_by_time, r->lookups.at);
 }
 
 /* Does PROCESS have what was born in MAKER at BORN_NS, itself or through a fork? */
@@ -389,15 +376,6 @@ static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, i
 /* Which entries did forks hand on? A process that got one may end it without a lookup of its code. */
 static void find_shared(struct replay *r)
 {
-    for (size_t i = 0; i < r->processes.count; i++)
-        if (r->processes.at[i].parent != REPLAY_NONE) {
-            struct replay_process *parent = &r->processes.at[r->processes.at[i].parent];
-            int64_t fork_ns = r->processes.at[i].start_ns;
-            if (fork_ns < parent->first_fork_ns)
-                parent->first_fork_ns = fork_ns;
-            if (fork_ns > parent->last_fork_ns)
-                parent->last_fork_ns = fork_ns;
-        }
     for (size_t i = 0; i < r->entries.count; i++) {
         struct replay_entry *e = &r->entries.at[i];
         const struct replay_process *maker = e->process == REPLAY_NONE ? NULL : &r->processes.at[e->process];
@@ -411,7 +389,6 @@ static void fill_lookups(struct replay *r)
     size_t at = 0;
 
     r->cache_lookups = malloc((r->lookups.count + 1) * sizeof *r->cache_lookups);
-    r->ranks = malloc((r->lookups.count + 1) * sizeof *r->ranks);
     for (size_t i = 0; i < r->lookups.count; i++)
         r->caches.at[r->lookups.at[i].cache].count++;
     for (size_t i = 0; i < r->caches.count; i++) {
@@ -421,7 +398,6 @@ static void fill_lookups(struct replay *r)
     }
     for (size_t i = 0; i < r->lookups.count; i++) {
         struct replay_cache *cache = &r->caches.at[r->lookups.at[r->order[i]].cache];
-        r->ranks[r->order[i]] = cache->count;
         cache->lookups[cache->count++] = r->order[i];
     }
 }
@@ -518,12 +494,10 @@ struct replay *replay_open(struct db *db, bool checks)
 {
     struct replay *r = calloc(1, sizeof *r);
     struct check_reader reader;
-    bool ok = true;
 
     r->db = db;
     db_integer(db, 0, "PRAGMA cache_size = -8192"); /* tables are read from end to end: no use to keep more pages */
     db_each(db, schema_statement("replay/processes"), process_row, r);
-    db_each(db, schema_statement("replay/losses"), loss_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);
     db_each(db, schema_statement("replay/entries"), entry_row, r);
     if (checks)
@@ -532,9 +506,7 @@ struct replay *replay_open(struct db *db, bool checks)
     db_each(db, schema_statement("replay/breaks"), break_row, r);
     lookups_read(r);
     db_each(db, schema_statement("replay/marks"), mark_row, r);
-    if (checks)
-        ok = checks_end(&reader, r);
-    if (!ok || db_failed(db)) {
+    if ((checks && !checks_end(&reader, r)) || db_failed(db)) {
         replay_free(r);
         return NULL;
     }
@@ -545,7 +517,6 @@ struct replay *replay_open(struct db *db, bool checks)
     fill_lookups(r);
     fill_entries(r);
     make_events(r);
-    r->hits = calloc(r->caches.count + 1, sizeof *r->hits);
     return r;
 }
 
@@ -553,33 +524,12 @@ void replay_free(struct replay *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; r->hits && i < r->caches.count; i++) {
-        free(r->hits[i].ranks);
-        free(r->hits[i].from);
-    }
-    free(r->hits);
-    free(r->order);
-    free(r->ranks);
-    free(r->cache_lookups);
-    free(r->cache_entries);
-    free(r->cache_deaths);
-    free(r->failed);
-    free(r->times);
-    list_free(&r->lookups);
-    list_free(&r->checks);
-    list_free(&r->entries);
-    list_free(&r->codes);
-    list_free(&r->threads);
-    list_free(&r->processes);
-    list_free(&r->caches);
-    list_free(&r->compiles);
-    list_free(&r->breaks);
-    list_free(&r->events);
-    map_free(&r->entry_ids);
-    map_free(&r->code_ids);
-    map_free(&r->thread_ids);
-    map_free(&r->process_ids);
-    map_free(&r->cache_ids);
-    map_free(&r->compile_ids);
-    free(r);
+    void *const owned[] = {
+        r->order, r->cache_lookups, r->cache_entries, r->cache_deaths, r->times,
+        r->lookups.at, r->checks.at, r->entries.at, r->codes.at, r->threads.at,
+        r->processes.at, r->caches.at, r->compiles.at, r->breaks.at, r->events.at,
+        r->entry_ids.slots, r->code_ids.slots, r->thread_ids.slots, r->process_ids.slots, r->cache_ids.slots,
+        r->compile_ids.slots, r};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
 }

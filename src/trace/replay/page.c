@@ -137,7 +137,7 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
 }
 
 /* Entries in the order in which they are tried; beside each what the lookup did with it, where the cursor is on one. */
-static bool cache_print(const struct cursor *c, bool all)
+bool replay_page_cache(const struct cursor *c, bool all)
 {
     struct replay_state state = {0};
     bool regions = false;
@@ -169,7 +169,7 @@ static bool cache_print(const struct cursor *c, bool all)
 
 /* ---- stack, source, guards ------------------------------------------------- */
 
-static bool stack_print(const struct cursor *c, bool all)
+bool replay_page_stack(const struct cursor *c, bool all)
 {
     int64_t id = cursor_frame(c);
     int depth = 0, most = all ? STACK_ALL : STACK_SHOWN;
@@ -210,7 +210,7 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
     source_free(&source);
 }
 
-static void source_print(const struct cursor *c)
+void replay_page_source(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
     struct query *query = NULL;
@@ -227,7 +227,7 @@ static void source_print(const struct cursor *c)
     query_close(query);
 }
 
-static bool guards_print(const struct cursor *c, const char *label)
+bool replay_page_guards(const struct cursor *c, const char *label)
 {
     uint32_t entry = cursor_event(c) ? cursor_subject(c).entry : REPLAY_NONE;
     struct query *query = db_query(c->db, schema_statement("replay/guards-of"));
@@ -338,18 +338,7 @@ void replay_page(const struct cursor *c)
         fprintf(c->out, "after the last of %zu events\n", c->r->events.count);
         return;
     }
-    cache_print(c, false);
-    stack_print(c, false);
-    source_print(c);
-}
-
-bool replay_page_part(const struct cursor *c, enum page_part part, const char *label)
-{
-    switch (part) {
-    case PAGE_CACHE: return cache_print(c, true);
-    case PAGE_STACK: return stack_print(c, true);
-    case PAGE_GUARDS: return guards_print(c, label);
-    case PAGE_SOURCE: source_print(c);
-    }
-    return true;
+    replay_page_cache(c, false);
+    replay_page_stack(c, false);
+    replay_page_source(c);
 }

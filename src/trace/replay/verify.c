@@ -20,8 +20,6 @@
  * for certain after the other, and else unsure. So it is with the order that a
  * fork has handed on, and after a loss. */
 #include "replay.h"
-#include "trace/db.h"
-#include "trace/replay/cache_order.h"
 
 enum {
     CHECKS_MAX = 512,        /* that the recorder keeps of a lookup: it has no place for more */
@@ -30,28 +28,23 @@ enum {
     SLACK_NS = 50 * 1000000, /* time that the recorder itself took within a lookup is not in its duration */
 };
 
-const char *replay_fault_words(enum replay_fault fault)
-{
-    static const char *const words[FAULT_KINDS] = {
-#define X(name, words) words,
-        REPLAY_FAULTS(X)
-#undef X
-    };
-
-    return fault < FAULT_KINDS ? words[fault] : "?";
-}
+/* What of a lookup does not follow, where that is asked in several places. */
+static const char no_entry[] = "it names an entry that the trace does not have",
+                  other_code[] = "it tried or ran an entry of other code, or of another process",
+                  no_pass[] = "it ran an entry whose guards did not pass",
+                  other_order[] = "it tried the entries in another order than they were in";
 
 /* One cache while its lookups are gone through. */
 struct walk {
     const struct replay *r;
     const struct replay_cache *cache;
-    struct cache_order live;
-    uint32_t born, died; /* how many births and deaths are done */
-    int64_t longest;     /* lookup of this cache so far */
-    /* By entry, owned: */
-    int64_t *low, *high; /* it was moved to the front last between these */
-    uint32_t *tried;     /* the last lookup that tried it, + 1 */
-    uint32_t *wild;      /* the last lookup during which others moved it, + 1 */
+    struct replay_live live;
+    int64_t longest; /* lookup of this cache so far */
+    struct moved {   /* owned, by entry */
+        int64_t low, high; /* it was hit last between these; not later than its birth: never */
+        uint32_t tried;    /* the last lookup that tried it, + 1 */
+        uint32_t wild;     /* the last lookup during which others moved it, + 1 */
+    } *moved;
     /* The lookup that is decided. */
     uint32_t index;
     const struct replay_lookup *l;
@@ -60,38 +53,6 @@ struct walk {
     int64_t end;                       /* when it had ended for certain */
     int64_t region;
 };
-
-static void to_front(struct walk *w, uint32_t entry)
-{
-    size_t place = cache_order_find(&w->live, entry);
-
-    if (place < w->live.count)
-        cache_order_hit(&w->live, place);
-}
-
-/* All births and deaths before NOW. An entry that several processes have may have died in another one: it stays. */
-static void advance(struct walk *w, int64_t now)
-{
-    const struct replay_cache *cache = w->cache;
-    const struct replay_entry *entries = w->r->entries.at;
-
-    for (;;) {
-        const struct replay_entry *birth = w->born < cache->entry_count ? &entries[cache->entries[w->born]] : NULL;
-        const struct replay_entry *death = w->died < cache->entry_count ? &entries[cache->deaths[w->died]] : NULL;
-        bool born = birth && birth->born_ns < now, died = death && death->died_ns < now;
-        if (!born && !died)
-            return;
-        if (born && (!died || birth->born_ns <= death->died_ns)) {
-            uint32_t entry = cache->entries[w->born++];
-            cache_order_born(&w->live, (struct cached){.id = entry, .region = birth->region}, birth->pinned);
-            w->low[entry] = w->high[entry] = birth->born_ns;
-        } else {
-            size_t place = cache_order_find(&w->live, cache->deaths[w->died++]);
-            if (place < w->live.count && !death->shared)
-                cache_order_died(&w->live, place);
-        }
-    }
-}
 
 /* May the lookup have tried ENTRY or not, for all that the trace shows? */
 static bool optional(const struct walk *w, uint32_t entry)
@@ -103,21 +64,21 @@ static bool optional(const struct walk *w, uint32_t entry)
            (e->shared && e->died_ns <= end);
 }
 
-/* Why ENTRY, which the lookup tried or ran, is not among what it could see; FAULT_NONE: it can be. */
-static enum replay_fault fault_of_entry(const struct walk *w, uint32_t entry)
+/* Why ENTRY, which the lookup tried or ran, is not among what it could see; NULL: it can be. */
+static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e;
 
     if (entry == REPLAY_NONE || entry == REPLAY_CHECK_NONE)
-        return FAULT_NO_ENTRY;
+        return no_entry;
     e = &w->r->entries.at[entry];
     if (e->code != w->cache->code)
-        return FAULT_OTHER_CODE;
+        return other_code;
     if (e->born_ns > w->end)
-        return FAULT_UNBORN;
+        return "it tried or ran an entry that was not born yet";
     if (e->died_ns < w->l->start_ns && !e->shared)
-        return FAULT_DEAD;
-    return replay_place(w->r, w->cache, entry) < w->cache->entry_count ? FAULT_NONE : FAULT_OTHER_CODE;
+        return "it tried or ran an entry that had died";
+    return replay_place(w->r, w->cache, entry) < w->cache->entry_count ? NULL : other_code;
 }
 
 /* What ended the lookup's checks, if one did: its place, else the number of checks. */
@@ -135,84 +96,85 @@ static uint32_t end_of_checks(const struct walk *w)
 }
 
 /* Check I of the lookup, by itself. */
-static enum replay_fault fault_of_check(struct walk *w, uint32_t i, struct replay_finding *f)
+static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_finding *f)
 {
     const struct replay_check *k = &w->checks[i];
-    enum replay_fault fault = fault_of_entry(w, k->entry);
+    const char *fault = fault_of_entry(w, k->entry);
     int64_t region;
 
     f->entry = k->entry == REPLAY_CHECK_NONE ? REPLAY_NONE : k->entry;
     if (fault)
         return fault;
     if (k->result == CHECK_RESULTS)
-        return FAULT_RESULT;
+        return "a guard check's result is not one of the vocabulary";
     if (k->bad_guard)
-        return FAULT_GUARD;
-    if (w->tried[k->entry] == w->index + 1)
-        return FAULT_TWICE;
-    w->tried[k->entry] = w->index + 1;
+        return "the guard that failed is not one of the entry's";
+    if (w->moved[k->entry].tried == w->index + 1)
+        return "it tried an entry twice";
+    w->moved[k->entry].tried = w->index + 1;
     region = w->r->entries.at[k->entry].region;
     if (region >= 0 && w->region >= 0 && region != w->region)
-        return FAULT_REGION;
+        return "it tried entries of two regions";
     if (region >= 0)
         w->region = region;
-    return FAULT_NONE;
+    return NULL;
 }
 
 /* The lookup's own rows, order aside. */
-static enum replay_fault fault_of_rows(struct walk *w, struct replay_finding *f)
+static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
-    enum replay_fault fault;
+    const char *fault;
     uint32_t counted = 0;
 
     if (l->outcome == REPLAY_OUTCOME_UNKNOWN)
-        return FAULT_OUTCOME;
+        return "its outcome is not one of the vocabulary";
     for (uint32_t i = 0; i < l->check_count; i++)
         if (w->checks[i].misplaced)
-            return FAULT_POSITION;
+            return "its guard checks are not numbered 0, 1, 2 and so on";
     for (uint32_t i = 0; i < l->check_count; i++) {
         if ((fault = fault_of_check(w, i, f)))
             return fault;
         counted += w->checks[i].result != CHECK_BACKEND_MISMATCH;
     }
-    f->entry = l->entry;
+    f->entry = REPLAY_NONE;
     if (!l->observed && counted != l->checked)
-        return FAULT_COUNT;
+        return "it has other guard checks than entries_checked says";
+    f->entry = l->entry;
     if (l->named && l->entry == REPLAY_NONE)
-        return FAULT_NO_ENTRY;
+        return no_entry;
     if (l->entry != REPLAY_NONE) {
         const struct replay_entry *e = &w->r->entries.at[l->entry];
         if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
-            return FAULT_NO_PASS;
+            return no_pass;
         if ((fault = fault_of_entry(w, l->entry)))
             return fault;
         if (l->outcome == OUTCOME_COMPILED && e->born_ns < l->start_ns)
-            return FAULT_NOT_NEW;
+            return "the entry that it made was not born while it compiled";
         if (l->outcome == OUTCOME_COMPILED && w->region < 0)
             w->region = e->region;
     }
     w->stop = end_of_checks(w);
     f->entry = w->stop < l->check_count ? w->checks[w->stop].entry : l->entry;
     if (w->stop + 1 < l->check_count)
-        return FAULT_AFTER_END;
+        return "it tried entries after the one that ended it";
     if (w->stop < l->check_count && w->checks[w->stop].result == CHECK_ERROR)
-        return l->outcome == OUTCOME_GUARD_ERROR ? FAULT_NONE : FAULT_ERROR;
+        return l->outcome == OUTCOME_GUARD_ERROR ? NULL : "a guard raised, and it went on";
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
-        return FAULT_NO_ERROR;
+        return "it ended in a guard's error, and no guard raised";
     if (w->stop < l->check_count && l->outcome != OUTCOME_HIT) /* passed */
-        return optional(w, w->checks[w->stop].entry) ? FAULT_NONE : FAULT_PASSED;
+        return optional(w, w->checks[w->stop].entry) ? NULL : "an entry's guards passed, and it did not run that entry";
     if (w->stop < l->check_count)
-        return l->entry == w->checks[w->stop].entry || !l->named ? FAULT_NONE : FAULT_OTHER_PASSED;
-    return l->outcome == OUTCOME_HIT && l->named ? FAULT_NO_PASS : FAULT_NONE;
+        return l->entry == w->checks[w->stop].entry || !l->named ? NULL : "it ran another entry than the one whose guards passed";
+    return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
 /* Were the entries that it tried those that it should have, in order? */
-static enum replay_fault fault_of_order(struct walk *w, struct replay_finding *f)
+static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
     const struct replay_check *checks = w->checks;
-    struct cache_walk walk = cache_walk(&w->live, w->region, -1);
+    struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
     const struct cached *wanted;
     uint32_t k = 0;
 
@@ -226,23 +188,23 @@ static enum replay_fault fault_of_order(struct walk *w, struct replay_finding *f
         } else if (!optional(w, wanted->id)) {
             f->entry = checks[k].entry;
             f->wanted = wanted->id;
-            return FAULT_ORDER;
+            return other_order;
         }
     }
     while (k < l->check_count && optional(w, checks[k].entry))
         k++;
     if (k < l->check_count) { /* no place for it: of another region */
         f->entry = checks[k].entry;
-        return FAULT_ORDER;
+        return other_order;
     }
     if (w->stop < l->check_count || (l->outcome == OUTCOME_HIT && !l->named) || l->check_count == CHECKS_MAX)
-        return FAULT_NONE;
+        return NULL;
     while ((wanted = cache_walk_next(&walk)))
-        if (w->tried[wanted->id] != w->index + 1 && !optional(w, wanted->id)) {
+        if (w->moved[wanted->id].tried != w->index + 1 && !optional(w, wanted->id)) {
             f->entry = f->wanted = wanted->id;
-            return FAULT_UNTRIED;
+            return "it gave up with an entry left to try";
         }
-    return FAULT_NONE;
+    return NULL;
 }
 
 /* When lookup INDEX had ended for certain. What the recorder did in between is not in its duration, and the next lookup
@@ -278,21 +240,21 @@ static void mark_wild(struct walk *w, uint32_t rank)
         if (o->start_ns < w->l->start_ns - w->longest)
             break;
         if (o->entry != REPLAY_NONE && window_end(w->r, lookups[i]) >= w->l->start_ns)
-            w->wild[o->entry] = w->index + 1;
+            w->moved[o->entry].wild = w->index + 1;
     }
     for (uint32_t i = rank + 1; i < w->cache->count && i - rank < NEAR_LOOKUPS; i++) {
         const struct replay_lookup *o = &w->r->lookups.at[lookups[i]];
         if (o->start_ns > w->end)
             break;
         if (o->entry != REPLAY_NONE)
-            w->wild[o->entry] = w->index + 1;
+            w->moved[o->entry].wild = w->index + 1;
     }
 }
 
 /* Nothing is certain of the place of ENTRY. */
 static bool anywhere(const struct walk *w, uint32_t entry)
 {
-    return w->wild[entry] == w->index + 1 || optional(w, entry);
+    return w->moved[entry].wild == w->index + 1 || optional(w, entry);
 }
 
 /* Can the order in which lookup number RANK tried its entries be, with what is known of when they moved? */
@@ -307,14 +269,14 @@ static bool order_possible(struct walk *w, uint32_t rank)
         uint32_t x = w->checks[i].entry;
         if (anywhere(w, x))
             continue;
-        for (uint32_t k = 0; k < w->live.count && possible; k++) { /* those that were tried later, or not at all */
-            uint32_t y = w->live.at[k].id, at = 0;
+        for (uint32_t k = 0; k < w->live.order.count && possible; k++) { /* those that were tried later, or not at all */
+            uint32_t y = w->live.order.at[k].id, at = 0;
             while (at < i && w->checks[at].entry != y)
                 at++;
             if (at < i || y == x || entries[y].pinned != entries[x].pinned || entries[y].region != entries[x].region ||
                 anywhere(w, y))
                 continue;
-            possible = w->live.policy == ORDER_FIFO ? w->low[y] > w->low[x] : w->low[y] <= w->high[x];
+            possible = w->live.order.policy == ORDER_FIFO ? w->moved[y].low > w->moved[x].low : w->moved[y].low <= w->moved[x].high;
         }
         /* A region's own come before the common ones. */
         for (uint32_t k = i + 1; k < count && possible; k++)
@@ -329,7 +291,7 @@ static void resync(struct walk *w)
     for (uint32_t i = w->l->check_count; i-- > 0;) {
         uint32_t entry = w->checks[i].entry;
         if (entry != REPLAY_CHECK_NONE && w->r->entries.at[entry].code == w->cache->code)
-            to_front(w, entry);
+            replay_live_hit(&w->live, entry);
     }
 }
 
@@ -343,11 +305,11 @@ static void begin_forked(struct walk *w)
         return;
     fork_ns = w->r->processes.at[w->cache->process].start_ns;
     replay_state_when(w->r, w->cache->parent, fork_ns, &state);
-    advance(w, fork_ns);
+    replay_live_until(&w->live, fork_ns);
     for (size_t i = state.count; i-- > 0;)
-        if (w->live.policy == ORDER_MRU && !state.at[i].dead) {
-            to_front(w, state.at[i].entry);
-            w->high[state.at[i].entry] = fork_ns;
+        if (w->live.order.policy == ORDER_MRU && !state.at[i].dead) {
+            replay_live_hit(&w->live, state.at[i].entry);
+            w->moved[state.at[i].entry].high = fork_ns;
         }
     list_free(&state);
 }
@@ -359,7 +321,7 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
     v->misses++;
     if (w->l->end_ns >= w->r->codes.at[w->cache->code].marked_ns)
         v->by_mark++;
-    else if (w->l->outcome == OUTCOME_LIMIT && w->live.count)
+    else if (w->l->outcome == OUTCOME_LIMIT && w->live.order.count)
         v->by_limit++;
     else
         v->by_false++;
@@ -370,113 +332,101 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
 {
     const struct replay *r = w->r;
     const struct replay_lookup *l = w->l = &r->lookups.at[w->cache->lookups[rank]];
-    struct replay_finding found = {w->cache->lookups[rank], l->entry, REPLAY_NONE, FAULT_NONE};
+    const struct replay_entry *ran = l->entry == REPLAY_NONE ? NULL : &r->entries.at[l->entry];
+    struct replay_finding found = {l, NULL, REPLAY_NONE, REPLAY_NONE};
 
-    w->index = found.lookup;
+    w->index = w->cache->lookups[rank];
     w->checks = r->checks.at + l->checks;
     w->stop = l->check_count;
     w->end = window_end(r, w->index);
     w->region = -1;
-    advance(w, l->start_ns);
+    replay_live_until(&w->live, l->start_ns);
     explain_miss(w, v);
-    found.fault = fault_of_rows(w, &found);
-    if (!found.fault && !l->observed)
-        found.fault = fault_of_order(w, &found);
-    if (!found.fault)
+    found.why = fault_of_rows(w, &found);
+    if (!found.why && !l->observed)
+        found.why = fault_of_order(w, &found);
+    if (!found.why)
         (l->observed ? v->observed++ : l->outcome == OUTCOME_HIT && !l->named ? v->before++ : v->whole++);
-    else if (l->start_ns >= lost_ns || (found.fault == FAULT_ORDER && order_possible(w, rank)))
+    else if (l->start_ns >= lost_ns || (found.why == other_order && order_possible(w, rank)))
         v->unsure++;
     else
         *list_add(&v->findings) = found;
-    if (found.fault == FAULT_ORDER)
+    if (found.why == other_order)
         resync(w);
-    if (l->outcome == OUTCOME_HIT && l->entry != REPLAY_NONE && w->live.policy == ORDER_MRU &&
-        !r->entries.at[l->entry].pinned) {
-        to_front(w, l->entry);
-        w->low[l->entry] = l->start_ns;
-        if (w->end > w->high[l->entry])
-            w->high[l->entry] = w->end;
+    if (l->outcome == OUTCOME_HIT && ran && w->live.order.policy == ORDER_MRU && !ran->pinned &&
+        ran->born_ns < l->start_ns) {
+        struct moved *moved = &w->moved[l->entry];
+        replay_live_hit(&w->live, l->entry);
+        moved->low = l->start_ns;
+        moved->high = w->end > moved->high ? w->end : moved->high;
     }
     if (w->end - l->start_ns > w->longest)
         w->longest = w->end - l->start_ns;
 }
 
 /* The caches of PROCESS, by the rules of POLICY. */
-static struct replay_verdict verify_process(struct walk *w, uint32_t process, enum order_policy policy)
+static void verify_process(struct walk *w, uint32_t process, enum order_policy policy, struct replay_verdict *v)
 {
-    int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : w->r->processes.at[process].lost_ns;
-    struct replay_verdict verdict = {0};
+    const struct replay *r = w->r;
+    int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : r->processes.at[process].lost_ns;
 
-    memset(w->tried, 0, (w->r->entries.count + 1) * sizeof *w->tried);
-    for (size_t i = 0; i < w->r->caches.count; i++) {
-        w->cache = &w->r->caches.at[i];
+    for (size_t i = 0; i < r->caches.count; i++) {
+        w->cache = &r->caches.at[i];
         if (w->cache->process != process || !w->cache->count)
             continue;
-        w->live.count = w->live.pinned = 0;
-        w->live.policy = policy;
-        w->born = w->died = 0;
+        w->live = (struct replay_live){.r = r, .cache = w->cache, .order.policy = policy};
         w->longest = 0;
+        for (uint32_t k = 0; k < w->cache->entry_count; k++) {
+            uint32_t entry = w->cache->entries[k];
+            int64_t born_ns = r->entries.at[entry].born_ns;
+            w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
+        }
         begin_forked(w);
         for (uint32_t rank = 0; rank < w->cache->count; rank++)
-            verify_lookup(w, rank, lost_ns, &verdict);
+            verify_lookup(w, rank, lost_ns, v);
+        cache_order_free(&w->live.order);
     }
-    return verdict;
 }
 
-static int by_lookup(const void *a, const void *b, void *context)
+static int by_lookup(const void *a, const void *b)
 {
-    const struct replay_lookup *lookups = context;
     const struct replay_finding *x = a, *y = b;
-    int64_t s = lookups[x->lookup].start_ns, t = lookups[y->lookup].start_ns;
 
-    if (s != t)
-        return s < t ? -1 : 1;
-    return (x->lookup > y->lookup) - (x->lookup < y->lookup);
+    return list_order(x->lookup->start_ns, y->lookup->start_ns) ?: (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-static void verdict_add(struct replay_verdict *all, const struct replay_verdict *more)
+/* V as it was at BEFORE: without the findings since. */
+static void take_back(struct replay_verdict *v, const struct replay_verdict *before)
 {
-    all->whole += more->whole;
-    all->observed += more->observed;
-    all->before += more->before;
-    all->unsure += more->unsure;
-    all->misses += more->misses;
-    all->by_mark += more->by_mark;
-    all->by_limit += more->by_limit;
-    all->by_false += more->by_false;
-    for (size_t i = 0; i < more->findings.count; i++)
-        *list_add(&all->findings) = more->findings.at[i];
+    struct replay_verdict again = *before;
+
+    again.findings = v->findings;
+    again.findings.count = before->findings.count;
+    *v = again;
 }
 
 void replay_verify(struct replay *r, struct replay_verdict *v)
 {
-    size_t count = r->entries.count + 1;
-    struct walk w = {.r = r,
-                     .low = calloc(count, sizeof *w.low),
-                     .high = calloc(count, sizeof *w.high),
-                     .tried = calloc(count, sizeof *w.tried),
-                     .wild = calloc(count, sizeof *w.wild)};
+    struct walk w = {.r = r, .moved = calloc(r->entries.count + 1, sizeof *w.moved)};
 
     *v = (struct replay_verdict){.lookups = (int64_t)r->lookups.count, .orphans = r->orphans};
-    for (size_t p = 0; p <= r->processes.count; p++) { /* the last one is the unknown one */
-        uint32_t process = p < r->processes.count ? (uint32_t)p : REPLAY_NONE;
-        struct replay_verdict one = verify_process(&w, process, ORDER_MRU), other = {0};
+    for (uint32_t p = 0; p <= r->processes.count; p++) { /* the last one is the unknown one */
+        struct replay_process *process = p < r->processes.count ? &r->processes.at[p] : NULL;
+        struct replay_verdict before = *v;
+        verify_process(&w, process ? p : REPLAY_NONE, ORDER_MRU, v);
+        if (v->findings.count == before.findings.count || !process || !process->torch)
+            continue;
         /* torch can be set to leave entries where they were put, and the trace does not say so. */
-        if (one.findings.count && process != REPLAY_NONE && r->processes.at[process].torch) {
-            r->processes.at[process].insertion = true;
-            other = verify_process(&w, process, ORDER_FIFO);
-            r->processes.at[process].insertion = !other.findings.count;
-            v->insertion += !other.findings.count;
+        process->insertion = true;
+        take_back(v, &before);
+        verify_process(&w, p, ORDER_FIFO, v);
+        process->insertion = v->findings.count == before.findings.count;
+        v->insertion += process->insertion;
+        if (!process->insertion) {
+            take_back(v, &before);
+            verify_process(&w, p, ORDER_MRU, v);
         }
-        verdict_add(v, process != REPLAY_NONE && r->processes.at[process].insertion ? &other : &one);
-        list_free(&one.findings);
-        list_free(&other.findings);
     }
-    if (v->findings.count)
-        qsort_r(v->findings.at, v->findings.count, sizeof *v->findings.at, by_lookup, r->lookups.at);
-    cache_order_free(&w.live);
-    free(w.low);
-    free(w.high);
-    free(w.tried);
-    free(w.wild);
+    list_sort(&v->findings, by_lookup);
+    free(w.moved);
 }

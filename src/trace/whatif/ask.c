@@ -27,113 +27,90 @@ static bool refuse(const char *text, const char *why)
     return false;
 }
 
-/* Each takes a VALUE and returns what is wrong with it, or NULL. */
-
-static const char *number(const char *value, int64_t *number)
-{
-    char *end;
-
-    errno = 0;
-    *number = strtoll(value, &end, 10);
-    return end == value || *end || errno || *number < 1 || *number > INT32_MAX ? "not a number from 1 on" : NULL;
-}
-
-static const char *set_limit(struct whatif_knobs *k, const char *value)
-{
-    return number(value, &k->recompile_limit);
-}
-
-static const char *set_accumulated(struct whatif_knobs *k, const char *value)
-{
-    return number(value, &k->accumulated_limit);
-}
-
-static const char *set_order(struct whatif_knobs *k, const char *value)
-{
-    static const char *const orders[] = {[ORDER_MRU] = "mru", [ORDER_FIFO] = "fifo", [ORDER_STATIC] = "static"};
-
-    for (int i = ORDER_MRU; i <= ORDER_STATIC; i++)
-        if (!strcmp(value, orders[i])) {
-            k->order = (enum order_policy)i;
-            return NULL;
-        }
-    return "not an order: mru, fifo or static";
-}
-
-static const char *set_isolate(struct whatif_knobs *k, const char *value)
-{
-    k->isolate = !strcmp(value, "region");
-    return k->isolate ? NULL : "isolate by what? isolate=region";
-}
-
-static const char *set_backend_shared(struct whatif_knobs *k, const char *value)
-{
-    k->backends_apart = !strcmp(value, "no");
-    return k->backends_apart || !strcmp(value, "yes") ? NULL : "backend_shared is yes or no";
-}
-
 /* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]". */
-static const char *set_dynamic(struct whatif_knobs *k, const char *value)
+static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
     const char *open = bytes && value[bytes - 1] == ']' ? strrchr(value, '[') : NULL;
-    struct whatif_dimension *d;
+    struct whatif_dimension made = {.dimension = -1};
 
-    k->dynamic_all = k->dynamic_all || !strcmp(value, "all");
     if (!strcmp(value, "all"))
-        return NULL;
-    if (!bytes)
-        return "of what? A source and a dimension, L['x'][0], or all";
-    d = list_add(&k->dynamic);
-    d->dimension = -1;
+        return k->dynamic_all = true;
     if (open && open > value && open[1] >= '0' && open[1] <= '9' && open[1 + strspn(open + 1, "0123456789")] == ']') {
-        d->dimension = atoi(open + 1);
+        made.dimension = atoi(open + 1);
         bytes = (size_t)(open - value);
         if (bytes >= 7 && !strncmp(open - 7, ".size()", 7))
             bytes -= 7;
     }
-    d->source = arena_text(&k->texts, value, bytes);
-    return NULL;
+    made.source = arena_print(&k->texts, memchr(value, '[', bytes) ? "%.*s" : "L['%.*s']", (int)bytes, value);
+    *list_add(&k->dynamic) = made;
+    return *value;
 }
 
-static const char *set_drop(struct whatif_knobs *k, const char *value)
+static bool add_drop(struct whatif_knobs *k, const char *value)
 {
-    if (!*value)
-        return "which? A guard's id, or a kind such as TENSOR_MATCH";
     *list_add(&k->drops) = arena_text(&k->texts, value, strlen(value));
-    return NULL;
+    return *value;
 }
 
-static const struct {
-    const char *name;
-    const char *(*set)(struct whatif_knobs *knobs, const char *value);
-    const char *unchanged; /* the value that changes nothing, or NULL */
+static const struct setting {
+    const char *name, *refused; /* what is said of a value that it does not take */
+    size_t at;                  /* in the knobs: an int64_t from 1 on, or with WORDS an int, the place of the word */
+    const char *words[4];       /* the first changes nothing */
+    bool (*add)(struct whatif_knobs *knobs, const char *value);
 } table[] = {
-    {"recompile_limit", set_limit, NULL}, {"accumulated_limit", set_accumulated, NULL}, {"order", set_order, "mru"},
-    {"isolate", set_isolate, NULL},       {"backend_shared", set_backend_shared, "yes"}, {"dynamic", set_dynamic, NULL},
-    {"drop_guard", set_drop, NULL},
+    {"recompile_limit", "not a number from 1 on", .at = offsetof(struct whatif_knobs, recompile_limit)},
+    {"accumulated_limit", "not a number from 1 on", .at = offsetof(struct whatif_knobs, accumulated_limit)},
+    {"order", "not an order: mru, fifo or static", .at = offsetof(struct whatif_knobs, order),
+     .words = {[ORDER_MRU] = "mru", [ORDER_FIFO] = "fifo", [ORDER_STATIC] = "static"}},
+    {"isolate", "isolate by what? isolate=region", .at = offsetof(struct whatif_knobs, isolate), .words = {"no", "region"}},
+    {"backend_shared", "backend_shared is yes or no", .at = offsetof(struct whatif_knobs, backends_apart),
+     .words = {"yes", "no"}},
+    {"dynamic", "of what? A source and a dimension, L['x'][0], or all", .add = add_dynamic},
+    {"drop_guard", "which? A guard's id, or a kind such as TENSOR_MATCH", .add = add_drop},
 };
 #define NAMES "recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or best"
+
+/* False: S does not take VALUE. */
+static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)
+{
+    void *at = (char *)k + s->at;
+    char *end;
+
+    if (s->add)
+        return s->add(k, value);
+    if (!s->words[0]) {
+        int64_t number = strtoll(value, &end, 10); /* the most of all on overflow */
+        *(int64_t *)at = number;
+        return end > value && !*end && number >= 1 && number <= INT32_MAX;
+    }
+    for (int i = 0; s->words[i]; i++)
+        if (!strcmp(value, s->words[i])) {
+            *(int *)at = i;
+            return true;
+        }
+    return false;
+}
 
 /* TEXT is one, and may be changed. */
 static bool knob(struct whatif_knobs *k, char *text)
 {
     char *value = strchr(text, '='), *before = k->text;
-    const char *wrong;
-    size_t i = 0;
+    const struct setting *s = table, *end = table + sizeof table / sizeof *table;
+    bool taken;
 
     if (!value)
         return refuse(text, "not KEY=VALUE: " NAMES);
     *value++ = 0;
-    while (i < sizeof table / sizeof *table && strcmp(text, table[i].name))
-        i++;
-    if (i == sizeof table / sizeof *table)
+    while (s < end && strcmp(text, s->name))
+        s++;
+    if (s == end)
         return refuse(text, "no such setting: " NAMES);
-    wrong = table[i].set(k, value);
+    taken = setting_take(k, s, value);
     value[-1] = '=';
-    if (wrong)
-        return refuse(text, wrong);
-    if (!table[i].unchanged || strcmp(value, table[i].unchanged)) {
+    if (!taken)
+        return refuse(text, s->refused);
+    if (!s->words[0] || strcmp(value, s->words[0])) {
         k->text = say_print("%s%s%s", before ? before : "", before ? "," : "", text);
         free(before);
     }

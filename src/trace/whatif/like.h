@@ -1,7 +1,7 @@
 /* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
  *
- * Runs in: the viewer. trace/whatif/learn.c reads what is known from the recorded checks and causes, trace/whatif/facts.c
- * takes inputs and guards apart when they are first needed, trace/whatif/like.c answers for trace/whatif/whatif.c.
+ * Runs in: the viewer. trace/whatif/learn.c reads what is known from the recorded checks and causes, and takes inputs and
+ * guards apart when they are first needed; trace/whatif/like.c answers for trace/whatif/decide.c.
  *
  * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count on, one signature of
  * calls that ran none. */
@@ -9,9 +9,7 @@
 #define DYNTRACE_WHATIF_LIKE_H
 
 #include "replay.h"
-#include "trace/whatif/knobs.h"
-
-struct db;
+#include "trace/whatif/whatif.h"
 
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
@@ -61,9 +59,9 @@ struct shape {
     int64_t size[DIMENSIONS]; /* SIZE_ANY: dynamic */
 };
 
-struct part {               /* of a signature: "x: Tensor float32[4, 3] cpu" */
-    const char *name, *text; /* TEXT: what comes after the name */
-    int before, after;       /* of a shape: bytes of TEXT up to '[', and where ']' is */
+struct part {                  /* of a signature: "x: Tensor float32[4, 3] cpu" */
+    const char *source, *text; /* "L['x']"; what comes after the name */
+    int before, after;         /* of a shape: bytes of TEXT up to '[', and where ']' is */
     struct shape shape;
 };
 
@@ -95,22 +93,15 @@ struct difference { /* why a call did not fit OLDER, so that MADE was compiled: 
     int dimension; /* of which; -1: not known */
 };
 
-/* How strictly the guards of a code object look at one of its names. */
+/* How strictly the guards of a code object look at something. */
 struct name {
     uint32_t code;
-    const char *name;
+    const char *source;
     bool guarded, exact, typed, opaque;
     struct shape shape; /* sizes that all its entries have alike; SIZE_ANY where one has it dynamic */
     uint32_t varied;    /* bits: sizes that were told apart by several entries, none of them dynamic */
     bool several;       /* different exact values */
     const char *value;  /* the first of them */
-};
-
-/* A value that guards of a code object compare, which is no name. */
-struct value {
-    uint32_t code;
-    const char *source;
-    bool several; /* they compare it with two values or more */
 };
 
 /* What is known of a pair, a class made, and calls of another one: bits. */
@@ -129,7 +120,7 @@ struct like_class {
     int64_t signature; /* row id, or -1 */
     uint32_t code;
     uint32_t backend; /* number of its name: the one that its calls came with, or REPLAY_NONE */
-    bool hidden; /* something that is not in the signature told its calls apart */
+    bool hidden;      /* something that is not in the signature told its calls apart */
 };
 
 struct like_code {
@@ -154,10 +145,11 @@ struct drop {
     const char *kind, *source; /* source NULL: all of the kind */
 };
 
-struct likeness { /* what is known, and how it is asked */
+struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
-    const struct whatif_knobs *knobs; /* borrowed */
+    const struct whatif_knobs *knobs; /* borrowed, while it runs */
+    /* What the trace says (whatif_learn): */
     uint32_t *class_of;               /* owned, by lookup */
     uint32_t *founder;                /* owned, by entry: the lookup that made it, or REPLAY_NONE */
     LIST(struct like_class) classes;
@@ -169,64 +161,58 @@ struct likeness { /* what is known, and how it is asked */
     bool blind;                        /* the trace is without values */
     LIST(struct difference) differences; /* by made */
     LIST(struct name) names;
-    LIST(struct value) values;
     struct arena texts;
     struct like_code *codes; /* owned */
     int64_t *compile_ns;     /* owned, by entry; -1: not known */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
     LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
-    bool floats_later; /* of any process: torch_floats_later() */
-    LIST(struct drop) drops; /* guards that are not checked */
-    bool weaker;  /* the knobs make guards weaker */
-    bool relaxed; /* that counts just now */
-    bool torch;   /* the call that is asked about is a torch program's */
-    bool assumed[ASSUMED_KINDS]; /* since likeness_begin */
+    bool floats_later;       /* of any process: torch_floats_later() */
+    /* What the knobs change (like_begin): */
+    LIST(struct drop) drops;     /* guards that are not checked */
+    bool weaker;                 /* the knobs make guards weaker */
+    bool relaxed;                /* that counts just now */
+    bool torch;                  /* the call that is asked about is a torch program's */
+    bool assumed[ASSUMED_KINDS]; /* since like_begin */
+    /* The calls decided again (decide.c): */
+    uint8_t *base;                     /* owned: outcomes without a change, as in a result; NULL the first time */
+    struct whatif_tally *recorded;     /* owned, by code, with BASE */
+    struct sim *sims;                  /* by cache, while it runs */
+    struct thread *threads;            /* by thread, while it runs */
+    struct whatif_function *functions; /* by code, while it runs */
 };
 
-/* What is known of all pairs from the recorded checks. */
-struct likeness *likeness_open(struct db *db, const struct replay *replay);
-void likeness_free(struct likeness *l);
-
-/* Another set of knobs: what was said about them before is forgotten. KNOBS is borrowed until the next. */
-void likeness_begin(struct likeness *l, const struct whatif_knobs *knobs);
+/* Another set of knobs: what was said about them before is forgotten. */
+void like_begin(struct whatif *w);
 
 /* Would an entry made for class MADE take the call of LOOKUP? */
-enum like likeness_fits(struct likeness *l, uint32_t made, uint32_t lookup);
+enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
-/* What a check of class CLASS_ takes that passes, or fails, and a compile for it: as recorded, else as others of code
- * CODE. */
-int64_t likeness_check_ns(const struct likeness *l, uint32_t class_, uint32_t code, bool passed);
-int64_t likeness_compile_ns(const struct likeness *l, uint32_t class_, uint32_t code);
+/* ---- trace/whatif/learn.c -------------------------------------------------- */
+
+/* Into W, which has its trace. whatif_free forgets it. */
+void whatif_learn(struct whatif *w);
 
 /* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one. */
-int64_t likeness_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
+int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
 /* The bits of a pair, 0 at first; good until the next call. */
-int64_t *pair_at(struct likeness *l, uint32_t made, uint32_t other);
+int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 
-/* A copy of TEXT that lives as long as L. */
-const char *text_copy(struct likeness *l, const char *text);
-
-/* ---- trace/whatif/facts.c -------------------------------------------------- */
+/* A copy of TEXT that lives as long as W. */
+const char *text_copy(struct whatif *w, const char *text);
 
 /* The signature with that row id; NULL: there is none. */
-const struct signature *signature_of(struct likeness *l, int64_t id);
-const struct part *signature_part(const struct signature *signature, const char *name);
-/* Both are of one type. */
-bool parts_typed_alike(const struct part *a, const struct part *b);
+const struct signature *signature_of(struct whatif *w, int64_t id);
 
-const struct guards *guards_of(struct likeness *l, uint32_t entry);
+const struct guards *guards_of(struct whatif *w, uint32_t entry);
 /* The one with that row id; NULL: there is none. */
-const struct guard *guard_of(struct likeness *l, uint32_t entry, int64_t id);
+const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
 
 /* Guards of this kind exclude each other when their expressions differ. */
 bool guard_exact(const char *kind);
 
-/* Does a guard of KIND at SOURCE see something that signatures do not show? */
-bool guard_hidden(const struct likeness *l, const char *kind, const char *source);
-
-/* "x" of "L['x']", else NULL. The length is put into *BYTES. REST: what follows it. */
-const char *source_local(const char *source, size_t *bytes, const char **rest);
+/* Is SOURCE a local, "L['x']", or of one? What follows that in it; NULL: it is another source. */
+const char *source_local(const char *source);
 
 #endif

@@ -18,11 +18,31 @@
 
 #include <stdio.h>
 
-#include "trace/whatif/knobs.h"
+#include "lib/list.h"
+#include "trace/replay/cache_order.h"
 
 struct db;
 struct replay;
 struct whatif;
+
+/* The settings. */
+struct whatif_dimension {
+    const char *source; /* "L['x']" */
+    int dimension;      /* -1: all of it */
+};
+
+struct whatif_knobs {
+    char *text; /* owned: them as they were typed, with commas between; NULL: none was changed */
+    int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
+    int order;          /* enum order_policy */
+    int isolate;        /* entries and limit of each region, torch.compile(), for itself */
+    int backends_apart; /* entries and limit of each backend for themselves */
+    bool dynamic_all;
+    LIST(struct whatif_dimension) dynamic;
+    LIST(const char *) drops; /* kinds of guards, or ids: of one, and of those of its kind and source */
+    struct arena texts;       /* what these two name */
+    const bool *codes; /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
+};
 
 struct whatif_tally {
     int64_t calls; /* lookups */
@@ -53,7 +73,7 @@ struct whatif_result {
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 
 /* REPLAY, borrowed as DB, was opened with its checks. */
-struct whatif *whatif_open(struct db *db, struct replay *replay);
+struct whatif *whatif_open(struct db *db, const struct replay *replay);
 void whatif_free(struct whatif *whatif);
 
 /* The caller ends RESULT with whatif_result_free. */

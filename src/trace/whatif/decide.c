@@ -1,4 +1,4 @@
-/* trace/whatif/whatif.c -- the recorded calls decided again under other settings. See trace/whatif/whatif.h.
+/* trace/whatif/decide.c -- the recorded calls decided again under other settings. See trace/whatif/whatif.h.
  *
  * Runs in: the viewer.
  *
@@ -48,25 +48,12 @@ struct thread {
     int depth;
 };
 
-struct whatif {
-    struct db *db;                    /* borrowed */
-    struct replay *r;                 /* borrowed */
-    struct likeness *like;            /* owned */
-    const struct whatif_knobs *knobs; /* borrowed, while it runs */
-    uint8_t *base;                    /* owned: outcomes without a change, as in a result; NULL the first time */
-    struct whatif_tally *recorded;    /* owned, by code, with BASE */
-    /* while it runs, owned */
-    struct sim *sims;                  /* by cache */
-    struct thread *threads;            /* by thread */
-    struct whatif_function *functions; /* by code */
-};
-
 /* ---- a predicted cache ----------------------------------------------------- */
 
 /* Which group of calls an entry or call of this backend and region belongs to: -1, all see it. */
 static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
 {
-    if (w->knobs->isolate && region < 0 && w->like->codes[code].several)
+    if (w->knobs->isolate && region < 0 && w->codes[code].several)
         return backend == REPLAY_NONE ? UNKNOWN_GROUP : (int64_t)1 << 40 | (int64_t)backend;
     if (w->knobs->backends_apart && !w->knobs->isolate)
         return backend == REPLAY_NONE ? UNKNOWN_GROUP : ((region + 1) & 0xffff) << 20 | (int64_t)backend;
@@ -82,7 +69,7 @@ static void sim_insert(struct sim *s, struct cached made, bool pinned)
 static void sim_begin(struct whatif *w, struct sim *s)
 {
     s->begun = true;
-    s->cache.policy = w->knobs->order;
+    s->cache.policy = (enum order_policy)w->knobs->order;
 }
 
 static void sim_reset(struct sim *s)
@@ -104,7 +91,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         uint32_t entry = cache->entries[s->born++];
         const struct replay_entry *e = &entries[entry];
         if ((e->pinned || e->compile_id < 0) && e->process == cache->process) {
-            int64_t group = group_of(w, e->code, e->region, w->like->classes.at[entry].backend);
+            int64_t group = group_of(w, e->code, e->region, w->classes.at[entry].backend);
             sim_insert(s, (struct cached){.id = entry, .region = group}, e->pinned);
         }
     }
@@ -124,9 +111,9 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 
 static void forks_until(struct whatif *w, size_t *next, int64_t now)
 {
-    for (; *next < w->like->forks.count; ++*next) {
-        const struct replay_cache *cache = &w->r->caches.at[w->like->forks.at[*next]];
-        struct sim *s = &w->sims[w->like->forks.at[*next]], *parent = &w->sims[cache->parent];
+    for (; *next < w->forks.count; ++*next) {
+        const struct replay_cache *cache = &w->r->caches.at[w->forks.at[*next]];
+        struct sim *s = &w->sims[w->forks.at[*next]], *parent = &w->sims[cache->parent];
         int64_t fork_ns = w->r->processes.at[cache->process].start_ns;
         if (fork_ns > now)
             return;
@@ -156,30 +143,54 @@ struct call {
 static struct call call_of(const struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *l = &w->r->lookups.at[lookup];
-    struct call c = {.lookup = lookup, .l = l, .class_ = w->like->class_of[lookup], .region = -1};
+    struct call c = {.lookup = lookup, .l = l, .class_ = w->class_of[lookup], .region = -1};
 
     c.cache = &w->r->caches.at[l->cache];
     c.code = c.cache->code;
     c.torch = replay_torch(w->r, l->cache);
     c.run_only = l->outcome == OUTCOME_RUN_ONLY;
-    if (w->like->regions)
-        c.region = likeness_region(w->r, l, c.class_);
-    c.backend = c.run_only ? REPLAY_NONE : w->like->classes.at[c.class_].backend;
+    if (w->regions)
+        c.region = like_region(w->r, l, c.class_);
+    c.backend = c.run_only ? REPLAY_NONE : w->classes.at[c.class_].backend;
     c.group = group_of(w, c.code, c.region, c.backend);
     return c;
+}
+
+static int64_t mean(const struct replay_times *times, bool passed, int64_t otherwise)
+{
+    return times->count[passed] ? times->ns[passed] / times->count[passed] : otherwise;
+}
+
+/* What a check of class CLASS_ takes that passes, or fails, and a compile for it: as recorded, else as others of code
+ * CODE. */
+static int64_t check_ns_of(const struct whatif *w, uint32_t class_, uint32_t code, bool passed)
+{
+    const struct replay_times *all = &w->codes[code].checks;
+    int64_t usual = mean(all, passed, mean(all, !passed, 0));
+
+    return class_ < w->r->entries.count ? mean(&w->r->times[class_], passed, usual) : usual;
+}
+
+static int64_t compile_ns_of(const struct whatif *w, uint32_t class_, uint32_t code)
+{
+    const struct like_code *c = &w->codes[code];
+
+    if (class_ < w->r->entries.count && w->compile_ns[class_] >= 0)
+        return w->compile_ns[class_];
+    return c->compiles ? c->compile_ns / c->compiles : 0;
 }
 
 static void check_cost(const struct whatif *w, const struct call *c, uint32_t class_, bool passed,
                        struct whatif_tally *t)
 {
     t->checks++;
-    t->check_ns += likeness_check_ns(w->like, class_, c->code, passed);
+    t->check_ns += check_ns_of(w, class_, c->code, passed);
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure, struct whatif_tally *t)
 {
-    bool apart = c->group < 0 || w->knobs->backends_apart || (w->knobs->isolate && w->like->codes[c->code].several);
+    bool apart = c->group < 0 || w->knobs->backends_apart || (w->knobs->isolate && w->codes[c->code].several);
     struct cache_walk walk = cache_walk(&s->cache, c->group, apart ? c->group : -1);
     const struct cached *front = s->cache.at, *tried, *hit = NULL;
 
@@ -190,11 +201,11 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
-        uint32_t backend = w->like->classes.at[tried->id].backend;
+        uint32_t backend = w->classes.at[tried->id].backend;
         enum like like;
         if (c->backend != REPLAY_NONE && backend != REPLAY_NONE && backend != c->backend)
             continue;
-        like = likeness_fits(w->like, tried->id, c->lookup);
+        like = like_fits(w, tried->id, c->lookup);
         if (tried->unsure && like == LIKE_YES)
             like = LIKE_GUESS_YES;
         if (!hit)
@@ -228,7 +239,7 @@ static int64_t counted(const struct whatif *w, const struct sim *s, const struct
 /* What becomes of a miss: OUTCOME_COMPILED, OUTCOME_LIMIT. */
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    const struct like_code *f = &w->like->codes[c->code];
+    const struct like_code *f = &w->codes[c->code];
     int64_t maybe, count = counted(w, s, c, &maybe);
     int64_t limit = w->knobs->recompile_limit ? w->knobs->recompile_limit
                     : f->limit && !f->accumulated ? f->limit
@@ -249,7 +260,7 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
         if (count >= limit) {
             *unsure = true;
-            w->like->assumed[ASSUMED_LIMIT] = true;
+            w->assumed[ASSUMED_LIMIT] = true;
         }
     }
     over = count >= limit;
@@ -265,24 +276,24 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
 
 /* ---- calls within calls ---------------------------------------------------- */
 
-/* Compiled code of CODE breaks off, and resume functions are called: where they begin in w->like->rests. */
+/* Compiled code of CODE breaks off, and resume functions are called: where they begin in w->rests. */
 static size_t rests_of(const struct whatif *w, uint32_t code)
 {
-    return sorted_count(w->like->rests.count, i, w->like->rests.at[i].code < code);
+    return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
 }
 
 static bool has_rest(const struct whatif *w, uint32_t code)
 {
     size_t at = rests_of(w, code);
 
-    return at < w->like->rests.count && w->like->rests.at[at].code == code;
+    return at < w->rests.count && w->rests.at[at].code == code;
 }
 
 /* Such calls of which the trace has nothing. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
-    for (size_t i = rests_of(w, code); i < w->like->rests.count && w->like->rests.at[i].code == code; i++)
-        w->functions[w->like->rests.at[i].resume].unrecorded++;
+    for (size_t i = rests_of(w, code); i < w->rests.count && w->rests.at[i].code == code; i++)
+        w->functions[w->rests.at[i].resume].unrecorded++;
 }
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
@@ -294,7 +305,7 @@ static int64_t frame_end(struct whatif *w, int64_t lookup_id)
     if (query_step(query))
         end = query_type(query, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(query, 0);
     else
-        w->like->assumed[ASSUMED_FRAMES] = true;
+        w->assumed[ASSUMED_FRAMES] = true;
     query_close(query);
     return end;
 }
@@ -332,7 +343,7 @@ static uint8_t decide(struct whatif *w, struct call c)
     enum outcome outcome;
     size_t hit;
 
-    if (around && (around->compiled || w->like->codes[c.code].resume)) {
+    if (around && (around->compiled || w->codes[c.code].resume)) {
         /* What compiled code takes in is not called; nor is the rest of what runs as Python now. */
         unsure = around->compiled && has_rest(w, around->code);
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
@@ -359,7 +370,7 @@ static uint8_t decide(struct whatif *w, struct call c)
         sim_insert(s, (struct cached){c.class_, unsure, c.group}, false);
         s->ever++;
         f->trusting += !known;
-        f->predicted.compile_ns += likeness_compile_ns(w->like, c.class_, c.code);
+        f->predicted.compile_ns += compile_ns_of(w, c.class_, c.code);
     }
     return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
 }
@@ -381,8 +392,8 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
             check_cost(w, c, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->like->compile_ns[c->l->entry] >= 0)
-        t->compile_ns += w->like->compile_ns[c->l->entry];
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->compile_ns[c->l->entry] >= 0)
+        t->compile_ns += w->compile_ns[c->l->entry];
 }
 
 /* Calls that no knob touches, because no cache is asked. */
@@ -398,8 +409,8 @@ static bool untouched(const struct replay_lookup *l)
 static bool group_guessed(const struct whatif *w, const struct call *c, unsigned recorded)
 {
     return (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c->cache->count > 1 && c->region < 0 &&
-           ((w->knobs->isolate && c->torch && !w->like->codes[c->code].several) ||
-            ((w->knobs->isolate || w->knobs->backends_apart) && w->like->codes[c->code].namesakes));
+           ((w->knobs->isolate && c->torch && !w->codes[c->code].several) ||
+            ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c->code].namesakes));
 }
 
 static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
@@ -426,7 +437,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         found |= WHATIF_UNDECIDED;
     if (w->base && group_guessed(w, &c, recorded)) {
         found |= WHATIF_UNDECIDED;
-        w->like->assumed[ASSUMED_GROUPS] = true;
+        w->assumed[ASSUMED_GROUPS] = true;
     }
     outcomes[lookup] = found;
     if (w->base && found & WHATIF_UNDECIDED)
@@ -477,7 +488,7 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
 #undef X
     };
     const struct replay *r = w->r;
-    bool *assumed = w->like->assumed, torch = false;
+    bool *assumed = w->assumed, torch = false;
 
     for (size_t i = 0; i < r->processes.count; i++) {
         torch = torch || r->processes.at[i].torch;
@@ -489,7 +500,7 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
     assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
     assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
     assumed[ASSUMED_COMPILES] = result->total.trusting;
-    assumed[ASSUMED_VALUES] = w->like->blind;
+    assumed[ASSUMED_VALUES] = w->blind;
     for (int i = 0; i < ASSUMED_KINDS; i++)
         if (assumed[i])
             *list_add(&result->notes) = words[i];
@@ -503,7 +514,7 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
 
     *result = (struct whatif_result){.total.code = REPLAY_NONE, .outcomes = calloc(r->lookups.count + 1, 1)};
     w->knobs = knobs;
-    likeness_begin(w->like, knobs);
+    like_begin(w);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
     w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
@@ -546,13 +557,14 @@ void whatif_result_free(struct whatif_result *result)
 
 /* ---- opening --------------------------------------------------------------- */
 
-struct whatif *whatif_open(struct db *db, struct replay *r)
+struct whatif *whatif_open(struct db *db, const struct replay *r)
 {
     struct whatif *w = calloc(1, sizeof *w);
     struct whatif_knobs none = {0};
     struct whatif_result base;
 
-    *w = (struct whatif){.db = db, .r = r, .like = likeness_open(db, r)};
+    *w = (struct whatif){.db = db, .r = r};
+    whatif_learn(w);
     whatif_run(w, &none, &base);
     w->recorded = calloc(r->codes.count + 1, sizeof *w->recorded);
     for (size_t i = 0; i < base.functions.count; i++)
@@ -567,8 +579,15 @@ void whatif_free(struct whatif *w)
 {
     if (!w)
         return;
-    likeness_free(w->like);
-    free(w->base);
-    free(w->recorded);
-    free(w);
+    for (size_t i = 0; i < w->signatures.count; i++)
+        list_free(&w->signatures.at[i].parts);
+    for (size_t i = 0; i < w->r->entries.count; i++)
+        list_free(&w->guards[i]);
+    map_free(&w->pairs);
+    arena_free(&w->texts);
+    void *const owned[] = {
+        w->class_of, w->founder, w->classes.at, w->signatures.at, w->guards, w->differences.at, w->names.at, w->codes,
+        w->compile_ns, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded, w};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
 }
