@@ -70,9 +70,18 @@ SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1 AND thread_i
 -- name: frame-from
 SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1;
 
--- name: frame-between
--- The first frame of thread ?3 from ?1 on and before ?2.
-SELECT frame_id, start_ns FROM frame WHERE frame_id >= ?1 AND frame_id < ?2 AND thread_id = ?3 ORDER BY frame_id LIMIT 1;
+-- name: frame-since
+-- An id from which on the frames of thread ?2 start at ?1 or later: on a thread ids follow time, so halves are asked for
+-- their first frame of it.
+WITH RECURSIVE step(low, high) AS (
+    SELECT MAX(MIN(frame_id), 1), MIN(MAX(frame_id), 9223372036854775806) + 1 FROM frame
+    UNION ALL
+    SELECT iif(f.start_ns < ?1, f.frame_id + 1, low), iif(f.start_ns < ?1, high, low + (high - low) / 2)
+    FROM step LEFT JOIN frame f ON f.frame_id = (
+        SELECT frame_id FROM frame
+        WHERE frame_id >= low + (high - low) / 2 AND frame_id < high AND thread_id = ?2 ORDER BY frame_id LIMIT 1)
+    WHERE low < high)
+SELECT MAX(low) FROM step;
 
 -- name: in-file
 -- For a filter: the code objects in files like the glob ?1.
@@ -92,16 +101,21 @@ SELECT cache_entry_id FROM cache_entry WHERE label = ?1;
 SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1;
 
 -- name: entry
-SELECT label, backend, guard_count, death_cause FROM cache_entry WHERE cache_entry_id = ?1;
+-- Entry ?1, and what lookup ?2 did with it: "fail: EQUALS_MATCH L['x'] == 3", "pass".
+SELECT label, backend, guard_count, death_cause,
+       (SELECT k.result || COALESCE(': ' || g.kind, '') || COALESCE(' ' || COALESCE(NULLIF(g.expression, ''), g.source), '')
+        FROM guard_check k LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
+        WHERE k.lookup_id = ?2 AND k.cache_entry_id = cache_entry.cache_entry_id LIMIT 1)
+FROM cache_entry WHERE cache_entry_id = ?1;
 
 -- name: code
 SELECT qualname, filename, first_line FROM code WHERE code_id = ?1;
 
--- name: check
--- What lookup ?1 did with entry ?2: "fail: EQUALS_MATCH L['x'] == 3", "pass".
-SELECT k.result, COALESCE(': ' || g.kind, ''), COALESCE(' ' || COALESCE(NULLIF(g.expression, ''), g.source), '')
-FROM guard_check k LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
-WHERE k.lookup_id = ?1 AND k.cache_entry_id = ?2 LIMIT 1;
+-- name: function
+-- Code object ?1, whether it is there or not.
+SELECT ?1 AS code_id, CAST(qualname AS TEXT) AS qualname, CAST(filename AS TEXT) AS filename,
+       CAST(COALESCE(first_line, 0) AS INTEGER) AS first_line
+FROM (SELECT 1) LEFT JOIN code ON code_id = ?1;
 
 -- name: stack
 -- Frame ?1 and its callers, at most ?2: the code; the frame, NULL where it is not recorded. Parents are older.
@@ -113,13 +127,16 @@ WITH RECURSIVE up(frame_id, depth) AS (
 SELECT f.code_id, f.frame_id FROM up LEFT JOIN frame f ON f.frame_id = up.frame_id;
 
 -- name: line-of-frame
-SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id WHERE f.frame_id = ?1;
+SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id
+WHERE f.frame_id = ?1 AND typeof(c.filename) = 'text' AND c.first_line BETWEEN 1 AND 2147483646;
 
 -- name: line-of-break
-SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id WHERE b.graph_break_id = ?1;
+SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id
+WHERE b.graph_break_id = ?1 AND typeof(c.filename) = 'text' AND b.line BETWEEN 1 AND 2147483646;
 
 -- name: line-of-code
-SELECT filename, first_line FROM code WHERE code_id = ?1;
+SELECT filename, first_line FROM code
+WHERE code_id = ?1 AND typeof(filename) = 'text' AND first_line BETWEEN 1 AND 2147483646;
 
 -- name: guards-of
 -- Of entry ?1, or of those with the label ?2, at most ?3.
@@ -130,6 +147,21 @@ ORDER BY e.cache_entry_id, g.ordinal LIMIT ?3;
 
 -- name: inputs
 SELECT text FROM signature WHERE signature_id = ?1;
+
+-- name: lookup
+-- What came of lookup ?1: outcome, entry, what was tried, how long it took.
+SELECT COALESCE(o.name, '?'),
+       CASE WHEN e.cache_entry_id IS NOT NULL THEN ' ' || COALESCE(NULLIF(e.label, ''), '#' || e.cache_entry_id)
+            WHEN l.cache_entry_id IS NOT NULL THEN ' an entry that the trace does not have'
+            WHEN o.name = 'hit' THEN ' code from before the recording' ELSE '' END,
+       CASE WHEN l.entries_checked IS NULL THEN ', seen from outside: which entries were tried is not known'
+            ELSE ', ' || l.entries_checked || iif(l.entries_checked = 1, ' entry', ' entries') || ' checked' END,
+       COALESCE(l.duration_ns, 0)
+FROM lookup l LEFT JOIN outcomes o ON o.outcome = l.outcome LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
+WHERE l.lookup_id = ?1;
+
+-- name: inputs-of
+SELECT s.text FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1;
 
 -- name: thread
 SELECT t.thread_id, COALESCE(' (' || NULLIF(t.name, '') || ')', ''), COALESCE(p.pid, 0)

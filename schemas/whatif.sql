@@ -50,17 +50,17 @@ WHERE g.guard_id = CAST(?1 AS INTEGER) AND ?1 NOT GLOB '*[^0-9]*'
 UNION ALL
 SELECT NULL, ?1, NULL WHERE ?1 GLOB '*[^0-9]*';
 
--- name: source-known
--- Does any guard look at ?1?
-SELECT 1 FROM guard WHERE source = ?1 LIMIT 1;
+-- name: unknown-source
+-- A row, which says so, if no guard looks at ?1.
+SELECT 'no guard looks at that' || COALESCE(
+    (SELECT '; most recompiles come of ' || source FROM recompile_cause
+     WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1), '')
+WHERE NOT EXISTS (SELECT 1 FROM guard WHERE source = ?1);
 
--- name: guard-known
--- Is there a guard of the kind ?1, or with that id?
-SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1 LIMIT 1;
-
--- name: main-source
-SELECT '; most recompiles come of ' || source FROM recompile_cause
-WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1;
+-- name: unknown-guard
+-- The same if none is of the kind ?1, or has that id.
+SELECT 'no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry''s'
+WHERE NOT EXISTS (SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1);
 
 -- name: frame-end
 -- When the call of lookup ?1 ended.

@@ -10,7 +10,7 @@ int replay_by_birth(const void *a, const void *b, void *context)
     const struct replay_entry *entries = context, *x = &entries[*(const uint32_t *)a],
                               *y = &entries[*(const uint32_t *)b];
 
-    return list_order(x->born_ns, y->born_ns) ?: (x > y) - (x < y);
+    return list_order(x->code, y->code) ?: list_order(x->born_ns, y->born_ns) ?: (x > y) - (x < y);
 }
 
 int replay_by_time(const void *a, const void *b, void *context)

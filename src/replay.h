@@ -170,7 +170,7 @@ static inline bool replay_torch(const struct replay *replay, uint32_t cache)
     return process != REPLAY_NONE && replay->processes.at[process].torch;
 }
 
-/* In qsort_r and qsort: indices of ENTRIES by birth, of LOOKUPS by time, events by time. */
+/* In qsort_r and qsort: indices of ENTRIES by code and birth, of LOOKUPS by time, events by time. */
 int replay_by_birth(const void *a, const void *b, void *entries);
 int replay_by_time(const void *a, const void *b, void *lookups);
 int replay_by_moment(const void *a, const void *b);

@@ -19,6 +19,7 @@
 #include "trace/find_code.h"
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
+#include "trace/result.h"
 #include "trace/whatif/whatif.h"
 
 enum { LISTED = 20, LISTED_JSON = 10000 };
@@ -182,17 +183,13 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
 
 static void function_json(struct json *json, const struct whatif_asked *asked, const struct whatif_function *f)
 {
-    struct query *query = db_query(asked->db, schema_statement("replay/code"));
-    int64_t code_id = asked->replay->codes.at[f->code].id;
-    bool known;
+    struct query *query = db_query(asked->db, schema_statement("replay/function"));
 
-    query_bind_integer(query, 1, code_id);
-    known = query_step(query);
+    query_bind_integer(query, 1, asked->replay->codes.at[f->code].id);
+    query_step(query);
     json_object(json, NULL);
-    json_integer(json, "code_id", code_id);
-    json_string(json, "qualname", known && query_type(query, 0) != QUERY_NULL ? query_text(query, 0, NULL) : NULL);
-    json_string(json, "filename", known && query_type(query, 1) != QUERY_NULL ? query_text(query, 1, NULL) : NULL);
-    json_integer(json, "first_line", known ? query_integer(query, 2) : 0);
+    for (int i = 0; i < query_columns(query); i++)
+        result_member(json, query_name(query, i), query, i);
     numbers_json(json, f);
     json_end(json);
     query_close(query);

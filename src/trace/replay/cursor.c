@@ -13,10 +13,10 @@
 const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
                                               "hit",    "miss",    "event",     "frame"};
 
-static bool say(const char *what, const char *why)
+static enum cursor_result wrong(const char *what, const char *why)
 {
     say_error("replay: %s: %s", what, why);
-    return false;
+    return CURSOR_ERROR;
 }
 
 /* ---- finding the next event ------------------------------------------------ */
@@ -125,23 +125,28 @@ int64_t cursor_ns(const struct cursor *c)
     return c->gap ? c->frame_ns : c->r->events.at[c->at].at_ns;
 }
 
+/* The first column of STATEMENT's first row, or 0; ONE and TWO are its parameters. */
+static int64_t number_of(const struct cursor *c, const char *statement, int64_t one, int64_t two)
+{
+    struct query *query = db_query(c->db, schema_statement(statement));
+    int64_t number;
+
+    query_bind_integer(query, 1, one);
+    if (two)
+        query_bind_integer(query, 2, two);
+    number = query_step(query) ? query_integer(query, 0) : 0;
+    query_close(query);
+    return number;
+}
+
 int64_t cursor_frame(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
-    struct query *query;
-    int64_t id = 0;
 
-    if (c->frame_id)
+    if (c->frame_id || !e || (e->kind != REPLAY_LOOKUP && e->kind != REPLAY_COMPILE))
         return c->frame_id;
-    if (!e || (e->kind != REPLAY_LOOKUP && e->kind != REPLAY_COMPILE))
-        return 0;
-    query = db_query(c->db, schema_statement(e->kind == REPLAY_LOOKUP ? "replay/frame-of-lookup"
-                                                                      : "replay/frame-of-compile"));
-    query_bind_integer(query, 1, cursor_subject(c).id);
-    if (query_step(query))
-        id = query_integer(query, 0);
-    query_close(query);
-    return id;
+    return number_of(c, e->kind == REPLAY_LOOKUP ? "replay/frame-of-lookup" : "replay/frame-of-compile",
+                     cursor_subject(c).id, 0);
 }
 
 /* To the frame that STATEMENT finds with these parameters. */
@@ -164,32 +169,10 @@ static enum cursor_result to_frame(struct cursor *c, const char *statement, int6
     return failed ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
 }
 
-/* The id from which on the frames of the cursor's thread start at AT_NS or later: on a thread ids follow time. */
-static int64_t frame_from(struct cursor *c, int64_t at_ns)
-{
-    int64_t low = db_integer(c->db, 0, "SELECT MIN(frame_id) FROM frame");
-    int64_t high = db_integer(c->db, 0, "SELECT MAX(frame_id) + 1 FROM frame");
-    struct query *query = db_query(c->db, schema_statement("replay/frame-between"));
-
-    while (low < high && !query_failed(query)) {
-        int64_t middle = low + (int64_t)(((uint64_t)high - (uint64_t)low) / 2);
-        query_reset(query);
-        query_bind_integer(query, 1, middle);
-        query_bind_integer(query, 2, high);
-        query_bind_integer(query, 3, c->frame_thread);
-        if (query_step(query) && query_integer(query, 1) < at_ns)
-            low = query_integer(query, 0) + 1;
-        else
-            high = middle;
-    }
-    query_close(query);
-    return low;
-}
-
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    int64_t at = cursor_frame(c), from = at ? at : frame_from(c, cursor_ns(c));
+    int64_t at = cursor_frame(c), from = at ? at : number_of(c, "replay/frame-since", cursor_ns(c), c->frame_thread);
 
     if (direction < 0)
         return to_frame(c, "replay/frame-before", from, c->frame_thread);
@@ -272,33 +255,29 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 {
     char word[32], more[32], *end;
     int words = sscanf(place, "%31s %31s", word, more);
-    enum cursor_result result = CURSOR_ERROR;
+    enum cursor_result result;
     int64_t number;
 
     *what = NEXT_EVENT;
-    if (words < 1) {
-        say("goto", "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
-    } else if (!strcmp(word, "first") || !strcmp(word, "last")) {
+    if (words < 1)
+        return wrong("goto", "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
+    if (!strcmp(word, "first") || !strcmp(word, "last")) {
         if ((words > 1 && !cursor_what(more, what)) || *what == NEXT_FRAME)
-            say(more, "no such event: lookup, compile, recompile, break, death, hit, miss or event");
-        else
-            result = cursor_far(c, *what, !strcmp(word, "last"));
-    } else if (words > 1 && cursor_what(word, what)) {
+            return wrong(more, "no such event: lookup, compile, recompile, break, death, hit, miss or event");
+        return cursor_far(c, *what, !strcmp(word, "last"));
+    }
+    if (words > 1 && cursor_what(word, what)) {
         errno = 0;
         number = strtoll(more, &end, 10);
         if (*end || errno)
-            say(more, "not a number");
-        else if ((result = cursor_to(c, *what, number)) == CURSOR_NONE) {
-            say(more, "the trace has none with that number");
-            result = CURSOR_ERROR;
-        }
-    } else if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0) {
-        say(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
-    } else {
-        cursor_to_time(c, number);
-        result = CURSOR_THERE;
+            return wrong(more, "not a number");
+        result = cursor_to(c, *what, number);
+        return result == CURSOR_NONE ? wrong(more, "the trace has none with that number") : result;
     }
-    return result;
+    if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0)
+        return wrong(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
+    cursor_to_time(c, number);
+    return CURSOR_THERE;
 }
 
 /* ---- filters and stops ----------------------------------------------------- */
@@ -316,15 +295,12 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Marks in a new array of COUNT the index that MAP has for the ids of SQL's rows; without a MAP they are lookups. TEXT is
- * its ?1, or stands in it already. NULL: it was said why not. */
-static bool *ids_marked(struct cursor *c, const char *sql, const char *text, bool bind, const struct map *map, size_t count)
+/* Marks in a new array of COUNT the index that MAP has for the ids of QUERY's rows, and ends it; without a MAP they are
+ * lookups. TEXT is what was asked for: its ?1. NULL: it was said why not. */
+static bool *ids_marked(struct cursor *c, struct query *query, const char *text, const struct map *map, size_t count)
 {
-    struct query *query = db_query(c->db, sql);
     bool *marks = calloc(count + 1, sizeof *marks), any = false, failed;
 
-    if (bind)
-        query_bind_text(query, 1, text);
     while (query_step(query)) {
         int64_t id = query_integer(query, 0);
         uint32_t at = map ? replay_index(map, id) : replay_lookup_at(c->r, id);
@@ -336,9 +312,18 @@ static bool *ids_marked(struct cursor *c, const char *sql, const char *text, boo
     if (any && !failed)
         return marks;
     if (!any && !failed)
-        say(text, "nothing recorded is like that");
+        wrong(text, "nothing recorded is like that");
     free(marks);
     return NULL;
+}
+
+/* STATEMENT with TEXT as its ?1. */
+static struct query *asked(const struct cursor *c, const char *statement, const char *text)
+{
+    struct query *query = db_query(c->db, schema_statement(statement));
+
+    query_bind_text(query, 1, text);
+    return query;
 }
 
 void cursor_filter_off(struct cursor *c)
@@ -354,23 +339,22 @@ void cursor_filter_off(struct cursor *c)
 /* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: it was said why not. */
 static bool *outcomes_marked(struct cursor *c, char *list)
 {
-    bool chosen[UINT8_MAX + 1] = {false}, *marks;
+    bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
     char *rest;
 
     for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
-        int i = 0;
-        while (i < OUTCOMES && strcmp(name, outcome_word(i)))
-            i++;
-        if (i == OUTCOMES) {
-            say(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error or "
-                      "callback_error");
+        int outcome = 0;
+        while (outcome < OUTCOMES && strcmp(name, outcome_word(outcome)))
+            outcome++;
+        if (outcome == OUTCOMES) {
+            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error or "
+                        "callback_error");
+            free(marks);
             return NULL;
         }
-        chosen[i] = true;
+        for (size_t i = 0; i < c->r->lookups.count; i++)
+            marks[i] = marks[i] || c->r->lookups.at[i].outcome == outcome;
     }
-    marks = calloc(c->r->lookups.count + 1, sizeof *marks);
-    for (size_t i = 0; i < c->r->lookups.count; i++)
-        marks[i] = chosen[c->r->lookups.at[i].outcome];
     return marks;
 }
 
@@ -378,26 +362,24 @@ static bool *outcomes_marked(struct cursor *c, char *list)
  * not. */
 static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
-    const struct {
+    static const struct {
         const char *kind;
         int filter;
         const char *statement;
-        const struct map *map;
-        size_t count;
-    } filters[] = {
-        {"function", FILTER_CODE, NULL, NULL, 0},
-        {"file", FILTER_CODE, "replay/in-file", &c->r->code_ids, c->r->codes.count},
-        {"thread", FILTER_THREAD, "replay/on-thread", &c->r->thread_ids, c->r->threads.count},
-        {"process", FILTER_THREAD, "replay/in-process", &c->r->thread_ids, c->r->threads.count},
-        {"outcome", FILTER_OUTCOME, NULL, NULL, 0},
-        {"where", FILTER_WHERE, NULL, NULL, 0},
-    };
+    } filters[] = {{"function", FILTER_CODE, NULL},
+                   {"file", FILTER_CODE, "replay/in-file"},
+                   {"thread", FILTER_THREAD, "replay/on-thread"},
+                   {"process", FILTER_THREAD, "replay/in-process"},
+                   {"outcome", FILTER_OUTCOME, NULL},
+                   {"where", FILTER_WHERE, NULL}};
+    const struct replay *r = c->r;
+    struct query *query;
     size_t i = 0;
 
     while (i < sizeof filters / sizeof *filters && strcmp(kind, filters[i].kind))
         i++;
     if (i == sizeof filters / sizeof *filters) {
-        say(kind, "no such filter: function, file, thread, process, outcome, where; or off");
+        wrong(kind, "no such filter: function, file, thread, process, outcome, where; or off");
         return NULL;
     }
     *filter = filters[i].filter;
@@ -405,13 +387,15 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
         return outcomes_marked(c, text);
     if (*filter == FILTER_WHERE) {
         char *sql = say_print("SELECT lookup_id FROM call_ledger WHERE (%s\n)", text);
-        bool *marks = ids_marked(c, sql, text, false, NULL, c->r->lookups.count);
+        query = db_query(c->db, sql);
         free(sql);
-        return marks;
+        return ids_marked(c, query, text, NULL, r->lookups.count);
     }
-    return filters[i].statement
-               ? ids_marked(c, schema_statement(filters[i].statement), text, true, filters[i].map, filters[i].count)
-               : codes_named(c, text);
+    if (!filters[i].statement)
+        return codes_named(c, text);
+    query = asked(c, filters[i].statement, text);
+    return *filter == FILTER_CODE ? ids_marked(c, query, text, &r->code_ids, r->codes.count)
+                                  : ids_marked(c, query, text, &r->thread_ids, r->threads.count);
 }
 
 bool cursor_filter(struct cursor *c, const char *by)
@@ -422,7 +406,7 @@ bool cursor_filter(struct cursor *c, const char *by)
 
     rest += kind ? strspn(rest, " \t") : 0;
     if (kind && !*rest)
-        say(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
+        wrong(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
     else if (kind)
         marks = filter_marks(c, kind, rest, &filter);
     if (marks) {
@@ -480,10 +464,9 @@ bool cursor_stop_add(struct cursor *c, const char *text)
                 stop.when = verbs[i].when;
     }
     if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
-        say("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
+        wrong("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
     else if (entry)
-        stop.marks = ids_marked(c, schema_statement("replay/labelled"), subject, true, &c->r->entry_ids,
-                                c->r->entries.count);
+        stop.marks = ids_marked(c, asked(c, "replay/labelled", subject), subject, &c->r->entry_ids, c->r->entries.count);
     else
         stop.marks = codes_named(c, subject);
     free(copy);

@@ -416,23 +416,21 @@ static uint32_t parent_cache(const struct replay *r, const struct replay_cache *
 /* Give each cache its entries, and its parent. */
 static void fill_entries(struct replay *r)
 {
-    uint32_t *by_code = malloc((r->entries.count + 1) * sizeof *by_code),
-             *next = calloc(r->codes.count + 2, sizeof *next); /* [code + 1]: where the next code's begin in BY_CODE */
+    const size_t count = r->entries.count;
+    uint32_t *by_code = malloc((count + 1) * sizeof *by_code);
     LIST(uint32_t) all = {0};
     size_t at = 0;
 
-    for (size_t i = 0; i < r->entries.count; i++)
-        next[r->entries.at[i].code + 2]++;
-    for (size_t i = 2; i < r->codes.count + 2; i++)
-        next[i] += next[i - 1];
-    for (size_t i = 0; i < r->entries.count; i++)
-        by_code[next[r->entries.at[i].code + 1]++] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++)
+        by_code[i] = (uint32_t)i;
+    qsort_r(by_code, count, sizeof *by_code, replay_by_birth, r->entries.at);
     for (size_t i = 0; i < r->caches.count; i++) {
         struct replay_cache *cache = &r->caches.at[i];
-        for (uint32_t k = next[cache->code]; k < next[cache->code + 1]; k++) {
-            const struct replay_entry *e = &r->entries.at[by_code[k]];
+        size_t next = sorted_count(count, k, r->entries.at[by_code[k]].code < cache->code);
+        for (; next < count && r->entries.at[by_code[next]].code == cache->code; next++) {
+            const struct replay_entry *e = &r->entries.at[by_code[next]];
             if (inherits(r, cache->process, e->process, e->born_ns)) {
-                *list_add(&all) = by_code[k];
+                *list_add(&all) = by_code[next];
                 cache->entry_count++;
             }
         }
@@ -440,18 +438,14 @@ static void fill_entries(struct replay *r)
     }
     r->cache_entries = all.at;
     r->cache_deaths = malloc((all.count + 1) * sizeof *r->cache_deaths);
-    for (size_t i = 0; i < r->caches.count; at += r->caches.at[i++].entry_count) {
+    for (size_t i = 0; i < r->caches.count && all.count; at += r->caches.at[i++].entry_count) {
         struct replay_cache *cache = &r->caches.at[i];
-        if (!cache->entry_count)
-            continue;
         cache->entries = r->cache_entries + at;
         cache->deaths = r->cache_deaths + at;
         memcpy(cache->deaths, cache->entries, cache->entry_count * sizeof *cache->deaths);
-        qsort_r(cache->entries, cache->entry_count, sizeof *cache->entries, replay_by_birth, r->entries.at);
         qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
     }
     free(by_code);
-    free(next);
 }
 
 /* Lookups are sorted already: the few others are, and then both are merged. */

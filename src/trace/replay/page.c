@@ -69,49 +69,42 @@ static void name_print(const struct cursor *c, char *name)
     free(name);
 }
 
-/* QUERY's row by FORMAT, where a character stands for the next column: % for text, @ for a code object by its row id, +
- * for a duration with a comma before it, unless there is none. */
-static void row_print(const struct cursor *c, struct query *query, const char *format)
-{
-    int column = 0;
-
-    for (; *format; format++) {
-        bool known = query_type(query, column) != QUERY_NULL;
-        if (*format == '%')
-            prose_text(c->out, known ? query_text(query, column, NULL) : NULL, WIDTH);
-        else if (*format == '@')
-            name_print(c, code_name(c->db, query_integer(query, column)));
-        else if (*format == '+' && known)
-            prose_print(c->out, ", %+jd", query_integer(query, column));
-        else if (*format != '+')
-            putc(*format, c->out);
-        column += strchr("%@+", *format) != NULL;
-    }
-}
-
-/* All rows of STATEMENT so, with ID as its ?1. */
+/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column: % for text, * for long
+ * text, @ for a code object by its row id, + for a duration with a comma before it, unless there is none. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id, const char *format)
 {
     struct query *query = db_query(c->db, schema_statement(statement));
 
     query_bind_integer(query, 1, id);
-    while (query_step(query))
-        row_print(c, query, format);
+    for (int column = 0; query_step(query); column = 0)
+        for (const char *at = format; *at; at++) {
+            bool known = query_type(query, column) != QUERY_NULL;
+            if (*at == '%' || *at == '*')
+                prose_text(c->out, known ? query_text(query, column, NULL) : NULL, *at == '*' ? 2 * WIDTH : WIDTH);
+            else if (*at == '@')
+                name_print(c, code_name(c->db, query_integer(query, column)));
+            else if (*at == '+' && known)
+                prose_print(c->out, ", %+jd", query_integer(query, column));
+            else if (*at != '+')
+                putc(*at, c->out);
+            column += strchr("%*@+", *at) != NULL;
+        }
     query_close(query);
 }
 
 /* ---- the cache ------------------------------------------------------------- */
 
-/* SLOT's line; CHECKED: the lookup that tried it, or REPLAY_NONE. */
-static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions,
-                       uint32_t checked)
+/* SLOT's line; CHECKED: row id of the lookup that tried it, or 0. */
+static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions, int64_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
-    struct query *query = row_of(c->db, "replay/entry", e->id);
+    struct query *query = db_query(c->db, schema_statement("replay/entry"));
     char born[TABLE_HUMAN], hit[TABLE_HUMAN];
 
-    if (!query)
-        return;
+    query_bind_integer(query, 1, e->id);
+    if (checked)
+        query_bind_integer(query, 2, checked);
+    query_step(query);
     fprintf(c->out, slot->dead ? "     - " : "    %2zu ", at);
     prose_print(c->out, "%-10.10s ", query_text(query, 0, NULL));
     prose_print(c->out, "%-10.10s ", query_text(query, 1, NULL));
@@ -121,17 +114,11 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
         fputs("     -", c->out);
     prose_print(c->out, " %5jd %-10s %-10s %6jd", (int64_t)slot->hits, table_duration(born, e->born_ns),
                 slot->last_hit_ns < 0 ? NULL : table_duration(hit, slot->last_hit_ns), query_integer(query, 2));
-    if (slot->dead) {
+    if (slot->dead)
         prose_print(c->out, "  died %+jd: %.70s", e->died_ns,
                     query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
-    } else if (checked != REPLAY_NONE) {
-        struct query *check = db_query(c->db, schema_statement("replay/check"));
-        query_bind_integer(check, 1, c->r->lookups.at[checked].id);
-        query_bind_integer(check, 2, e->id);
-        if (query_step(check))
-            row_print(c, check, "  %%%");
-        query_close(check);
-    }
+    else
+        prose_print(c->out, "{  %.150s}", query_text(query, 4, NULL));
     query_close(query);
     putc('\n', c->out);
 }
@@ -139,21 +126,19 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
 /* Entries in the order in which they are tried; beside each what the lookup did with it, where the cursor is on one. */
 bool replay_page_cache(const struct cursor *c, bool all)
 {
+    const struct replay_event *e = cursor_event(c);
     struct replay_state state = {0};
     bool regions = false;
-    uint32_t checked = REPLAY_NONE;
+    int64_t checked = e && e->kind == REPLAY_LOOKUP ? c->r->lookups.at[e->index].id : 0;
 
     if (!cursor_cache(c, &state))
         return false;
-    if (cursor_event(c)->kind == REPLAY_LOOKUP)
-        checked = cursor_event(c)->index;
-    fprintf(c->out, "  cache %s, in the order tried\n",
-            checked == REPLAY_NONE ? "at that moment" : "as this lookup found it");
+    fprintf(c->out, "  cache %s, in the order tried\n", checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
         fputs("    (empty)\n", c->out);
     /* Without this index, while the trace is written, finding a check reads them all. */
     if (!db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
-        checked = REPLAY_NONE;
+        checked = 0;
     for (size_t i = 0; i < state.count; i++)
         regions = regions || c->r->entries.at[state.at[i].entry].region >= 0;
     if (state.count)
@@ -182,14 +167,17 @@ bool replay_page_stack(const struct cursor *c, bool all)
     query_bind_integer(query, 1, id);
     query_bind_integer(query, 2, most + 1);
     while (query_step(query))
-        if (++depth > most)
+        if (++depth > most) {
             fputs("    ...\n", c->out);
-        else if (query_type(query, 1) != QUERY_NULL)
-            row_print(c, query, "    @\n");
-        else
+        } else if (query_type(query, 1) == QUERY_NULL) {
             fputs(depth > 1 ? "    (what called it is not recorded)\n"
                             : "    (its frame is not in the trace: too short, or not written yet)\n",
                   c->out);
+        } else {
+            fputs("    ", c->out);
+            name_print(c, code_name(c->db, query_integer(query, 0)));
+            putc('\n', c->out);
+        }
     query_close(query);
     return true;
 }
@@ -221,8 +209,7 @@ void replay_page_source(const struct cursor *c)
         query = row_of(c->db, "replay/line-of-break", cursor_subject(c).id);
     else if (e)
         query = row_of(c->db, "replay/line-of-code", c->r->codes.at[cursor_subject(c).code].id);
-    if (query && query_type(query, 0) == QUERY_TEXT && query_integer(query, 1) > 0 &&
-        query_integer(query, 1) < INT32_MAX)
+    if (query)
         lines_print(c, query_text(query, 0, NULL), query_integer(query, 1));
     query_close(query);
 }
@@ -252,29 +239,6 @@ bool replay_page_guards(const struct cursor *c, const char *label)
 }
 
 /* ---- the event ------------------------------------------------------------- */
-
-static void lookup_print(const struct cursor *c, const struct replay_lookup *l)
-{
-    struct query *inputs = row_of(c->db, "replay/inputs", l->signature);
-
-    fprintf(c->out, ": %s", outcome_word(l->outcome));
-    if (l->named && l->entry == REPLAY_NONE) {
-        fputs(" an entry that the trace does not have", c->out);
-    } else if (l->named) {
-        putc(' ', c->out);
-        name_print(c, replay_entry_name(c->r, l->entry));
-    } else if (l->outcome == OUTCOME_HIT) {
-        fputs(" code from before the recording", c->out);
-    }
-    if (l->observed)
-        fputs(", seen from outside: which entries were tried is not known", c->out);
-    else
-        fprintf(c->out, ", %u entr%s checked", l->checked, l->checked == 1 ? "y" : "ies");
-    prose_print(c->out, ", %+jd\n", l->end_ns - l->start_ns);
-    if (inputs)
-        prose_print(c->out, "  inputs: %.140s\n", query_text(inputs, 0, NULL));
-    query_close(inputs);
-}
 
 static void moment_print(const struct cursor *c)
 {
@@ -307,17 +271,17 @@ static void event_print(const struct cursor *c)
     fputs("\n  ", c->out);
     if (e->kind != REPLAY_BREAK)
         name_print(c, replay_code_name(r, s.code));
-    if (e->kind == REPLAY_LOOKUP) {
-        lookup_print(c, &r->lookups.at[e->index]);
-    } else if (e->kind == REPLAY_COMPILE) {
+    switch ((enum replay_kind)e->kind) {
+    case REPLAY_LOOKUP:
+        rows_print(c, "replay/lookup", s.id, ": %%%+\n");
+        rows_print(c, "replay/inputs-of", s.id, "  inputs: *\n");
+        break;
+    case REPLAY_COMPILE:
         rows_print(c, "replay/compile", s.id, ": %%+%\n");
         rows_print(c, "replay/causes", s.id, "  % did not fit: % %%%\n");
-    } else if (e->kind == REPLAY_BREAK) {
-        rows_print(c, "replay/break", s.id, "@: line %: %\n");
-    } else {
-        fputs(": entry ", c->out);
-        name_print(c, replay_entry_name(r, s.entry));
-        fputs(" died\n", c->out);
+        break;
+    case REPLAY_BREAK: rows_print(c, "replay/break", s.id, "@: line %: %\n"); break;
+    default: rows_print(c, "replay/entry-name", s.id, ": entry % died\n");
     }
 }
 

@@ -1,23 +1,25 @@
-/* trace/whatif/ask.c -- a what-if as it is typed: settings, or the smallest change that removes most recompiles. See
- * trace/whatif/whatif.h.
+/* trace/whatif/ask.c -- a what-if as it is typed, and its answer in words. See trace/whatif/whatif.h.
  *
  * Runs in: the viewer.
  *
- * The smallest change: sizes first. Each one that decided a recompile is tried as a dynamic dimension, the one that
- * removes most is kept, then the next beside it, while that still helps. Then the limit: doubled until no call runs as
- * Python because of it, and taken back to the least number that does so. Each try decides all calls again. */
-#include <errno.h>
+ * It is settings, or "best", the smallest change that removes most recompiles. Sizes come first: each one that decided a
+ * recompile is tried as a dynamic dimension, the one that removes most is kept, then the next beside it, while that
+ * still helps. Then the limit: doubled until no call runs as Python because of it, and taken back to the least number
+ * that does so. Each try decides all calls again. */
 #include <inttypes.h>
 
 #include "lib/say.h"
+#include "lib/table.h"
 #include "replay.h"
 #include "schema.h"
 #include "trace/cause.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
+#include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
+enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 108 };
 
 /* ---- settings -------------------------------------------------------------- */
 
@@ -147,37 +149,30 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does STATEMENT, with TEXT as its ?1, have a row? */
-static bool any_row(struct db *db, const char *statement, const char *text)
+/* Does DB have what STATEMENT, "whatif/unknown-...", looks for by NAME, which was typed after KEY? False: it was said why
+ * not. */
+static bool known(struct db *db, const char *statement, const char *key, const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));
-    bool found;
+    bool unknown;
 
-    query_bind_text(query, 1, text);
-    found = query_step(query);
+    query_bind_text(query, 1, name);
+    if ((unknown = query_step(query)))
+        say_error("what-if: %s%s: %s", key, name, query_text(query, 0, NULL));
     query_close(query);
-    return found;
+    return !unknown;
 }
 
-/* Does DB have what K names, sources and guards? False: it was said what it lacks. */
+/* The same of all that K names, sources and guards. */
 static bool knobs_known(const struct whatif_knobs *k, struct db *db)
 {
-    for (size_t i = 0; i < k->dynamic.count; i++) {
-        const char *source = k->dynamic.at[i].source;
-        struct query *query;
-        if (any_row(db, "whatif/source-known", source))
-            continue;
-        query = db_query(db, schema_statement("whatif/main-source"));
-        say_error("what-if: dynamic=%s: no guard looks at that%s", source,
-                  query_step(query) ? query_text(query, 0, NULL) : "");
-        query_close(query);
-        return false;
-    }
-    for (size_t i = 0; i < k->drops.count; i++)
-        if (!any_row(db, "whatif/guard-known", k->drops.at[i]))
-            return refuse(k->drops.at[i],
-                          "no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry's");
-    return true;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < k->dynamic.count; i++)
+        ok = known(db, "whatif/unknown-source", "dynamic=", k->dynamic.at[i].source);
+    for (size_t i = 0; ok && i < k->drops.count; i++)
+        ok = known(db, "whatif/unknown-guard", "", k->drops.at[i]);
+    return ok;
 }
 
 /* ---- the smallest change --------------------------------------------------- */
@@ -308,20 +303,6 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
 
 /* ---- as it is typed -------------------------------------------------------- */
 
-/* The codes of FUNCTION into KNOBS, an array of ANSWER's. */
-static bool meant(const struct whatif_asked *asked, struct whatif_answer *answer)
-{
-    struct found_code found;
-
-    if (!asked->function)
-        return true;
-    if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
-        return false;
-    answer->knobs.codes = answer->codes = replay_codes(asked->replay, found.ids);
-    found_code_free(&found);
-    return true;
-}
-
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     bool best = asked->count == 1 && !strcmp(asked->settings[0], "best");
@@ -333,8 +314,15 @@ bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
             return refuse("best", "it stands alone: it looks for the settings");
         else if (!whatif_knob(&answer->knobs, asked->settings[i]))
             return false;
-    if (!knobs_known(&answer->knobs, asked->db) || !meant(asked, answer))
+    if (!knobs_known(&answer->knobs, asked->db))
         return false;
+    if (asked->function) {
+        struct found_code found;
+        if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
+            return false;
+        answer->knobs.codes = answer->codes = replay_codes(asked->replay, found.ids);
+        found_code_free(&found);
+    }
     w = whatif_open(asked->db, asked->replay);
     if (best)
         best_of(w, asked->db, answer);
@@ -349,4 +337,125 @@ void whatif_answer_free(struct whatif_answer *answer)
     whatif_result_free(&answer->result);
     whatif_knobs_free(&answer->knobs);
     free(answer->codes);
+}
+
+/* ---- in words -------------------------------------------------------------- */
+
+static bool differs(const struct whatif_function *f)
+{
+    return f->changed || f->gone || f->undecided || f->unrecorded ||
+           memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
+}
+
+static void tally_print(FILE *out, const char *what, const struct whatif_tally *t)
+{
+    char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
+
+    fprintf(out,
+            "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what,
+            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
+            whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
+            table_duration(compiles, t->compile_ns));
+}
+
+static void function_print(FILE *out, const struct whatif_function *f)
+{
+    const struct {
+        int64_t count;
+        const char *before, *after;
+    } more[] = {
+        {f->gone, "", " of its calls would not be looked up: the caller's code takes them in, or does not make them"},
+        {f->undecided, "", " undecided: the trace does not say; a guess is counted"},
+        {f->trusting, "", " would run code of which the recording has no compile"},
+        {f->unrecorded, "at least ", " more calls would be looked up, of which the trace has nothing"},
+    };
+
+    tally_print(out, "recorded", &f->recorded);
+    tally_print(out, "predicted", &f->predicted);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (more[i].count)
+            fprintf(out, "    %s%" PRId64 "%s\n", more[i].before, more[i].count, more[i].after);
+}
+
+/* Our own words, in lines of a readable length. */
+static void note_print(FILE *out, const char *text)
+{
+    size_t column = 0;
+
+    fputs("  *", out);
+    for (const char *at = text; *at;) {
+        size_t bytes = strcspn(at, " ");
+        if (column && column + bytes + 1 > NOTE_COLUMNS) {
+            fputs("\n   ", out);
+            column = 0;
+        }
+        fprintf(out, " %.*s", (int)bytes, at);
+        column += bytes + 1;
+        at += bytes + (at[bytes] == ' ');
+    }
+    putc('\n', out);
+}
+
+static void headline(FILE *out, const struct whatif_answer *answer)
+{
+    const char *settings = answer->knobs.text;
+
+    if (answer->tried >= 0 && !settings) {
+        fprintf(out, "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n",
+                answer->tried);
+        return;
+    }
+    if (answer->tried >= 0)
+        fprintf(out, "Best of %d settings tried: ", answer->tried);
+    else
+        fputs("What if ", out);
+    prose_text(out, settings ? settings : "nothing were changed", WIDTH * 4);
+    fputs(answer->tried >= 0 ? "\n" : "? The recorded calls decided again; the program is not run again.\n", out);
+}
+
+void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
+                 void (*recorded)(void *context, int64_t code_id), void *context)
+{
+    const struct whatif_result *r = &answer->result;
+    FILE *out = asked->out;
+    size_t listed = 0, same = 0;
+
+    headline(out, answer);
+    if (!r->total.recorded.calls) {
+        fputs("No lookups are recorded.\n", out);
+        return;
+    }
+    fprintf(out, "\n    %-10s %9s %9s %9s %9s %9s %9s  %-10s %s\n", "", "calls", "hits", "misses", "compiles", "eager",
+            "checks", "guard time", "compile time");
+    for (size_t i = 0; i < r->functions.count; i++) {
+        const struct whatif_function *f = &r->functions.at[i];
+        char *name;
+        if (answer->codes ? !answer->codes[f->code] : !differs(f)) {
+            same++;
+            continue;
+        }
+        if (++listed > LISTED)
+            continue;
+        name = replay_code_name(asked->replay, f->code);
+        prose_text(out, name, WIDTH * 2);
+        putc('\n', out);
+        free(name);
+        if (recorded)
+            recorded(context, asked->replay->codes.at[f->code].id);
+        function_print(out, f);
+    }
+    if (listed > LISTED)
+        fprintf(out, "(%d of %zu functions; --json has all)\n", LISTED, listed);
+    if (!answer->codes) {
+        fprintf(out, "all%s\n", same ? ", also those that stay as they are" : "");
+        if (recorded)
+            recorded(context, -1);
+        function_print(out, &r->total);
+    }
+    if (r->total.changed + r->total.gone == 0 && !r->total.undecided)
+        fputs("\nNo call would come out differently.\n", out);
+    if (r->notes.count)
+        fputs("\nTaken for granted:\n", out);
+    for (size_t i = 0; i < r->notes.count; i++)
+        note_print(out, r->notes.at[i]);
 }

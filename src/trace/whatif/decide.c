@@ -60,25 +60,6 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return region;
 }
 
-static void sim_insert(struct sim *s, struct cached made, bool pinned)
-{
-    cache_order_born(&s->cache, made, pinned);
-    s->unsure_made = s->unsure_made || made.unsure;
-}
-
-static void sim_begin(struct whatif *w, struct sim *s)
-{
-    s->begun = true;
-    s->cache.policy = (enum order_policy)w->knobs->order;
-}
-
-static void sim_reset(struct sim *s)
-{
-    s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
-    s->ever = 0;
-    s->unsure_made = false;
-}
-
 /* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets, entries that were
  * loaded. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
@@ -92,7 +73,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         const struct replay_entry *e = &entries[entry];
         if ((e->pinned || e->compile_id < 0) && e->process == cache->process) {
             int64_t group = group_of(w, e->code, e->region, w->classes.at[entry].backend);
-            sim_insert(s, (struct cached){.id = entry, .region = group}, e->pinned);
+            cache_order_born(&s->cache, (struct cached){.id = entry, .region = group}, e->pinned);
         }
     }
     while (s->dying < cache->entry_count && entries[cache->deaths[s->dying]].died_ns < now) {
@@ -101,7 +82,9 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         if (entries[entry].shared && entries[entry].process != cache->process)
             continue;
         if (entries[entry].reset) {
-            sim_reset(s);
+            s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
+            s->ever = 0;
+            s->unsure_made = false;
         } else if (place < s->cache.count) {
             cache_order_died(&s->cache, place);
             s->dead++;
@@ -119,7 +102,7 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
             return;
         if (s->begun)
             continue;
-        sim_begin(w, s);
+        s->begun = true;
         sim_advance(w, cache->parent, fork_ns);
         cache_order_fork(&s->cache, &parent->cache);
         s->unsure_made = parent->unsure_made;
@@ -156,35 +139,11 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-static int64_t mean(const struct replay_times *times, bool passed, int64_t otherwise)
-{
-    return times->count[passed] ? times->ns[passed] / times->count[passed] : otherwise;
-}
-
-/* What a check of class CLASS_ takes that passes, or fails, and a compile for it: as recorded, else as others of code
- * CODE. */
-static int64_t check_ns_of(const struct whatif *w, uint32_t class_, uint32_t code, bool passed)
-{
-    const struct replay_times *all = &w->codes[code].checks;
-    int64_t usual = mean(all, passed, mean(all, !passed, 0));
-
-    return class_ < w->r->entries.count ? mean(&w->r->times[class_], passed, usual) : usual;
-}
-
-static int64_t compile_ns_of(const struct whatif *w, uint32_t class_, uint32_t code)
-{
-    const struct like_code *c = &w->codes[code];
-
-    if (class_ < w->r->entries.count && w->compile_ns[class_] >= 0)
-        return w->compile_ns[class_];
-    return c->compiles ? c->compile_ns / c->compiles : 0;
-}
-
-static void check_cost(const struct whatif *w, const struct call *c, uint32_t class_, bool passed,
-                       struct whatif_tally *t)
+/* An entry of class CLASS_ was checked. */
+static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
 {
     t->checks++;
-    t->check_ns += check_ns_of(w, class_, c->code, passed);
+    t->check_ns += w->classes.at[class_].check_ns[passed];
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
@@ -197,7 +156,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     *unsure = false;
     if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count && !front->unsure &&
         front->region == c->group) {
-        check_cost(w, c, front->id, true, t); /* by far the most: the entry in front is the one that ran */
+        check_cost(w, front->id, true, t); /* by far the most: the entry in front is the one that ran */
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
@@ -209,7 +168,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         if (tried->unsure && like == LIKE_YES)
             like = LIKE_GUESS_YES;
         if (!hit)
-            check_cost(w, c, tried->id, like >= LIKE_GUESS_YES, t);
+            check_cost(w, tried->id, like >= LIKE_GUESS_YES, t);
         if (!hit && like >= LIKE_GUESS_YES)
             hit = tried;
         *unsure = *unsure || like != LIKE_NO;
@@ -276,24 +235,13 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
 
 /* ---- calls within calls ---------------------------------------------------- */
 
-/* Compiled code of CODE breaks off, and resume functions are called: where they begin in w->rests. */
-static size_t rests_of(const struct whatif *w, uint32_t code)
-{
-    return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
-}
-
-static bool has_rest(const struct whatif *w, uint32_t code)
-{
-    size_t at = rests_of(w, code);
-
-    return at < w->rests.count && w->rests.at[at].code == code;
-}
-
-/* Such calls of which the trace has nothing. */
+/* Compiled code of CODE breaks off: the trace has nothing of such calls of its resume functions. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
-    for (size_t i = rests_of(w, code); i < w->rests.count && w->rests.at[i].code == code; i++)
-        w->functions[w->rests.at[i].resume].unrecorded++;
+    size_t at = sorted_count(w->rests.count, i, w->rests.at[i].code < code);
+
+    for (; at < w->rests.count && w->rests.at[at].code == code; at++)
+        w->functions[w->rests.at[at].resume].unrecorded++;
 }
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
@@ -345,7 +293,7 @@ static uint8_t decide(struct whatif *w, struct call c)
 
     if (around && (around->compiled || w->codes[c.code].resume)) {
         /* What compiled code takes in is not called; nor is the rest of what runs as Python now. */
-        unsure = around->compiled && has_rest(w, around->code);
+        unsure = around->compiled && w->codes[around->code].breaks;
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
     }
     c.run_only = c.run_only || around;
@@ -367,10 +315,11 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
-        sim_insert(s, (struct cached){c.class_, unsure, c.group}, false);
+        cache_order_born(&s->cache, (struct cached){c.class_, unsure, c.group}, false);
+        s->unsure_made = s->unsure_made || unsure;
         s->ever++;
         f->trusting += !known;
-        f->predicted.compile_ns += compile_ns_of(w, c.class_, c.code);
+        f->predicted.compile_ns += w->classes.at[c.class_].compile_ns;
     }
     return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
 }
@@ -390,10 +339,10 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
     for (uint32_t i = c->l->checks; i < c->l->checks + c->l->check_count; i++) {
         const struct replay_check *k = &w->r->checks.at[i];
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
-            check_cost(w, c, k->entry, k->result == CHECK_PASS, t);
+            check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->compile_ns[c->l->entry] >= 0)
-        t->compile_ns += w->compile_ns[c->l->entry];
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->classes.at[c->l->entry].timed)
+        t->compile_ns += w->classes.at[c->l->entry].compile_ns;
 }
 
 /* Calls that no knob touches, because no cache is asked. */
@@ -420,8 +369,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     unsigned recorded = outcome_of(c.l->outcome), predicted;
     uint8_t found;
 
-    if (!w->sims[c.l->cache].begun)
-        sim_begin(w, &w->sims[c.l->cache]);
+    w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
         count_recorded(w, &c, &f->recorded);
@@ -516,6 +464,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     w->knobs = knobs;
     like_begin(w);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
+    for (size_t i = 0; i < r->caches.count; i++)
+        w->sims[i].cache.policy = (enum order_policy)knobs->order;
     w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
     for (size_t i = 0; i < r->lookups.count; i++) {
@@ -528,7 +478,7 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     for (uint32_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
         if (w->base)
-            f->recorded = w->recorded[i];
+            f->recorded = w->recorded[i].recorded;
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = i;
@@ -544,7 +494,10 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     }
     free(w->sims);
     free(w->threads);
-    free(w->functions);
+    if (w->base)
+        free(w->functions);
+    else
+        w->recorded = w->functions;
 }
 
 void whatif_result_free(struct whatif_result *result)
@@ -566,9 +519,6 @@ struct whatif *whatif_open(struct db *db, const struct replay *r)
     *w = (struct whatif){.db = db, .r = r};
     whatif_learn(w);
     whatif_run(w, &none, &base);
-    w->recorded = calloc(r->codes.count + 1, sizeof *w->recorded);
-    for (size_t i = 0; i < base.functions.count; i++)
-        w->recorded[base.functions.at[i].code] = base.functions.at[i].recorded;
     w->base = base.outcomes;
     base.outcomes = NULL;
     whatif_result_free(&base);
@@ -582,12 +532,11 @@ void whatif_free(struct whatif *w)
     for (size_t i = 0; i < w->signatures.count; i++)
         list_free(&w->signatures.at[i].parts);
     for (size_t i = 0; i < w->r->entries.count; i++)
-        list_free(&w->guards[i]);
+        list_free(&w->classes.at[i].guards);
     map_free(&w->pairs);
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->founder, w->classes.at, w->signatures.at, w->guards, w->differences.at, w->names.at, w->codes,
-        w->compile_ns, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded, w};
+        w->class_of, w->classes.at, w->signatures.at, w->differences.at, w->names.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

@@ -164,7 +164,7 @@ bool guard_exact(const char *kind)
 
 const struct guards *guards_of(struct whatif *w, uint32_t entry)
 {
-    struct guards *g = &w->guards[entry];
+    struct guards *g = &w->classes.at[entry].guards;
     struct query *query;
 
     if (g->read)
@@ -242,8 +242,10 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     struct rest rest = {replay_index(&w->r->code_ids, v[0]), replay_index(&w->r->code_ids, v[1])};
 
     (void)nulls;
-    if (rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE)
+    if (rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE) {
         *list_add(&w->rests) = rest;
+        w->codes[rest.code].breaks = true;
+    }
     return true;
 }
 
@@ -280,7 +282,11 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     int64_t signature = k->signature, *number;
-    struct like_class made = {signature, w->r->caches.at[k->cache].code, REPLAY_NONE, signature <= 0};
+    struct like_class made = {.signature = signature,
+                              .code = w->r->caches.at[k->cache].code,
+                              .backend = REPLAY_NONE,
+                              .hidden = signature <= 0};
+    const struct like_code *code = &w->codes[made.code];
     uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
@@ -299,6 +305,8 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     }
     number = map_put(known, (int64_t)(key ^ made.backend * 0x9e3779b9u));
     if (!*number) {
+        memcpy(made.check_ns, code->check_ns, sizeof made.check_ns);
+        made.compile_ns = code->compile_ns;
         *list_add(&w->classes) = made;
         *number = (int64_t)w->classes.count;
     }
@@ -349,8 +357,8 @@ static void learn_pairs(struct whatif *w)
 
     for (uint32_t i = 0; i < r->lookups.count; i++) { /* who made what */
         const struct replay_lookup *k = &r->lookups.at[i];
-        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && w->founder[k->entry] == REPLAY_NONE) {
-            w->founder[k->entry] = i;
+        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && w->classes.at[k->entry].founder == REPLAY_NONE) {
+            w->classes.at[k->entry].founder = i;
             w->classes.at[k->entry].signature = k->signature;
         }
     }
@@ -423,25 +431,43 @@ static void learn_limits(struct whatif *w)
     free(least);
 }
 
+static int64_t mean(const struct replay_times *times, int passed, int64_t otherwise)
+{
+    return times->count[passed] ? times->ns[passed] / times->count[passed] : otherwise;
+}
+
 static void learn_times(struct whatif *w)
 {
     const struct replay *r = w->r;
 
-    for (size_t i = 0; i < r->entries.count; i++) {
-        struct replay_times *all = &w->codes[r->entries.at[i].code].checks;
-        w->compile_ns[i] = -1;
-        for (int passed = 0; passed < 2; passed++) {
-            all->ns[passed] += r->times[i].ns[passed];
-            all->count[passed] += r->times[i].count[passed];
-        }
-    }
     for (size_t i = 0; i < r->compiles.count; i++) {
         const struct replay_compile *c = &r->compiles.at[i];
-        if (c->entry == REPLAY_NONE)
+        struct like_class *class_ = c->entry == REPLAY_NONE ? NULL : &w->classes.at[c->entry];
+        if (!class_)
             continue;
-        w->compile_ns[c->entry] = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
-        w->codes[c->code].compile_ns += w->compile_ns[c->entry];
+        class_->timed = true;
+        class_->compile_ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
+        w->codes[c->code].compile_ns += class_->compile_ns;
         w->codes[c->code].compiles++;
+    }
+    for (size_t i = 0; i < 2 * r->entries.count; i++) {
+        struct replay_times *all = &w->codes[r->entries.at[i / 2].code].checks;
+        all->ns[i % 2] += r->times[i / 2].ns[i % 2];
+        all->count[i % 2] += r->times[i / 2].count[i % 2];
+    }
+    for (size_t i = 0; i < r->codes.count; i++) {
+        struct like_code *c = &w->codes[i];
+        for (int passed = 0; passed < 2; passed++)
+            c->check_ns[passed] = mean(&c->checks, passed, mean(&c->checks, !passed, 0));
+        c->compile_ns /= c->compiles ? c->compiles : 1;
+    }
+    for (size_t i = 0; i < r->entries.count; i++) {
+        struct like_class *class_ = &w->classes.at[i];
+        const struct like_code *c = &w->codes[class_->code];
+        for (int passed = 0; passed < 2; passed++)
+            class_->check_ns[passed] = mean(&r->times[i], passed, c->check_ns[passed]);
+        if (!class_->timed)
+            class_->compile_ns = c->compile_ns;
     }
 }
 
@@ -477,13 +503,10 @@ void whatif_learn(struct whatif *w)
 
     w->blind = doubts_values(w->db) != NULL;
     w->class_of = malloc((r->lookups.count + 1) * sizeof *w->class_of);
-    w->founder = malloc((r->entries.count + 1) * sizeof *w->founder);
     w->codes = calloc(r->codes.count + 1, sizeof *w->codes);
-    w->compile_ns = malloc((r->entries.count + 1) * sizeof *w->compile_ns);
-    w->guards = calloc(r->entries.count + 1, sizeof *w->guards);
     for (size_t i = 0; i < r->entries.count; i++) {
-        *list_add(&w->classes) = (struct like_class){.code = r->entries.at[i].code, .backend = REPLAY_NONE};
-        w->founder[i] = REPLAY_NONE;
+        *list_add(&w->classes) = (struct like_class){
+            .code = r->entries.at[i].code, .backend = REPLAY_NONE, .founder = REPLAY_NONE};
         w->regions = w->regions || r->entries.at[i].region >= 0;
     }
     while (query_step(query))
@@ -495,8 +518,8 @@ void whatif_learn(struct whatif *w)
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);
     load_causes(w);
+    learn_times(w);
     learn_pairs(w);
     learn_limits(w);
-    learn_times(w);
     learn_forks(w);
 }

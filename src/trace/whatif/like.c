@@ -450,7 +450,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
     own = own_check(w, made, lookup, &failed);
     w->relaxed = false;
-    like = own != LIKE_GUESS_NO ? own : plain_like(w, made, other, other >= entries || w->founder[other] == lookup);
+    like = own != LIKE_GUESS_NO ? own : plain_like(w, made, other, other >= entries || w->classes.at[other].founder == lookup);
     w->relaxed = w->weaker;
     if (like == LIKE_YES || !w->relaxed || !knobs_meant(w, code))
         return like;

@@ -121,6 +121,13 @@ struct like_class {
     uint32_t code;
     uint32_t backend; /* number of its name: the one that its calls came with, or REPLAY_NONE */
     bool hidden;      /* something that is not in the signature told its calls apart */
+    /* What a check of an entry for it takes that fails, that passes, and a compile: as recorded, else as others of its
+     * code. TIMED: the compile was recorded. */
+    int64_t check_ns[2], compile_ns;
+    bool timed;
+    /* of an entry */
+    uint32_t founder;     /* the lookup that made it, or REPLAY_NONE */
+    struct guards guards; /* owned, read when they are first needed */
 };
 
 struct like_code {
@@ -131,8 +138,10 @@ struct like_code {
     bool resume;      /* it is a resume function */
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
     bool accumulated; /* it is one of all entries ever */
+    bool breaks;      /* its compiled code calls resume functions */
     struct replay_times checks; /* of all its entries */
-    int64_t compile_ns, compiles;
+    int64_t check_ns[2], compile_ns; /* as of a class */
+    int64_t compiles;
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
 
@@ -151,19 +160,16 @@ struct whatif {
     const struct whatif_knobs *knobs; /* borrowed, while it runs */
     /* What the trace says (whatif_learn): */
     uint32_t *class_of;               /* owned, by lookup */
-    uint32_t *founder;                /* owned, by entry: the lookup that made it, or REPLAY_NONE */
     LIST(struct like_class) classes;
     struct map pairs; /* made << 32 | other -> bits */
     bool learnt;      /* from now on only so many pairs are remembered */
     int64_t scratch;  /* the bits of a pair that is not */
     LIST(struct signature) signatures; /* by id */
-    struct guards *guards;             /* owned, by entry */
     bool blind;                        /* the trace is without values */
     LIST(struct difference) differences; /* by made */
     LIST(struct name) names;
     struct arena texts;
     struct like_code *codes; /* owned */
-    int64_t *compile_ns;     /* owned, by entry; -1: not known */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
     LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
@@ -176,7 +182,7 @@ struct whatif {
     bool assumed[ASSUMED_KINDS]; /* since like_begin */
     /* The calls decided again (decide.c): */
     uint8_t *base;                     /* owned: outcomes without a change, as in a result; NULL the first time */
-    struct whatif_tally *recorded;     /* owned, by code, with BASE */
+    struct whatif_function *recorded;  /* owned, by code, with BASE */
     struct sim *sims;                  /* by cache, while it runs */
     struct thread *threads;            /* by thread, while it runs */
     struct whatif_function *functions; /* by code, while it runs */

@@ -107,8 +107,6 @@ struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
-/* ---- trace/whatif/page.c --------------------------------------------------------- */
-
 /* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before the line that says
  * what was recorded of the function with this code, -1: of all. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
