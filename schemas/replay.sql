@@ -156,7 +156,7 @@ SELECT COALESCE(o.name, '?'),
             WHEN o.name = 'hit' THEN ' code from before the recording' ELSE '' END,
        CASE WHEN l.entries_checked IS NULL THEN ', seen from outside: which entries were tried is not known'
             ELSE ', ' || l.entries_checked || iif(l.entries_checked = 1, ' entry', ' entries') || ' checked' END,
-       COALESCE(l.duration_ns, 0)
+       MAX(0, CAST(COALESCE(l.duration_ns, 0) AS INTEGER))
 FROM lookup l LEFT JOIN outcomes o ON o.outcome = l.outcome LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
 WHERE l.lookup_id = ?1;
 
