@@ -217,8 +217,8 @@ static bool lookups_same(const struct side *a, const struct side *b)
            number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees, as FUNCTION and
- * WHERE, which become its own unless they are known. */
+/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees, as FUNCTION
+ * and WHERE, which become its own unless they are known. */
 static char *lookup_words(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
@@ -283,9 +283,11 @@ static void lookups_compare(void)
     threads = ask_both("diff/same-threads", 0);
     while (query_step(threads)) {
         const char *name = query_text(threads, 0, NULL);
-        for (struct side *side = a; side <= b; side++)
-            for (side->thread = query_integer(threads, (int)(side - a) + 1); side->more && query_integer(side->rows, 0) < side->thread;)
+        for (struct side *side = a; side <= b; side++) {
+            side->thread = query_integer(threads, (int)(side - a) + 1);
+            while (side->more && query_integer(side->rows, 0) < side->thread)
                 side->more = query_step(side->rows);
+        }
         if (a->thread && b->thread)
             threads_compare(name, a, b);
         else
@@ -400,7 +402,9 @@ static const char *fail_read(const struct option *option, const char *list)
     free(words);
     diff.fails = list;
     diff.lookups = diff.lookups || strstr(list, "lookup") || strstr(list, "any");
-    return !*list ? option_empty : known ? NULL : "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
+    if (!known)
+        return "not kinds such as outcome,entry, or any; `dyntrace diff --help` lists them";
+    return *list ? NULL : option_empty;
 }
 
 static const char *rank_read(const struct option *option, const char *value)

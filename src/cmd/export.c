@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * A format is a row of a table and a function that writes the trace as it reads it. None keeps frames: memory is bounded by
- * the number of code objects, threads and, for folded stacks, different stacks. */
+ * A format is a row of a table and a function that writes the trace as it reads it. None keeps frames: memory is bounded
+ * by the number of code objects, threads and, for folded stacks, different stacks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static bool export_tick(struct export *export, int64_t done, int64_t all)
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    bool frames = !strcmp(name, "frames"); /* whose rows begin with their ids, in order */
+    int64_t all = strcmp(name, "frames") ? 0 : export->last_frame; /* their rows begin with their ids, in order */
     struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
     struct table *table;
     int64_t rows = 0;
@@ -95,7 +95,7 @@ static void rows_put(struct export *export, enum table_format format, const char
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
     while (query_step(query)) {
-        if (!(++rows % TICK) && !export_tick(export, frames ? query_integer(query, 0) : 0, frames ? export->last_frame : 0))
+        if (!(++rows % TICK) && !export_tick(export, all ? query_integer(query, 0) : 0, all))
             break;
         if (extra)
             table_string(table, name);
@@ -219,8 +219,8 @@ static void chrome_put(struct export *export)
 /* Both formats walk the frames in order of id (trace/stacks.h).
  *
  * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl, inferno and speedscope.
- * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass over the frames spreads
- *             them over temporary files, FILES threads at a time. */
+ * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass over the frames
+ *             spreads them over temporary files, FILES threads at a time. */
 static bool frames_tick(void *context, int64_t frame_id)
 {
     struct export *export = context;

@@ -88,11 +88,11 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
 /* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be "[rank0]:". */
 static bool head_read(const char *line, struct record *record)
 {
+    static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
     const char *rank = *line == '[' ? strstr(line, "]:") : NULL, *json = strstr(line, "] {");
 
     record->json = json ? json + 2 : NULL;
-    return json && sscanf(rank ? rank + 2 : line, "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64, record->day, record->time, &record->pid) == 3 &&
-           record->pid >= 0;
+    return json && sscanf(rank ? rank + 2 : line, form, record->day, record->time, &record->pid) == 3 && record->pid >= 0;
 }
 
 /* Is the next line one of a record's text? */
@@ -216,8 +216,8 @@ static char *user_stack(const char *comment, const char *filename)
 
     for (const char *next = comment; (next = strstr(next, "# ")); next++)
         mark = next + 2;
-    if (!mark || sscanf(mark, "%*[^:]%n:%9d in %n", &shown, &line, &name) != 1 || !name || !strncmp(mark, "_dynamo/", 8) ||
-        !strncmp(mark, "torch/", 6))
+    if (!mark || sscanf(mark, "%*[^:]%n:%9d in %n", &shown, &line, &name) != 1 || !name ||
+        !strncmp(mark, "_dynamo/", 8) || !strncmp(mark, "torch/", 6))
         return NULL;
     comment = mark + name; /* after the name there may be a "(HINT: ...)" */
     if (shown >= 8 && whole > (size_t)shown && !strncmp(filename + whole - shown, mark, (size_t)shown)) {

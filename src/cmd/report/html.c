@@ -94,9 +94,9 @@ static void overview_put(struct report *report)
 
 /* ---- timeline and flame graph, as data ---------------------------------------- */
 
-/* One pass over the frames (trace/stacks.h) folds their stacks for the flame graph and keeps the LONGEST of them for the
- * timeline: what is shorter would be thinner than a pixel anyway. The page gets them as rows of JSON, which page/report.js
- * draws and zooms:
+/* One pass over the frames (trace/stacks.h) folds their stacks for the flame graph and keeps the LONGEST of them for
+ * the timeline: what is shorter would be thinner than a pixel anyway. The page gets them as rows of JSON, which
+ * page/report.js draws and zooms:
  *
  *     span       nanoseconds
  *     frames     [thread, code, start, length, depth, id]

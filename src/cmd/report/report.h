@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer.
  *
- * cmd/report.c           the command; what is known of the recording as a whole, and its calls; for a terminal and for programs
+ * cmd/report.c           the command; the recording as a whole, and its calls; for a terminal and for programs
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
  * cmd/report/html.c      for a browser; timeline and flame graph are data that page/report.js draws */
 #ifndef DYNTRACE_REPORT_H
@@ -56,8 +56,8 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 bool report_html(struct report *report); /* false: it was said why not */
 
-/* Frames, for timeline and flame graph, are read from pictures_begin() on, in a thread of their own, while the rest of the
- * page is made. */
+/* Frames, for timeline and flame graph, are read from pictures_begin() on, in a thread of their own, while the rest of
+ * the page is made. */
 void pictures_begin(struct report *report);
 bool pictures_end(struct report *report); /* false: frames could not all be read */
 

@@ -50,8 +50,8 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are optional only if some row has
- * them. */
+/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are optional only if some
+ * row has them. */
 static int columns_read(struct column *columns, char *spec, struct query *query)
 {
     int count = 0, line = column_at(query, "at_line");
@@ -69,9 +69,11 @@ static int columns_read(struct column *columns, char *spec, struct query *query)
         name[strcspn(name, "?`")] = 0;
         if (what)
             what[strcspn(what, ")")] = 0;
-        columns[count] = (struct column){.name = name, .heading = heading ? trimmed(heading) : name, .what = what ? what : "",
-                                         .at = column_at(query, name), .line = line < 0 ? column_at(query, "first_line") : line,
-                                         .width = width && *width ? strtoul(width, NULL, 10) : 1 << 16, .code = code};
+        columns[count] = (struct column){
+            .name = name, .heading = heading ? trimmed(heading) : name, .what = what ? what : "", .code = code,
+            .at = column_at(query, name), .line = line < 0 ? column_at(query, "first_line") : line,
+            .width = width && *width ? strtoul(width, NULL, 10) : 1 << 16,
+        };
         while (optional && query_step(query))
             any = any || query_type(query, columns[count].at) != QUERY_NULL;
         if (optional)

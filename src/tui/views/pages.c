@@ -202,9 +202,10 @@ static void guards_put(struct doc *doc, struct db *db)
                 path[depth++] = source;
         }
         before = source;
-        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s", query_integer(query, 1),
-                 doc->quick ? "..." : doc_count(doc, query_integer(query, 2)), failed ? MARK "r" : MARK "d",
-                 doc->quick ? "..." : doc_count(doc, failed), (int)(depth - 1) * 2, "", depth > 1 ? "└ " : "", again ? "" : MARK "a",
+        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
+                 query_integer(query, 1), doc->quick ? "..." : doc_count(doc, query_integer(query, 2)),
+                 failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, failed), (int)(depth - 1) * 2, "",
+                 depth > 1 ? "└ " : "", again ? "" : MARK "a",
                  again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)", kind,
                  doc_safe(doc, query_text(query, 6, NULL), 300));
         if (failed)
@@ -225,10 +226,12 @@ static void bytecode_put(struct doc *doc, struct query *row)
     int half = (doc->columns - 6) / 2;
 
     if (both && half >= 44) {
-        char *left = strdup(query_whole(row, 0, NULL)), *right = strdup(query_whole(row, 1, NULL)), *a = left, *b = right;
+        char *left = strdup(query_whole(row, 0, NULL)), *right = strdup(query_whole(row, 1, NULL));
+        char *a = left, *b = right;
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
         for (int count = 0; (a || b) && count < 4000; count++) {
-            const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400), *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
+            const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400);
+            const char *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
             doc_line(doc, "  %s " MARK "d│" MARK "n %s", doc_fit(doc, original, half), modified);
         }
         free(left);
@@ -323,8 +326,8 @@ const struct view_ops view_break = {
 
 /* ---- what-if: what a change would have made of the recorded calls ---------------------------------------- */
 
-/* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the change that would have
- * spared that one; i asks for others. */
+/* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the change that would
+ * have spared that one; i asks for others. */
 
 /* The setting that spares a recompile. The caller frees it; NULL: none does. */
 static char *knob_for(struct db *db, int64_t compile_id)

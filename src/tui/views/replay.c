@@ -290,8 +290,8 @@ static bool replay_request(struct view *view, enum request request, const struct
         bool unit; /* by what ] and [ step by; else by events */
         const char *place;
     } moves[] = {
-        {REQUEST_DOWN, MOVE_STEP, .by = 1}, {REQUEST_UP, MOVE_STEP, .by = -1}, {REQUEST_WHEEL_DOWN, MOVE_STEP, .by = 1},
-        {REQUEST_WHEEL_UP, MOVE_STEP, .by = -1}, {REQUEST_HALF_DOWN, MOVE_STEP, .by = 20}, {REQUEST_HALF_UP, MOVE_STEP, .by = -20},
+        {REQUEST_DOWN, MOVE_STEP, .by = 1}, {REQUEST_WHEEL_DOWN, MOVE_STEP, .by = 1}, {REQUEST_HALF_DOWN, MOVE_STEP, .by = 20},
+        {REQUEST_UP, MOVE_STEP, .by = -1}, {REQUEST_WHEEL_UP, MOVE_STEP, .by = -1}, {REQUEST_HALF_UP, MOVE_STEP, .by = -20},
         {REQUEST_STEP, MOVE_STEP, .by = 1, .unit = true}, {REQUEST_RIGHT, MOVE_STEP, .by = 1, .unit = true},
         {REQUEST_STEP_BACK, MOVE_STEP, .by = -1, .unit = true}, {REQUEST_LEFT, MOVE_STEP, .by = -1, .unit = true},
         {REQUEST_RUN, MOVE_RUN, .by = 1}, {REQUEST_RUN_BACK, MOVE_RUN, .by = -1},
@@ -303,7 +303,8 @@ static bool replay_request(struct view *view, enum request request, const struct
     (void)key;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         if (moves[i].request == request) {
-            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, moves[i].place ? strdup(moves[i].place) : NULL);
+            char *place = moves[i].place ? strdup(moves[i].place) : NULL;
+            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, place);
             return true;
         }
     switch (request) {

@@ -215,10 +215,11 @@ static struct compiles compiles_find(const struct timeline *t, int at)
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles, const struct bucket *sums, bool detailed, int x, int *style)
 {
     static const struct { char mark; const char *shown; int style; } marks[] = {
-        {'X', "X", STYLE_ALARM}, {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT}, {'m', "m", STYLE_ACCENT}, {'e', "e", STYLE_WARN},
-        {'h', "▒", STYLE_WARN}, {'.', "▪", STYLE_GOOD}, {0, " ", STYLE_NORMAL},
+        {'X', "X", STYLE_ALARM}, {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT}, {'m', "m", STYLE_ACCENT},
+        {'e', "e", STYLE_WARN}, {'h', "▒", STYLE_WARN}, {'.', "▪", STYLE_GOOD}, {0, " ", STYLE_NORMAL},
     };
-    char mark = detailed ? t->detail->marks[x] : sums->misses ? 'm' : sums->eager > sums->hits ? 'e' : sums->eager ? 'h' : sums->hits ? '.' : 0;
+    char hits = sums->eager ? 'h' : sums->hits ? '.' : 0, sum = sums->misses ? 'm' : sums->eager > sums->hits ? 'e' : hits;
+    char mark = detailed ? t->detail->marks[x] : sum;
     int at = 0;
 
     if (mark != 'X' && compiles->longest[x])
