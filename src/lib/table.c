@@ -246,10 +246,12 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
     if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
         putc_unlocked('\'', table->out);
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '"')
+    for (size_t run; bytes; text += run, bytes -= run) { /* up to a quote, which is doubled */
+        const char *quote = memchr(text, '"', bytes);
+        run = quote ? (size_t)(quote - text) + 1 : bytes;
+        fwrite_unlocked(text, 1, run, table->out);
+        if (quote)
             putc_unlocked('"', table->out);
-        putc_unlocked(text[i], table->out);
     }
     if (quoted)
         putc_unlocked('"', table->out);
