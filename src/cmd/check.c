@@ -381,7 +381,6 @@ static int check_main(int count, char **operands)
     db_close(check.db);
     counts_free(&check.counts);
     list_free(&check.guards);
-    list_free(&given.globs);
     return status;
 }
 

@@ -35,7 +35,7 @@ static struct {
     bool force, live;
     int64_t pid; /* of `collect` */
     struct session_options session;
-    LIST(const char *) globs; /* each owned */
+    LIST(const char *) globs; /* each owned, till the end */
 } given = {.python = "python3", .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
@@ -298,9 +298,6 @@ static int run(int count, char **operands)
     else
         status = record(&program, count, operands);
 done:
-    for (size_t i = 0; i < given.globs.count; i++)
-        free((char *)given.globs.at[i]);
-    list_free(&given.globs);
     free(program.argv);
     return status;
 }

@@ -67,22 +67,22 @@ static int authorize(void *unused, int action, const char *first, const char *se
  * needs and far below what would exhaust the machine. */
 static void harden(sqlite3 *handle)
 {
+    static const int off[] = {
+        SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION,
+        SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_DQS_DDL,
+    };
+    static const int limits[][2] = {
+        {SQLITE_LIMIT_LENGTH, VALUE_MOST}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20}, {SQLITE_LIMIT_COLUMN, 500},
+        {SQLITE_LIMIT_COMPOUND_SELECT, 100}, {SQLITE_LIMIT_VDBE_OP, 100000}, {SQLITE_LIMIT_EXPR_DEPTH, 200},
+        {SQLITE_LIMIT_FUNCTION_ARG, 100}, {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000}, {SQLITE_LIMIT_TRIGGER_DEPTH, 10},
+        {SQLITE_LIMIT_WORKER_THREADS, 0},
+    };
+
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_MOST);
-    sqlite3_limit(handle, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
-    sqlite3_limit(handle, SQLITE_LIMIT_COLUMN, 500);
-    sqlite3_limit(handle, SQLITE_LIMIT_COMPOUND_SELECT, 100);
-    sqlite3_limit(handle, SQLITE_LIMIT_VDBE_OP, 100000);
-    sqlite3_limit(handle, SQLITE_LIMIT_EXPR_DEPTH, 200);
-    sqlite3_limit(handle, SQLITE_LIMIT_FUNCTION_ARG, 100);
-    sqlite3_limit(handle, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
-    sqlite3_limit(handle, SQLITE_LIMIT_TRIGGER_DEPTH, 10);
-    sqlite3_limit(handle, SQLITE_LIMIT_WORKER_THREADS, 0);
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        sqlite3_db_config(handle, off[i], 0, NULL);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        sqlite3_limit(handle, limits[i][0], limits[i][1]);
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
