@@ -28,7 +28,7 @@ FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compil
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
        substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
-       COALESCE(r.how, 'observed') = 'observed' AS how,
+       iif(COALESCE(r.how, 'observed') = 'observed', 'observed', 'rechecked') AS how,
        COALESCE(r.ordinal, 0) = 0 AND 1 = ROW_NUMBER() OVER (
            PARTITION BY r.compile_id, r.cache_entry_id, COALESCE(r.ordinal, 0) = 0
            ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.rowid) AS decided
@@ -79,6 +79,10 @@ WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN
 -- guard ?1
 SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1;
 
+-- name: signature
+-- what inputs ?1 were like
+SELECT substr(text, 1, 400) AS inputs FROM signature WHERE signature_id = ?1;
+
 -- name: inputs
 -- inputs of calls that no entry fitted and that ran as Python
 SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs, calls
@@ -88,15 +92,21 @@ FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup
 
 -- name: different
 -- how many different inputs all misses had, and for how many that ran as Python they are not known
-SELECT COUNT(DISTINCT signature_id) AS inputs, SUM(outcome <> 2 AND signature_id IS NULL) AS unknown FROM lookup
+SELECT COUNT(DISTINCT signature_id) AS different_inputs,
+       SUM(outcome <> 2 AND signature_id IS NULL) AS unknown_inputs FROM lookup
 WHERE outcome IN (2, 3, 5) AND code_id IN (SELECT value FROM json_each(?1));
 
 -- name: processes
--- the processes that it ran in: which torch, and how it was watched
-SELECT torch_version AS version, torch_mode AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes
-    FROM process
-WHERE process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
-GROUP BY torch_version, torch_mode, torch_note ORDER BY COUNT(*) DESC LIMIT 100;
+-- the processes that it ran in: which torch, the oldest first, and how it was watched
+WITH ran AS MATERIALIZED (
+    SELECT torch_version AS version, COALESCE(torch_mode, '') AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes
+    FROM process WHERE process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
+        AND torch_version GLOB '[1-9]*.[0-9]*'
+    GROUP BY torch_version, torch_mode, torch_note)
+SELECT version, NULLIF(mode, '') AS mode, note, processes, (SELECT COUNT(DISTINCT version) FROM ran) AS versions,
+       (SELECT COUNT(DISTINCT mode) FROM ran) AS modes, (SELECT MAX(mode = 'observe') FROM ran) AS observed
+FROM ran ORDER BY CAST(version AS INTEGER), CAST(substr(version, instr(version, '.') + 1) AS INTEGER), processes DESC
+LIMIT 100;
 
 -- name: ranks
 -- compiles by rank of a distributed job
@@ -135,21 +145,17 @@ rest AS MATERIALIZED (
 SELECT * FROM broken LEFT JOIN rest USING (function_id) ORDER BY graph_break_id;
 
 -- name: phases
--- where the time of its compiles went; phases lie within one another
-SELECT p.compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns
-FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
-    WHERE m.code_id IN (SELECT value FROM json_each(?1))
-ORDER BY p.compile_id, p.start_ns, p.end_ns DESC LIMIT 200000;
-
--- name: late
--- what was compiled later on its own, as backward graphs are
--- (labels are given again after a reset, and in other processes)
-SELECT 0 AS compile_id, COALESCE(p.name, '?') AS name, p.start_ns, p.end_ns FROM compile_phase p
-WHERE p.compile_id IS NULL AND p.label IN (
-    SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
-    GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
-        AND COUNT(DISTINCT c.process_id) = 1)
-ORDER BY p.label, p.start_ns, p.end_ns DESC LIMIT 200000;
+-- where the time of its compiles went; phases lie within one another. Late: compiled later on its own, as backward
+-- graphs are (labels are given again after a reset, and in other processes)
+SELECT compile_id, iif(name GLOB 'compile_attempt_[0-9]*', rtrim(rtrim(name, '0123456789'), '_'), COALESCE(name, '?')) AS name,
+       start_ns, end_ns, late, label
+FROM (SELECT p.*, 0 AS late FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
+      WHERE m.code_id IN (SELECT value FROM json_each(?1))
+      UNION ALL SELECT *, 1 FROM compile_phase WHERE compile_id IS NULL AND label IN (
+          SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
+          GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
+              AND COUNT(DISTINCT c.process_id) = 1))
+ORDER BY late, compile_id, label, start_ns, end_ns DESC LIMIT 200000;
 
 -- name: marks
 -- from when on its calls, or those that it makes, were not compiled
@@ -232,6 +238,6 @@ WITH last AS MATERIALIZED (
     FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1))
           ORDER BY lookup_id DESC LIMIT 1000) l
     CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns)
-SELECT (SELECT lookup_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS lookup_ns,
-       (SELECT call_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS call_ns
+SELECT (SELECT lookup_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS share_ns,
+       (SELECT call_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS share_of_ns
 WHERE EXISTS (SELECT 1 FROM last);

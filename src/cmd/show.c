@@ -148,15 +148,10 @@ static void break_row(struct show *show, struct query *query)
     FILE *out = show->out;
 
     prose_print(out, "    line %jd: ", integer(query, "line"));
-    if (show->torch) {
-        span_print(out, reason.what, WIDTH * 2);
-        if (reason.why.text)
-            fputs("\n      ", out), span_print(out, reason.why, WIDTH * 3);
-        if (reason.hint.text)
-            fputs("\n      hint: ", out), span_print(out, reason.hint, WIDTH * 3);
-    } else {
+    if (show->torch)
+        prose_print(out, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
+    else
         prose_print(out, "%.*s", wide(show, WIDTH * 2), text(query, "reason"));
-    }
     if (filled(query, "resume_function")) {
         fputs(show->torch ? "\n      goes on in " : "; goes on in ", out);
         torch_name_print(out, text(query, "resume_function"), WIDTH);
@@ -316,7 +311,7 @@ static void compile_print(struct show *show, struct query *query)
                 ended ? "" : ", did not end", text(query, "outcome"),
                 sticky == PROSE_UNKNOWN ? "" : sticky ? ", for good" : ", for this call");
     if (reason && show->torch)
-        fputs(": ", out), torch_what_print(out, reason, WIDTH * 2);
+        prose_print(out, ": %.200s", torch_reason_split(reason).what);
     else
         cell(show, query, "reason", WIDTH * 2, ": ", "");
     putc('\n', out);

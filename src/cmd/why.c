@@ -43,9 +43,15 @@ static const char *first_of(const char *text, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
+/* The first part of a reason, where the compiler gives several. */
+static const char *what_of(struct why *why, const char *reason)
+{
+    return arena_print(&why->arena, "%s", torch_reason_split(reason).what);
+}
+
 static const char *entry_of(const struct cause *cause)
 {
-    return first_of(cause->entry, "an older entry");
+    return first_of(cause->older_entry, "an older entry");
 }
 
 static double percent(int64_t part, int64_t all)
@@ -65,26 +71,21 @@ static void more_print(FILE *out, size_t shown, size_t count)
 /* Which torch, how it was watched, and what that leaves unseen. */
 static void torch_print(struct why *why, FILE *out)
 {
+    static const struct { const char *mode, *words; } modes[] = {
+        {"shim", "shim: every guard check was seen"},
+        {"observe", "observe: entries that were tried in vain before a hit or an eager call are not seen, nor what guards "
+                    "take"},
+        {"import", "imported"},
+    };
     const struct torch_facts *torch = &why->torch;
+    const char *words = torch->mode;
 
-    if (!torch->number)
-        return;
-    prose_print(out, "torch %.40s%s", torch->version, torch->versions > 1 ? " and others" : "");
-    if (torch->modes > 1)
-        fputs(", watched in different ways in different processes", out);
-    else if (prose_same(torch->mode, "shim"))
-        fputs(", shim: every guard check was seen", out);
-    else if (prose_same(torch->mode, "observe"))
-        fputs(", observe: entries that were tried in vain before a hit or an eager call are not seen, nor what guards "
-              "take",
-              out);
-    else if (prose_same(torch->mode, "import"))
-        fputs(", imported", out);
-    else if (torch->mode)
-        prose_print(out, ", %.40s", torch->mode);
-    putc('\n', out);
-    if (torch->note)
-        prose_print(out, "%.300s\n", torch->note);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (prose_same(torch->mode, modes[i].mode))
+            words = modes[i].words;
+    if (torch->number)
+        prose_print(out, "torch %.40s%s{, %.200s}\n{%.300s\n}", torch->version, torch->versions > 1 ? " and others" : "",
+                    torch->modes > 1 ? "watched in different ways in different processes" : words, torch->note);
 }
 
 /* Ranks should compile alike: one that compiles alone makes the others wait. */
@@ -97,11 +98,8 @@ static void ranks_print(struct why *why, FILE *out)
         differ = differ || r->compiles != why->ranks.at[0].compiles;
     if (count)
         fprintf(out, "rank%s", prose_plural((int64_t)count));
-    for each_of(r, why->ranks, RANKS_SHOWN) {
-        prose_print(out, "%s %jd", r > why->ranks.at ? "," : "", r->rank);
-        if (differ)
-            prose_print(out, ": %jd compile(s)", r->compiles);
-    }
+    for each_of(r, why->ranks, RANKS_SHOWN)
+        prose_print(out, "%s %jd{: %jd compile(s)}", r > why->ranks.at ? "," : "", r->rank, differ ? r->compiles : UNKNOWN);
     if (count > RANKS_SHOWN)
         fprintf(out, " and %zu more", count - RANKS_SHOWN);
     if (count)
@@ -147,8 +145,7 @@ static void head_print(struct why *why, FILE *out)
         shares_print(why, out);
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
-    if (doubts_values(why->db))
-        fprintf(out, "%s\n", doubts_values(why->db));
+    prose_print(out, "{%.200s\n}", doubts_values(why->db));
     torch_print(why, out);
     ranks_print(why, out);
 }
@@ -181,22 +178,15 @@ static void calls_print(struct why *why, FILE *out)
         prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls,
                     why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0, outcome_word(class->outcome),
                     words_of(why, class->outcome));
-        if (class->outcome == OUTCOME_HIT)
-            prose_print(out, " of %.40s", class->entry);
-        if (class->calls > 1)
-            prose_print(out, "; first at %+jd, last at %+jd\n", class->first_ns, class->last_ns);
-        else
-            prose_print(out, "; at %+jd\n", class->first_ns);
+        prose_print(out, "{ of %.40s}; %sat %+jd{, last at %+jd}\n", class->entry, class->calls > 1 ? "first " : "",
+                    class->first_ns, class->calls > 1 ? class->last_ns : UNKNOWN);
     }
     if (folded)
         prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded,
                     percent(folded, why->all_calls), "hit", folded_entries);
-    if (why->disabled_words) {
-        prose_print(out, "           called in line %jd of %.70s after a graph break: ", why->disabled_line,
-                    why->disabled_by);
-        torch_what_print(out, why->disabled_words, WIDTH * 2);
-        putc('\n', out);
-    }
+    if (why->disabled_words)
+        prose_print(out, "           called in line %jd of %.70s after a graph break: %.140s\n", why->disabled_line,
+                    why->disabled_by, what_of(why, why->disabled_words));
     if (why->undecided)
         prose_print(
             out,
@@ -229,18 +219,12 @@ static void wanted_print(FILE *out, const struct cause *from, const struct cause
 /* What was compared has no older value beside it: that another backend asked. */
 static void backend_print(struct why *why, FILE *out, const struct compile *compile, const struct cause *cause)
 {
-    const struct entry *older = list_find(&why->entries, cache_entry_id, cause->entry_id);
-    const struct entry *made =
-        compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
+    const struct entry *older = why_entry(why, cause->cache_entry_id), *made = why_entry(why, compile->cache_entry_id);
+    const char *before = older ? older->backend : NULL, *now = before && made ? made->backend : NULL;
+    bool same = now && !strcmp(before, now);
 
-    prose_print(out, "%.40s was compiled by another backend", entry_of(cause));
-    if (!older || !older->backend)
-        return;
-    prose_print(out, ", %.60s", older->backend);
-    if (made && made->backend && strcmp(older->backend, made->backend))
-        prose_print(out, ", than now, %.60s", made->backend);
-    else if (made && made->backend)
-        fputs(", another object of that name", out);
+    prose_print(out, "%.40s was compiled by another backend{, %.60s}{, than now, %.60s}%s", entry_of(cause), before,
+                same ? NULL : now, same ? ", another object of that name" : "");
 }
 
 /* ONE is on the line of OTHER already. */
@@ -250,7 +234,7 @@ static bool is_alike(const struct cause *one, const struct cause *other)
 
     return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) &&
            one->decided == other->decided && prose_same(one->actual, other->actual) &&
-           (values || (prose_same(one->text, other->text) && one->entry_id == other->entry_id));
+           (values || (prose_same(one->text, other->text) && one->cache_entry_id == other->cache_entry_id));
 }
 
 /* The causes of a recompile, those alike on one line. */
@@ -279,7 +263,7 @@ static void causes_print(struct why *why, FILE *out, const struct compile *compi
             prose_print(out, "%.40s: %.140s", entry_of(c),
                         first_of(c->text, first_of(c->source, "no reason was recorded")));
         }
-        prose_print(out, "  [{%.40s, }%s]\n", c->kind, c->observed ? "observed" : "re-checked");
+        prose_print(out, "  [{%.40s, }%s]\n", c->kind, prose_same(c->how, "observed") ? "observed" : "re-checked");
     }
     if (more)
         prose_print(out, "         %jd other failing guards; --json has them all\n", more);
@@ -305,20 +289,10 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
     return shown || other;
 }
 
-/* "skipped, for good: frame is in the skipfiles list" */
-static void unmade_print(struct why *why, FILE *out, const struct compile *compile)
+/* "; for good", or not, of a compile that gave no code. */
+static const char *sticky_words(const struct compile *compile)
 {
-    const char *reason = compile_refusal(why, compile);
-
-    prose_print(out, ": %.40s", compile->outcome);
-    if (compile->sticky != UNKNOWN)
-        fputs(compile->sticky ? ", for good" : ", for this call", out);
-    if (!reason && why->torch.number)
-        fputs(": torch did not say why", out);
-    else if (reason && why->torch.number)
-        fputs(": ", out), torch_what_print(out, reason, WIDTH * 2);
-    else if (reason)
-        prose_print(out, ": %.140s", reason);
+    return compile->sticky == UNKNOWN ? "" : compile->sticky ? ", for good" : ", for this call";
 }
 
 /* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
@@ -332,19 +306,16 @@ static void inputs_print(FILE *out, const char *inputs)
 static void compile_print(struct why *why, FILE *out, const struct compile *compile)
 {
     const struct parent *parent = &compile->follows_from;
-    bool made = compile_made(compile);
+    const char *refusal = compile_refusal(why, compile);
+    bool made = compile_made(compile), ended = compile->end_ns != UNKNOWN;
 
-    prose_print(out, "  %-5.20s {rank %jd, }at %+jd", first_of(compile->label, why->torch.number ? "-" : "?"),
-                why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns);
-    if (compile->end_ns == UNKNOWN)
-        fputs(", did not end", out);
-    else
-        prose_print(out, ", took %+jd", times_span(compile->start_ns, compile->end_ns));
-    if (!made)
-        unmade_print(why, out, compile);
-    else if (!compile->recompile && !compile->causes)
-        fputs(": the first", out);
-    putc('\n', out);
+    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s", first_of(compile->label, why->torch.number ? "-" : "?"),
+                why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns,
+                ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN, ended ? "" : ", did not end");
+    if (!made) /* "skipped, for good: frame is in the skipfiles list" */
+        prose_print(out, ": %.40s%s{: %.140s}", compile->outcome, sticky_words(compile),
+                    refusal ? what_of(why, refusal) : why->torch.number ? "torch did not say why" : NULL);
+    fputs(made && !compile->recompile && !compile->causes ? ": the first\n" : "\n", out);
     if (compile->causes)
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
@@ -386,7 +357,7 @@ static void histories_print(struct why *why, FILE *out)
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
         prose_print(out, "  %.110s  %.140s  [decided %jd recompile(s){, %jd that gave no code}%s]\n", cause_name(why, h->cause),
-                    h->text, h->recompiles, prose_any(h->refused), h->cause->observed ? "" : ", found when checked again");
+                    h->text, h->recompiles, prose_any(h->refused), prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
     }
 }
 
@@ -439,14 +410,12 @@ static void marks_print(struct why *why, FILE *out)
             fputs(run_only ? ", nor for the calls that it makes"
                            : ": for the calls that it makes nothing new is compiled",
                   out);
-        if (run_only && limit_of(why)) /* torch's words for it are about how it is done */
-            prose_print(out, ": %.70s", limit_of(why));
-        else if (prose_filled(m->reason))
-            fputs(": ", out), torch_what_print(out, m->reason, WIDTH * 2);
-        else
-            fputs(!why_turned_away(why) ? ": it was asked to" : why->torch.number ? ": torch did not say why"
-                                                                                 : ": the compiler gave no code", out);
-        putc('\n', out);
+        prose_print(out, ": %.140s\n",
+                    run_only && limit_of(why) ? limit_of(why) /* torch's words for it are about how it is done */
+                    : prose_filled(m->reason) ? what_of(why, m->reason)
+                    : !why_turned_away(why)   ? "it was asked to"
+                    : why->torch.number       ? "torch did not say why"
+                                              : "the compiler gave no code");
     }
     more_print(out, MARKS_SHOWN, why->marks.count);
 }
@@ -466,13 +435,9 @@ static void limit_print(struct why *why, FILE *out)
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
-    for each_of(f, why->forbidders, INPUTS_SHOWN) {
-        prose_print(out, "  %'jd call(s): within %.70s, for whose calls nothing new is compiled", f->calls,
-                    f->function);
-        if (prose_filled(f->reason))
-            fputs(": ", out), torch_what_print(out, f->reason, WIDTH * 2);
-        putc('\n', out);
-    }
+    for each_of(f, why->forbidders, INPUTS_SHOWN)
+        prose_print(out, "  %'jd call(s): within %.70s, for whose calls nothing new is compiled{: %.140s}\n", f->calls,
+                    f->function, what_of(why, f->reason));
     for each_of(input, why->inputs, INPUTS_SHOWN) {
         prose_print(out, "  inputs of %'jd call(s): ", input->calls);
         inputs_print(out, input->inputs ? input->inputs : "?");
@@ -496,22 +461,18 @@ static void guards_print(struct why *why, FILE *out)
     if (why->timed_checks || why->guards_slow)
         putc('\n', out);
     for each_of(g, why->costs, GUARDS_SHOWN) {
-        prose_print(out, "  %'jd guard(s) of kind %.40s", g->guards, g->kind);
-        if (why->check_ns > 0)
-            prose_print(out, ": some %+jd, %.2g %% of that", g->estimated_ns, percent(g->estimated_ns, why->check_ns));
-        putc('\n', out);
+        bool timed = why->check_ns > 0;
+        prose_print(out, "  %'jd guard(s) of kind %.40s{: some %+jd, %.2g %% of that}\n", g->guards, g->kind,
+                    timed ? g->estimated_ns : UNKNOWN, timed ? percent(g->estimated_ns, why->check_ns) : 0);
     }
     for each_of(g, why->guards, GUARDS_SHOWN) {
         bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
              error = prose_same(g->result, check_words[CHECK_ERROR]);
-        prose_print(out, "  %s %'jd time(s): %.40s ",
-                    mismatch ? "not asked" : error ? "raised" : "failed", g->times, g->entry);
-        if (mismatch)
-            fputs("(another backend)\n", out);
-        else if (g->kind)
+        prose_print(out, "  %s %'jd time(s): %.40s ", mismatch ? "not asked" : error ? "raised" : "failed", g->times, g->entry);
+        if (!mismatch && g->kind)
             prose_print(out, "%.40s %.70s\n", g->kind, first_of(g->source, g->expression));
         else
-            fputs("(which guard is not recorded)\n", out);
+            fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
     }
     more_print(out, GUARDS_SHOWN, why->guards.count);
 }
@@ -543,19 +504,15 @@ static void breaks_print(struct why *why, FILE *out)
         prose_title(out, "Graph breaks");
     for each_of(b, why->breaks, BREAKS_SHOWN) {
         const struct torch_reason reason = torch_reason_split(b->reason);
-        const char *resume = b->resume_function;
         prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
         if (!why->torch.number) {
-            prose_print(out, "%.140s%s%.70s\n", b->reason, resume ? "; goes on in " : "", resume ? resume : "");
+            prose_print(out, "%.140s{; goes on in %.70s}\n", b->reason, b->resume_function);
             continue;
         }
-        span_print(out, reason.what, WIDTH * 2);
-        putc('\n', out);
-        if (reason.why.text)
-            fputs("           ", out), span_print(out, reason.why, WIDTH * 2), putc('\n', out);
+        prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
         if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
             prose_lines(out, b->user_stack, 11, 6);
-        if (resume)
+        if (b->resume_function)
             rest_print(out, b);
     }
     more_print(out, BREAKS_SHOWN, why->breaks.count);
@@ -575,11 +532,10 @@ static void phases_print(struct why *why, FILE *out)
         return;
     prose_title(out, "Where compile time went");
     for each(p, why->phases) {
-        const char *words = torch_phase_words(p->name);
         if (p->self_ns * 100 < all || shown++ >= PHASES_SHOWN) /* less than one percent */
             continue;
-        prose_print(out, "%+9jd %5.1f %%  %.70s%s%s%s\n", p->self_ns, percent(p->self_ns, all), p->name,
-                    words ? ": " : "", words ? words : "", p->late ? " (later)" : "");
+        prose_print(out, "%+9jd %5.1f %%  %.70s{: %s}%s\n", p->self_ns, percent(p->self_ns, all), p->name,
+                    torch_phase_words(p->name), p->late ? " (later)" : "");
     }
     if (late)
         prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n", late,

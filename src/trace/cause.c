@@ -11,33 +11,33 @@
 #include "lib/say.h"
 #include "trace/db.h"
 #include "trace/prose.h"
-#include "trace/torch_words.h"
+
+static const char *text_of(struct query *query, int column)
+{
+    return query_type(query, column) == QUERY_NULL ? NULL : query_text(query, column, NULL);
+}
 
 struct cause cause_read(struct query *query, int first)
 {
     return (struct cause){
-        .kind = prose_column(query, first), .source = prose_column(query, first + 1), .aspect = prose_column(query, first + 2),
+        .kind = text_of(query, first), .source = text_of(query, first + 1), .aspect = text_of(query, first + 2),
         .dimension = query_type(query, first + 3) == QUERY_INTEGER ? query_integer(query, first + 3) : -1,
-        .expected = prose_column(query, first + 4), .actual = prose_column(query, first + 5),
-        .text = prose_column(query, first + 6), .guard_id = query_integer(query, first + 7),
-        .compile_id = query_integer(query, first + 8), .entry_id = query_integer(query, first + 9)};
-}
-
-void cause_free(struct cause *cause)
-{
-    free(cause->entry), free(cause->kind), free(cause->source), free(cause->aspect);
-    free(cause->expected), free(cause->actual), free(cause->text);
+        .expected = text_of(query, first + 4), .actual = text_of(query, first + 5), .text = text_of(query, first + 6),
+        .guard_id = query_integer(query, first + 7), .compile_id = query_integer(query, first + 8),
+        .cache_entry_id = query_integer(query, first + 9)};
 }
 
 char *cause_about(const struct cause *cause)
 {
-    struct span flags = {0};
+    static const char changed[] = "GLOBAL_STATE changed: ";
+    const char *source = prose_filled(cause->source),
+               *flags = prose_same(cause->kind, "GLOBAL_STATE") && (!source || !strcmp(source, "global state")) && cause->text
+                            ? strstr(cause->text, changed)
+                            : NULL;
 
-    if (cause->kind && !strcmp(cause->kind, "GLOBAL_STATE") && (!cause->source || !strcmp(cause->source, "global state")))
-        flags = torch_flags(cause->text);
-    if (flags.bytes)
-        return strndup(flags.text, flags.bytes);
-    return strdup(cause->source && *cause->source ? cause->source : cause->kind ? cause->kind : "?");
+    if (flags)
+        return strndup(flags + strlen(changed), strcspn(flags + strlen(changed), "\n"));
+    return strdup(source ? source : cause->kind ? cause->kind : "?");
 }
 
 enum { HEAD_BYTES = 120 };

@@ -9,12 +9,12 @@
 
 struct query;
 
-struct cause {
-    int64_t compile_id, entry_id, guard_id; /* 0: not known */
-    char *entry, *kind, *source, *aspect, *expected, *actual, *text; /* owned, or NULL */
+struct cause { /* texts are borrowed, or NULL */
+    int64_t compile_id, cache_entry_id, guard_id; /* 0: not known */
+    const char *older_entry, *kind, *source, *aspect, *expected, *actual, *text;
     int64_t dimension; /* -1: none */
-    bool observed; /* seen when it happened, not asked again afterwards */
-    bool decided;  /* the first guard of that entry that did not hold */
+    const char *how;   /* "observed" when it happened, or "rechecked" afterwards */
+    bool decided;      /* the first guard of that entry that did not hold */
 };
 
 /* What cause_read() reads, of a row r of recompile_cause. */
@@ -23,9 +23,8 @@ struct cause {
     "       substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, r.cache_entry_id"
 enum { CAUSE_READ = 10 /* columns */ };
 
-/* The cause in the current row of QUERY, from column FIRST on. */
+/* The cause in the current row of QUERY, from column FIRST on; its texts are the row's. */
 struct cause cause_read(struct query *query, int first);
-void cause_free(struct cause *cause);
 
 /* What a cause is about: its source, else its kind. Torch's global flags are named. The caller frees it. */
 char *cause_about(const struct cause *cause);

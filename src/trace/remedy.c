@@ -4,10 +4,12 @@
 #include "trace/remedy.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/list.h"
 #include "trace/cause.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
@@ -85,7 +87,7 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
-        return torch_reason_split(facts->text).hint.text;
+        return *torch_reason_split(facts->text).hint;
     default:
         return true;
     }
@@ -94,16 +96,9 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
 /* WORDS are in the reason for a break; with ^ first, in its first line. */
 static bool break_says(const char *reason, const char *words)
 {
-    const struct span what = torch_reason_split(reason).what;
-    char *line;
-    bool says;
-
-    if (!words || *words != '^')
-        return !words || has_words(reason, words);
-    line = what.text ? strndup(what.text, what.bytes) : NULL;
-    says = has_words(line, words + 1);
-    free(line);
-    return says;
+    if (!words)
+        return true;
+    return *words == '^' ? has_words(torch_reason_split(reason).what, words + 1) : has_words(reason, words);
 }
 
 static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct remedy_facts *facts)
@@ -123,15 +118,13 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
 /* ---- sentences ------------------------------------------------------------- */
 
 /* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away, the sentence has
- * its own. LENGTH: only so many bytes of it, or -1. */
-static void put_word(FILE *out, const char *text, int length)
+ * its own. */
+static void put_word(FILE *out, const char *text)
 {
-    size_t bytes = length < 0 ? strnlen(text, WORD_BYTES + 1) : (size_t)length;
-    bool cut = bytes > WORD_BYTES;
+    size_t bytes = prose_cut(text, WORD_BYTES);
+    bool cut = text[bytes];
 
-    if (cut)
-        bytes = prose_cut(text, WORD_BYTES);
-    while (bytes > 0 && text[bytes - 1] == '.' && !cut && length < 0)
+    while (bytes > 0 && text[bytes - 1] == '.' && !cut)
         bytes--;
     for (size_t i = 0; i < bytes; i++)
         putc(text[i] == '\n' ? ' ' : text[i], out);
@@ -140,20 +133,11 @@ static void put_word(FILE *out, const char *text, int length)
 }
 
 /* L['x'].a as the program writes it: x.a. */
-static void put_name(FILE *out, const char *source)
+static const char *name_of(struct arena *arena, const char *base)
 {
-    int length = cause_base(source);
-    const char *quote = strlen(source) > 4 && strchr("LG", source[0]) && !strncmp(source + 1, "['", 2)
-                            ? strstr(source + 3, "']")
-                            : NULL;
+    const char *quote = strchr("LG", base[0]) && !strncmp(base + 1, "['", 2) ? strstr(base + 3, "']") : NULL;
 
-    if (quote && quote + 2 <= source + length) {
-        put_word(out, source + 3, (int)(quote - source - 3));
-        if (quote + 2 < source + length)
-            put_word(out, quote + 2, (int)(source + length - quote - 2));
-    } else {
-        put_word(out, source, length);
-    }
+    return quote ? arena_print(arena, "%.*s%s", (int)(quote - base - 3), base + 3, quote + 2) : base;
 }
 
 /* Is 0 or 1 among "1, 5, 7"? */
@@ -167,90 +151,69 @@ static bool small_among(const char *values)
     return false;
 }
 
-static void put_span(FILE *out, struct span span, const char *otherwise)
-{
-    char *text = span.text ? strndup(span.text, span.bytes) : NULL;
-
-    put_word(out, text ? text : otherwise, -1);
-    free(text);
-}
-
 /* A function; a resume function as "the rest of f". */
-static void put_function(FILE *out, const struct remedy_facts *facts)
+static const char *function_of(struct arena *arena, const struct remedy_facts *facts)
 {
-    char *function = NULL;
+    char *function;
+    const char *made = facts->function ? facts->function : "the function";
     int64_t line;
 
-    if (facts->torch && facts->function && torch_resume(facts->function, &function, &line) && function) {
-        fputs("the rest of ", out);
-        put_word(out, function, -1);
-        fprintf(out, " after line %lld", (long long)line);
-    } else {
-        put_word(out, facts->function ? facts->function : "the function", -1);
+    if (facts->torch && torch_resume(made, &function, &line)) {
+        made = arena_print(arena, "the rest of %.*s after line %" PRId64, WORD_BYTES, function, line);
+        free(function);
     }
-    free(function);
+    return made;
 }
 
-/* What stands for {NAME}. */
-static void put_fact(FILE *out, const char *name, const struct remedy_facts *facts)
+static const char *first_of(const char *text, const char *otherwise)
 {
-    const char *expected = facts->expected ? facts->expected : facts->text, *source = prose_filled(facts->source);
-    const char *limit = torch_limit_name(facts->torch, facts->text && strcasestr(facts->text, "accumulated"));
-    const struct { const char *name, *value, *otherwise;
-    } words[] = {
-        {"source", source, "the input"},
-        {"kind", facts->kind, "that failed"},
-        {"expected", expected, "its guards pass"},
-        {"actual", facts->actual, "something else"},
-        {"values", prose_filled(facts->values), "not always the same"},
-        {"text", prose_filled(facts->text), "no reason was recorded"},
-        {"limit", limit, ""},
-    };
-    const struct { const char *name, *format; int64_t value; } numbers[] = {
-        {"count", "%lld", facts->count}, {"needed", "%lld", facts->needed},
-        {"calls", facts->count == 1 ? "%lld call" : "%lld calls", facts->count},
-        {"entries", facts->count == 1 ? "%lld entry" : "%lld entries", facts->count},
-        {"dim", facts->dimension < 0 ? "N" : "%lld", facts->dimension},
-        {"at", facts->line > 0 ? " at line %lld" : "", facts->line},
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(name, words[i].name))
-            put_word(out, words[i].value ? words[i].value : words[i].otherwise, -1);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!strcmp(name, numbers[i].name))
-            fprintf(out, numbers[i].format, (long long)numbers[i].value);
-    if (!strcmp(name, "base"))
-        put_word(out, source ? source : "the input", source ? cause_base(source) : -1);
-    else if (!strcmp(name, "name") && facts->source)
-        put_name(out, facts->source);
-    else if (!strcmp(name, "function"))
-        put_function(out, facts);
-    else if (!strcmp(name, "what"))
-        put_span(out, torch_reason_split(facts->text).what, "no reason was recorded");
-    else if (!strcmp(name, "hint"))
-        put_span(out, torch_reason_split(facts->text).hint, "none");
-    else if (!strcmp(name, "apart") && small_among(facts->values))
-        fputs(" Sizes 0 and 1 are compiled apart all the same.", out);
+    return text && *text ? text : otherwise;
 }
 
+/* TEXT of a rule with what FACTS have for the names in braces. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
-    char *made = NULL, name[16];
-    size_t room = 0;
+    struct arena arena = {0};
+    const struct torch_reason reason = torch_reason_split(facts->text);
+    const char *source = first_of(facts->source, "the input");
+    const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
+    const char *count = arena_print(&arena, "%" PRId64, facts->count), *plural = facts->count == 1 ? "" : "s";
+    const struct { const char *name, *text; } words[] = {
+        {"source", source},
+        {"base", base},
+        {"name", name_of(&arena, base)},
+        {"kind", first_of(facts->kind, "that failed")},
+        {"expected", facts->expected ? facts->expected : facts->text ? facts->text : "its guards pass"},
+        {"actual", facts->actual ? facts->actual : "something else"},
+        {"values", first_of(facts->values, "not always the same")},
+        {"text", first_of(facts->text, "no reason was recorded")},
+        {"what", first_of(reason.what, "no reason was recorded")},
+        {"hint", first_of(reason.hint, "none")},
+        {"function", function_of(&arena, facts)},
+        {"limit", torch_limit_name(facts->torch, facts->text && strcasestr(facts->text, "accumulated"))},
+        {"count", count},
+        {"calls", arena_print(&arena, "%s call%s", count, plural)},
+        {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
+        {"needed", arena_print(&arena, "%" PRId64, facts->needed)},
+        {"dim", facts->dimension < 0 ? "N" : arena_print(&arena, "%" PRId64, facts->dimension)},
+        {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
+        {"apart", small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
+    };
+    char *made = NULL;
+    size_t room = 0, length;
     FILE *out = open_memstream(&made, &room);
 
-    while (*text) {
-        size_t length = strcspn(text, "{");
+    for (; *text; text += length) {
+        length = strcspn(text, "{");
         fwrite(text, 1, length, out);
         text += length;
-        if (!*text)
-            break;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 1, "}"), text + 1);
-        put_fact(out, name, facts);
-        text = strchr(text, '}') + 1;
+        length = *text ? strcspn(text, "}") + 1 : 0;
+        for (size_t i = 0; length && i < sizeof words / sizeof *words; i++)
+            if (strlen(words[i].name) == length - 2 && !strncmp(text + 1, words[i].name, length - 2))
+                put_word(out, words[i].text);
     }
     fclose(out);
+    arena_free(&arena);
     return made;
 }
 

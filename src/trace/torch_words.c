@@ -82,35 +82,25 @@ void torch_name_print(FILE *out, const char *qualname, size_t width)
 
 /* ---- reasons --------------------------------------------------------------- */
 
-static struct span line_at(const char *text)
+static bool begins(const char *text, const char *words)
 {
-    struct span span = {text, strcspn(text, "\n")};
-
-    while (span.bytes && strchr(" \t\r", *span.text))
-        span.text++, span.bytes--;
-    while (span.bytes && strchr(" \t\r", span.text[span.bytes - 1]))
-        span.bytes--;
-    return span;
+    return !strncmp(text, words, strlen(words));
 }
 
-static bool begins(struct span span, const char *words)
+/* LINE is LABEL and a text, which becomes PART where there is none yet. */
+static bool take(char part[TORCH_PART], const char *line, const char *label)
 {
-    return span.bytes >= strlen(words) && !strncmp(span.text, words, strlen(words));
-}
+    const char *text = line + strlen(label);
 
-/* What follows LABEL on this line, if it begins so. */
-static struct span after(struct span line, const char *label)
-{
-    size_t length = strlen(label);
-
-    if (line.bytes == length || !begins(line, label))
-        return (struct span){0};
-    length += strspn(line.text + length, " ");
-    return (struct span){line.text + length, line.bytes - length};
+    if (!begins(line, label) || !*text)
+        return false;
+    if (!*part)
+        snprintf(part, TORCH_PART, "%s", text + strspn(text, " "));
+    return true;
 }
 
 /* Hints that torch adds by the dozen and that say nothing about this place. */
-static bool hint_useful(struct span hint)
+static bool hint_useful(const char *line)
 {
     static const char *const others[] = {"Please report",
                                          "It may be possible to write Dynamo",
@@ -120,54 +110,37 @@ static bool hint_useful(struct span hint)
                                          "This graph break may be difficult",
                                          "Your code may result in an error"};
 
+    line += strlen("Hint:") + strspn(line + strlen("Hint:"), " ");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (begins(hint, others[i]))
+        if (begins(line, others[i]))
             return false;
-    return hint.bytes > 0;
+    return true;
 }
 
 struct torch_reason torch_reason_split(const char *reason)
 {
     struct torch_reason made = {0};
+    char *copy = strdup(reason ? reason : ""), *rest = copy;
 
-    for (const char *at = reason; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
-        struct span line = line_at(at), found;
-        if (!line.bytes)
+    for (char *line, *end; (line = strsep(&rest, "\n"));) {
+        bool indented = *line == ' ';
+        size_t what = strlen(made.what);
+        line += strspn(line, " \t\r");
+        for (end = line + strlen(line); end > line && strchr(" \t\r", end[-1]);)
+            *--end = 0;
+        if (!*line)
             continue;
-        if (!made.what.text) {
-            made.what = line;
-        } else if (made.what.text + made.what.bytes < line.text && made.what.text[made.what.bytes - 1] == ':') {
-            /* "backend='mine' raised:", and the next line says what */
-            made.what.bytes = (size_t)(line.text + line.bytes - made.what.text);
-        } else if ((found = after(line, "Explanation:")).text) {
-            made.why = made.why.text ? made.why : found;
-        } else if ((found = after(line, "Hint:")).text) {
-            if (!made.hint.text && hint_useful(found))
-                made.hint = found;
-        } else if ((found = after(line, "Developer debug context:")).text) {
-            made.context = made.context.text ? made.context : found;
-        } else if (!made.why.text && *at != ' ' &&
-                   (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported"))) {
-            made.what = line; /* the cause of a break that is named after where it is */
-        }
+        if (!what)
+            snprintf(made.what, TORCH_PART, "%s", line);
+        else if (made.what[what - 1] == ':') /* "backend='mine' raised:", and the next line says what */
+            snprintf(made.what + what, TORCH_PART - what, " %s", line);
+        else if (!take(made.why, line, "Explanation:") && !begins(line, "Developer debug context:") &&
+                 !(begins(line, "Hint:") && (!hint_useful(line) || take(made.hint, line, "Hint:"))) && !*made.why && !indented &&
+                 (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported")))
+            snprintf(made.what, TORCH_PART, "%s", line); /* the cause of a break that is named after where it is */
     }
+    free(copy);
     return made;
-}
-
-void span_print(FILE *out, struct span span, size_t width)
-{
-    char *text = span.text ? strndup(span.text, span.bytes) : NULL;
-
-    for (char *at = text; at && *at; at++)
-        if (*at == '\n')
-            *at = ' ';
-    prose_text(out, text, width);
-    free(text);
-}
-
-void torch_what_print(FILE *out, const char *reason, size_t width)
-{
-    span_print(out, torch_reason_split(reason).what, width);
 }
 
 bool torch_reason_same(const char *one, const char *other)
@@ -180,26 +153,6 @@ bool torch_reason_same(const char *one, const char *other)
             other += 2 + strspn(other + 2, "0123456789abcdef") - 1;
         }
     return *one == *other;
-}
-
-struct span torch_flags(const char *text)
-{
-    static const char words[] = "GLOBAL_STATE changed:";
-    const char *found = text ? strstr(text, words) : NULL;
-
-    return found ? line_at(found + sizeof words - 1) : (struct span){0};
-}
-
-/* ---- phases ---------------------------------------------------------------- */
-
-size_t torch_phase_length(const char *name)
-{
-    static const char attempt[] = "compile_attempt_";
-    size_t length = sizeof attempt - 1;
-
-    if (!strncmp(name, attempt, length) && name[length] && !name[length + strspn(name + length, "0123456789")])
-        return length - 1;
-    return strlen(name);
 }
 
 const char *torch_phase_words(const char *name)
@@ -229,9 +182,10 @@ const char *torch_phase_words(const char *name)
         {"PyCodeCache.load_by_key_path", "loading generated code"},
     };
 
+    if (begins(name, "compile_attempt_"))
+        name = "compile_attempt";
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-        if (strlen(phases[i].name) == torch_phase_length(name) &&
-            !strncmp(phases[i].name, name, strlen(phases[i].name)))
+        if (!strcmp(phases[i].name, name))
             return phases[i].words;
     return NULL;
 }

@@ -28,41 +28,26 @@ bool torch_resume(const char *qualname, char **function, int64_t *line);
 void torch_name_print(FILE *out, const char *qualname, size_t width);
 void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);
 
-/* A part of a text, borrowed from it. */
-struct span {
-    const char *text; /* NULL: there is none */
-    size_t bytes;
-};
-
 /* Torch's reason for a graph break or a failure, taken apart. From 2.7 on it is written so:
  *
  *     Failed to trace builtin operator           what
  *       Explanation: Dynamo does not ...         why
  *       Hint: Avoid calling ...                  hint: the first that says what to do
- *       Developer debug context: builtin ...     context
+ *       Developer debug context: builtin ...
  *
- * Others have WHAT alone: their first line, with the next one after a colon. */
+ * Others have WHAT alone: their first line, with the next one after a colon. What there is not is empty; each is a line,
+ * and what is longer is cut. */
+enum { TORCH_PART = 1000 };
 struct torch_reason {
-    struct span what, why, hint, context;
+    char what[TORCH_PART], why[TORCH_PART], hint[TORCH_PART];
 };
 
 struct torch_reason torch_reason_split(const char *reason);
-
-/* A span as prose_text() prints; the first part of a reason. */
-void span_print(FILE *out, struct span span, size_t width);
-void torch_what_print(FILE *out, const char *reason, size_t width);
 
 /* Two reasons are the same but for addresses in them. NULL equals NULL. */
 bool torch_reason_same(const char *one, const char *other);
 
 /* What a phase of a compile is about, in words, or NULL. */
 const char *torch_phase_words(const char *name);
-
-/* The length of a phase's name without the number of the attempt: compile_attempt of compile_attempt_0. */
-size_t torch_phase_length(const char *name);
-
-/* The global flags that a GLOBAL_STATE guard saw changed, as torch's sentence has them:
- * "grad_mode" of "GLOBAL_STATE changed: grad_mode". */
-struct span torch_flags(const char *text);
 
 #endif

@@ -82,25 +82,29 @@ static void bar_print(char *made, double share, int width)
 }
 
 /* What is shown of TEXT. */
-static struct span text_shown(const char *text, enum cell_format format)
+static void text_print(char *made, const char *text, enum cell_format format)
 {
+    char what[TORCH_PART];
+
     if (format == AS_REASON)
-        return torch_reason_split(text).what;
-    if (format == AS_PATH)
+        text = strcpy(what, torch_reason_split(text).what);
+    else if (format == AS_PATH)
         text = prose_path(text);
     else if (format == AS_PHASE)
         text = torch_phase_words(text);
     for (int i = 0; format == AS_WORDS && i < OUTCOMES; i++)
-        if (!strcmp(outcome_facts[i].word, text))
-            return (struct span){outcome_facts[i].words, strlen(outcome_facts[i].words)};
-    return (struct span){text, text ? prose_cut(text, CELL_TEXT - 8) : 0};
+        if (!strcmp(outcome_facts[i].word, text)) {
+            text = outcome_facts[i].words;
+            break;
+        }
+    if (text)
+        snprintf(made, CELL_TEXT, "%.*s", (int)prose_cut(text, CELL_TEXT - 8), text);
 }
 
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width)
 {
     double number = value->type == QUERY_REAL ? value->real : (double)value->integer;
     int64_t whole = value->type == QUERY_REAL ? (int64_t)(fabs(number) < 9e18 ? number : 0) : value->integer;
-    struct span span;
 
     width = width < BARS_MOST ? width : BARS_MOST;
     made[0] = 0;
@@ -109,8 +113,7 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
     if (value->type == QUERY_TEXT && format == AS_SPARK) {
         spark_print(made, value->text, width);
     } else if (value->type == QUERY_TEXT) {
-        span = text_shown(value->text, format);
-        snprintf(made, CELL_TEXT, "%.*s", span.bytes < CELL_TEXT ? (int)span.bytes : CELL_TEXT, span.text ? span.text : "");
+        text_print(made, value->text, format);
     } else if (format == AS_COUNT || format == AS_ALARM_COUNT) {
         table_count(made, whole);
     } else if (format == AS_DURATION) {

@@ -276,7 +276,6 @@ static int candidates_of(struct db *db, char **made)
             made[count++] = setting;
         else
             free(setting);
-        cause_free(&cause);
     }
     query_close(query);
     return count;

@@ -8,52 +8,25 @@
 #include "trace/db.h"
 #include "trace/why/why.h"
 
-#define FIELDS(name, LIST) const struct field name[] = {LIST(FIELD) {0}}
-
-static FIELDS(call_fields, CALL_FIELDS);
-static FIELDS(history_fields, HISTORY_FIELDS);
-static FIELDS(phase_fields, PHASE_FIELDS);
-static FIELDS(remedy_fields, REMEDY_FIELDS);
-static FIELDS(cost_fields, COST_FIELDS);
-static FIELDS(ask_fields, ASK_FIELDS);
-FIELDS(entry_fields, ENTRY_FIELDS);
-FIELDS(parent_fields, PARENT_FIELDS);
-FIELDS(compile_fields, COMPILE_FIELDS);
-FIELDS(guard_fields, GUARD_FIELDS);
-FIELDS(break_fields, BREAK_FIELDS);
-FIELDS(mark_fields, MARK_FIELDS);
-FIELDS(rank_fields, RANK_FIELDS);
-FIELDS(input_fields, INPUT_FIELDS);
-FIELDS(forbidder_fields, FORBIDDER_FIELDS);
-FIELDS(torch_fields, TORCH_FIELDS);
-
-const struct field cause_fields[] = {{"compile_id", INTEGER, offsetof(struct cause, compile_id)},
-                                     {"cache_entry_id", ID, offsetof(struct cause, entry_id)},
-                                     {"older_entry", TEXT, offsetof(struct cause, entry)},
-                                     {"guard_id", ID, offsetof(struct cause, guard_id)},
-                                     {"kind", TEXT, offsetof(struct cause, kind)},
-                                     {"source", TEXT, offsetof(struct cause, source)},
-                                     {"aspect", TEXT, offsetof(struct cause, aspect)},
-                                     {"dimension", PLACE, offsetof(struct cause, dimension)},
-                                     {"expected", TEXT, offsetof(struct cause, expected)},
-                                     {"actual", TEXT, offsetof(struct cause, actual)},
-                                     {"text", TEXT, offsetof(struct cause, text)},
-                                     {"how", HOW, offsetof(struct cause, observed)},
-                                     {"decided", TRUTH, offsetof(struct cause, decided)},
-                                     {0}};
+#undef LIST_FIELDS
+#define LIST_FIELDS(member, type, fields, key) FIELDS(member##_fields, fields)
+WHY_LISTS(LIST_FIELDS)
+FIELDS(parent_fields, PARENT_FIELDS)
+FIELDS(torch_fields, TORCH_FIELDS)
 
 /* ---- from rows --------------------------------------------------------------- */
 
 static void field_read(struct why *why, struct query *query, int column, const struct field *field, void *to)
 {
+    bool null = query_type(query, column) == QUERY_NULL;
     int64_t otherwise = field->kind == MAYBE ? UNKNOWN : field->kind == PLACE ? -1 : 0;
 
     if (field->kind == TEXT)
-        *(const char **)to = why_text(why, query, column);
-    else if (field->kind == TRUTH || field->kind == HOW)
+        *(const char **)to = null ? NULL : arena_print(&why->arena, "%s", query_text(query, column, NULL));
+    else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
     else
-        *(int64_t *)to = query_type(query, column) == QUERY_NULL ? otherwise : query_integer(query, column);
+        *(int64_t *)to = null ? otherwise : query_integer(query, column);
 }
 
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item)
@@ -66,81 +39,65 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
 
 /* ---- as JSON ------------------------------------------------------------------ */
 
-static void field_put(struct json *json, const struct field *field, const void *item);
-
 /* The members that FIELDS name of ITEM. */
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
-    for (; fields->name; fields++)
-        field_put(json, fields, item);
-}
-
-static void field_put(struct json *json, const struct field *field, const void *item)
-{
-    const void *at = (const char *)item + field->offset;
-    const char *text = field->kind == TEXT || field->kind == VALUES ? *(const char *const *)at : NULL;
-
-    switch (field->kind) {
-    case INTEGER:
-        json_integer(json, field->name, *(const int64_t *)at);
-        break;
-    case ID:
-        json_maybe(json, field->name, *(const int64_t *)at, *(const int64_t *)at);
-        break;
-    case MAYBE:
-        json_maybe(json, field->name, *(const int64_t *)at != UNKNOWN, *(const int64_t *)at);
-        break;
-    case PLACE:
-        json_maybe(json, field->name, *(const int64_t *)at >= 0, *(const int64_t *)at);
-        break;
-    case TEXT:
-        json_string(json, field->name, text);
-        break;
-    case TRUTH:
-        json_bool(json, field->name, *(const bool *)at);
-        break;
-    case OUTCOME:
-        json_string(json, field->name, outcome_word(*(const int64_t *)at));
-        break;
-    case HOW:
-        json_string(json, field->name, *(const bool *)at ? "observed" : "rechecked");
-        break;
-    case VALUES:
-        json_raw(json, field->name, text ? text : "[]", text ? strlen(text) : 2);
-        break;
-    case PARENT:
-        if (!((const struct parent *)at)->compile_id) {
-            json_null(json, field->name);
+    for (const struct field *field = fields; field->name; field++) {
+        const void *at = (const char *)item + field->offset;
+        int64_t number = field->kind == TRUTH || field->kind == TEXT ? 0 : *(const int64_t *)at;
+        switch (field->kind) {
+        case INTEGER:
+            json_integer(json, field->name, number);
             break;
+        case ID:
+            json_maybe(json, field->name, number, number);
+            break;
+        case MAYBE:
+            json_maybe(json, field->name, number != UNKNOWN, number);
+            break;
+        case PLACE:
+            json_maybe(json, field->name, number >= 0, number);
+            break;
+        case TEXT:
+            json_string(json, field->name, *(const char *const *)at);
+            break;
+        case TRUTH:
+            json_bool(json, field->name, *(const bool *)at);
+            break;
+        case OUTCOME:
+            json_string(json, field->name, outcome_word(number));
+            break;
+        case VALUES:
+            json_list(json, field->name);
+            for (size_t i = 0; i < ((const struct history *)item)->values.count; i++)
+                json_string(json, NULL, ((const struct history *)item)->values.at[i]);
+            json_end(json);
+            break;
+        case PARENT:
+            if (!((const struct parent *)at)->compile_id) {
+                json_null(json, field->name);
+                break;
+            }
+            json_object(json, field->name);
+            fields_put(json, parent_fields, at);
+            json_end(json);
         }
-        json_object(json, field->name);
-        fields_put(json, parent_fields, at);
-        json_end(json);
     }
 }
 
-#define LISTED(name, list, fields) {name, offsetof(struct why, list), sizeof *((struct why *)NULL)->list.at, fields}
-static const struct {
-    const char *name;
-    size_t offset, size;
-    const struct field *fields;
-} lists[] = {
-    LISTED("calls", calls, call_fields),
-    LISTED("compiles", compiles, compile_fields),
-    LISTED("causes", causes, cause_fields),
-    LISTED("histories", histories, history_fields),
-    LISTED("entries", entries, entry_fields),
-    LISTED("failed_guards", guards, guard_fields),
-    LISTED("eager_inputs", inputs, input_fields),
-    LISTED("graph_breaks", breaks, break_fields),
-    LISTED("phases", phases, phase_fields),
-    LISTED("marks", marks, mark_fields),
-    LISTED("ranks", ranks, rank_fields),
-    LISTED("remedies", remedies, remedy_fields),
-    LISTED("sql", asked, ask_fields),
-    LISTED("guard_costs", costs, cost_fields),
-    LISTED("forbidden_by", forbidders, forbidder_fields),
-};
+static void list_put(const struct why *why, struct json *json, const char *key, const struct field *fields, const void *at,
+                     size_t count, size_t size)
+{
+    if (fields == asked_fields && !why->with_sql)
+        return;
+    json_list(json, key), json_lines(json);
+    for (size_t i = 0; i < count; i++) {
+        json_object(json, NULL);
+        fields_put(json, fields, (const char *)at + i * size);
+        json_end(json);
+    }
+    json_end(json);
+}
 
 void why_json(struct why *why, FILE *out)
 {
@@ -167,18 +124,9 @@ void why_json(struct why *why, FILE *out)
     } else {
         json_null(json, "torch");
     }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const LIST(char) *list = (const void *)((const char *)why + lists[i].offset);
-        if (lists[i].fields == ask_fields && !why->with_sql)
-            continue;
-        json_list(json, lists[i].name), json_lines(json);
-        for (size_t at = 0; at < list->count; at++) {
-            json_object(json, NULL);
-            fields_put(json, lists[i].fields, list->at + at * lists[i].size);
-            json_end(json);
-        }
-        json_end(json);
-    }
+#define LIST_PUT(member, type, fields, key) \
+    list_put(why, json, key, member##_fields, why->member.at, why->member.count, sizeof *why->member.at);
+    WHY_LISTS(LIST_PUT)
     json_object(json, "guards");
     json_integer(json, "checks", why->checks);
     json_integer(json, "check_ns", why->check_ns);

@@ -7,20 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/json.h"
 #include "replay.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
 
-/* An expression was wanted, not a value. */
-static bool wanted_expression(const struct cause *cause)
-{
-    return cause->kind && (!strncmp(cause->kind, "LAMBDA_GUARD", 12) || strstr(cause->kind, "SHAPE")) &&
-           cause->expected &&
-           (!cause->source || strstr(cause->expected, cause->source) || strchr(cause->expected, '['));
-}
+enum { HISTORIES_KEPT = 1000, VALUES_KEPT = 1000 };
 
 const char *cause_name(struct why *why, const struct cause *cause)
 {
@@ -33,61 +26,43 @@ const char *cause_name(struct why *why, const struct cause *cause)
 
 /* ---- histories ------------------------------------------------------------- */
 
-/* CAUSE is about what HISTORY is about. */
-static bool history_holds(const struct history *history, const struct cause *cause)
+/* CAUSE, of a compile of this code, is about what HISTORY is about. */
+static bool history_holds(const struct history *history, const struct cause *cause, int64_t code_id)
 {
     const struct cause *other = history->cause;
 
-    return prose_same(cause->source, other->source) && prose_same(cause->kind, other->kind) &&
+    return history->code_id == code_id && prose_same(cause->source, other->source) && prose_same(cause->kind, other->kind) &&
            prose_same(cause->aspect, other->aspect) && cause->dimension == other->dimension;
 }
 
-/* What the source was before the first recompile, then at each of them, once while it stays the same. */
-static void history_values(struct why *why, struct history *history)
+/* What the source was next, once while it stays the same. */
+static void history_add(struct why *why, struct history *history, const char *value)
 {
-    size_t room = 0, json_room = 0, count = 0;
-    char *text = NULL, *values = NULL;
-    FILE *out = open_memstream(&text, &room);
-    struct json json = {.out = open_memstream(&values, &json_room)};
-    const char *before = NULL;
-    const struct cause *oldest = NULL, *last = NULL;
+    size_t count = history->values.count;
+    const char *shown = count < WHY_VALUES ? value : "…";
 
-    json_list(&json, NULL);
-    for (size_t i = 0; i < why->causes.count; i++) {
-        const struct cause *c = &why->causes.at[i];
-        const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
-        const char *seen[2] = {NULL, cause_seen(c)};
-        if (!compile || compile->code_id != history->code_id || !history_holds(history, c))
-            continue;
-        if (!last) { /* the oldest entry of the first recompile knows what was before */
-            for (size_t j = i; j < why->causes.count && why->causes.at[j].compile_id == c->compile_id; j++) {
-                const struct cause *other = &why->causes.at[j];
-                if (history_holds(history, other) && (!oldest || other->entry_id < oldest->entry_id))
-                    oldest = other;
-            }
-            seen[0] = wanted_expression(oldest) ? NULL : cause_wanted(oldest);
-        } else if (last->compile_id == c->compile_id) {
-            continue; /* the other entries of the same recompile */
-        }
-        last = c;
-        for (int v = 0; v < 2; v++) {
-            if (!seen[v] || (before && !strcmp(before, seen[v])))
-                continue;
-            before = seen[v];
-            if (count < 1000)
-                json_string(&json, NULL, before);
-            if (count < WHY_VALUES)
-                fprintf(out, "%s%.*s", count ? ", " : "", (int)prose_cut(before, WHY_WIDTH), before);
-            else if (count == WHY_VALUES)
-                fputs(", …", out);
-            count++;
-        }
-    }
-    json_end(&json);
-    fclose(out);
-    fclose(json.out);
-    history->text = why_keep(why, text);
-    history->values = why_keep(why, values);
+    if (!value || count == VALUES_KEPT || (count && !strcmp(history->values.at[count - 1], value)))
+        return;
+    *list_add(&history->values) = value;
+    if (count <= WHY_VALUES)
+        history->text = arena_print(&why->arena, "%s%s%.*s", count ? history->text : "", count ? ", " : "",
+                                    (int)prose_cut(shown, WHY_WIDTH), shown);
+}
+
+/* The first cause FROM is of what HISTORY is about: the oldest entry of that recompile knows what was before. An
+ * expression that was wanted is no value. */
+static void history_begin(struct why *why, struct history *history, const struct cause *from)
+{
+    const struct cause *oldest = from, *end = why->causes.at + why->causes.count;
+    bool expression;
+
+    for (const struct cause *c = from; c < end && c->compile_id == from->compile_id; c++)
+        if (c->cache_entry_id < oldest->cache_entry_id && history_holds(history, c, history->code_id))
+            oldest = c;
+    expression = oldest->kind && (!strncmp(oldest->kind, "LAMBDA_GUARD", 12) || strstr(oldest->kind, "SHAPE")) &&
+                 oldest->expected &&
+                 (!oldest->source || strstr(oldest->expected, oldest->source) || strchr(oldest->expected, '['));
+    history_add(why, history, expression ? NULL : cause_wanted(oldest));
 }
 
 static int history_more(const void *a, const void *b)
@@ -97,36 +72,39 @@ static int history_more(const void *a, const void *b)
     return list_order(y->recompiles + y->refused, x->recompiles + x->refused) ?: (x->cause > y->cause) - (x->cause < y->cause);
 }
 
-/* One for each source that decided a recompile. A recompile counts for a source once, however many older entries it
- * failed in. */
+/* One for each source that decided a recompile, and what it was before the first, then at each of them. A recompile
+ * counts for a source once, however many older entries it failed in. */
 static void histories_make(struct why *why)
 {
-    for (size_t i = 0; i < why->causes.count; i++) {
+    for (size_t i = 0, at; i < why->causes.count; i++) {
         const struct cause *c = &why->causes.at[i];
         const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
-        struct history *h = NULL;
-        bool counted = false;
-        if (!c->decided || !compile)
+        struct history *h;
+        for (at = 0; compile && at < why->histories.count; at++)
+            if (history_holds(&why->histories.at[at], c, compile->code_id))
+                break;
+        if (!compile || at == HISTORIES_KEPT)
             continue;
-        for (size_t j = 0; j < why->histories.count && !h; j++)
-            if (why->histories.at[j].code_id == compile->code_id && history_holds(&why->histories.at[j], c))
-                h = &why->histories.at[j];
-        if (h)
-            counted = h->cause->compile_id == c->compile_id;
-        else if (why->histories.count == 200)
-            continue;
-        else
-            *(h = list_add(&why->histories)) =
-                (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .cause = c};
-        h->cause = c;
-        if (!counted)
+        if (at == why->histories.count) {
+            h = list_add(&why->histories);
+            *h = (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .cause = c};
+            history_begin(why, h, c);
+        }
+        h = &why->histories.at[at];
+        if (h->seen_in != c->compile_id) /* else another entry of the same recompile */
+            history_add(why, h, cause_seen(c));
+        h->seen_in = c->compile_id;
+        if (c->decided && h->decided_in != c->compile_id)
             *(compile_made(compile) ? &h->recompiles : &h->refused) += 1;
-    }
-    for (size_t i = 0; i < why->histories.count; i++) {
-        why->histories.at[i].aspect = why_keep(why, cause_part(why->histories.at[i].cause));
-        history_values(why, &why->histories.at[i]);
+        if (c->decided) {
+            h->decided_in = c->compile_id;
+            h->cause = c;
+            h->aspect = why_keep(why, cause_part(c));
+        }
     }
     list_sort(&why->histories, history_more);
+    for (; why->histories.count && !why->histories.at[why->histories.count - 1].decided_in; why->histories.count--)
+        list_free(&why->histories.at[why->histories.count - 1].values);
 }
 
 /* ---- what became of compiles ------------------------------------------------ */
@@ -174,8 +152,7 @@ bool why_turned_away(const struct why *why)
 
 const struct entry *why_other_region(const struct why *why, const struct compile *compile)
 {
-    const struct entry *made =
-        compile->cache_entry_id ? list_find(&why->entries, cache_entry_id, compile->cache_entry_id) : NULL;
+    const struct entry *made = why_entry(why, compile->cache_entry_id);
 
     for (size_t i = why->entries.count; made && i-- > 0;) {
         const struct entry *e = &why->entries.at[i];

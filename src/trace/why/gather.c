@@ -12,9 +12,24 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"
+#include "trace/torch_words.h"
 #include "trace/why/why.h"
 
-enum { FRAMES_READ = 12000000 }; /* more frames are not read to tell how calls without a lookup were decided */
+enum {
+    FRAMES_READ = 12000000, /* more frames are not read to tell how calls without a lookup were decided */
+    SLOW_SHARE = 10,        /* percent of the time in the function, */
+    SLOW_NS = 1000,         /* time a call, */
+    SLOW_CALLS = 10,        /* and calls, from which on guards are called slow */
+    GUARDS_READ = 10000,    /* failing guards; the SQL bounds the rest */
+    KINDS = 100,            /* of guards */
+    PHASE_NAMES = 500,      /* others are summed up in the last */
+    PHASE_DEPTH = 64,       /* deeper ones count as the one that they lie in */
+    BREAKS_KEPT = 1000,
+};
+static const int64_t PHASE_LONGEST = (int64_t)1 << 45; /* ten hours; more is not believed, so that sums stay numbers */
+
+static FIELDS(single_fields, WHY_FIELDS)
+static FIELDS(torches_fields, TORCHES_FIELDS)
 
 /* ---- asking ------------------------------------------------------------------ */
 
@@ -33,7 +48,8 @@ static const char *printed_sql(struct why *why, const char *sql)
     return why_keep(why, made);
 }
 
-struct query *why_ask_rows(struct why *why, const char *name, const char *rows)
+/* Ask the statement NAME, such as "why/entries", or ROWS for it; --sql shows NAME's. */
+static struct query *ask_rows(struct why *why, const char *name, const char *rows)
 {
     const char *sql = schema_statement(name), *title = sql + strlen("-- "), *end = strchr(sql, '\n');
     struct query *query = db_query(why->db, schema_statement(rows));
@@ -44,20 +60,39 @@ struct query *why_ask_rows(struct why *why, const char *name, const char *rows)
     return query;
 }
 
-struct query *why_ask(struct why *why, const char *name)
+static struct query *ask(struct why *why, const char *name)
 {
-    return why_ask_rows(why, name, name);
+    return ask_rows(why, name, name);
 }
 
-const char *why_text(struct why *why, struct query *query, int column)
+/* The one row of NAME into WHY. False: there is none. */
+static bool ask_one(struct why *why, const char *name)
 {
-    const char *text;
-    size_t bytes;
+    struct query *query = ask(why, name);
+    bool found = query_step(query);
 
-    if (query_type(query, column) == QUERY_NULL)
-        return NULL;
-    text = query_text(query, column, &bytes);
-    return arena_text(&why->arena, text, strnlen(text, bytes));
+    if (found)
+        why_row(why, query, single_fields, why);
+    query_close(query);
+    return found;
+}
+
+/* All rows of the statement NAME, as they are. */
+#define READ(why, list, name)                                              \
+    do {                                                                   \
+        struct query *query_ = ask(why, name);                             \
+        while (query_step(query_))                                         \
+            why_row(why, query_, list##_fields, list_add(&(why)->list));   \
+        query_close(query_);                                               \
+    } while (0)
+
+/* The row that QUERY has for ID into ITEM. */
+static void read_by_id(struct why *why, struct query *query, int64_t id, const struct field *fields, void *item)
+{
+    query_bind_integer(query, 1, id);
+    if (query_step(query))
+        why_row(why, query, fields, item);
+    query_reset(query);
 }
 
 const char *why_keep(struct why *why, char *owned)
@@ -68,26 +103,18 @@ const char *why_keep(struct why *why, char *owned)
     return kept;
 }
 
-/* ---- compiles ------------------------------------------------------------------ */
-
-static void gather_totals(struct why *why)
+struct entry *why_entry(const struct why *why, int64_t cache_entry_id)
 {
-    struct query *query = why_ask(why, "why/totals");
-
-    why->all_calls = why->total_ns = UNKNOWN;
-    if (query_step(query) && query_type(query, 0) != QUERY_NULL)
-        why->all_calls = query_integer(query, 0);
-    if (!query_failed(query) && query_type(query, 1) != QUERY_NULL)
-        why->total_ns = query_integer(query, 1);
-    query_close(query);
-    why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
+    return cache_entry_id ? list_find(&why->entries, cache_entry_id, cache_entry_id) : NULL;
 }
+
+/* ---- compiles ------------------------------------------------------------------ */
 
 static void gather_causes(struct why *why)
 {
     struct compile *compile = NULL;
 
-    READ(why, causes, "why/causes", cause_fields);
+    READ(why, causes, "why/causes");
     for (size_t i = 0; i < why->causes.count; i++) {
         const struct cause *c = &why->causes.at[i];
         if (!compile || compile->compile_id != c->compile_id) {
@@ -111,8 +138,9 @@ static void gather_causes(struct why *why)
 /* One of COMPILE's causes is the same source, or the same change of a value. */
 static bool is_same_change(const struct why *why, const struct compile *compile, const struct cause *other)
 {
-    for (size_t i = compile->first_cause; i < compile->first_cause + compile->causes && i < why->causes.count; i++) {
-        const struct cause *mine = &why->causes.at[i];
+    const struct cause *mine = &why->causes.at[compile->first_cause], *end = mine + compile->causes;
+
+    for (; mine < end; mine++) {
         const char *wanted = cause_wanted(mine), *seen = cause_seen(mine);
         if (prose_filled(mine->source) && prose_same(mine->source, other->source) &&
             prose_same(mine->kind, other->kind))
@@ -126,22 +154,20 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
 /* The first that the statement NAME finds for each recompile. */
 static void follow(struct why *why, const char *name)
 {
-    struct query *query = why_ask(why, name);
+    struct query *query = ask(why, name);
 
     while (query_step(query)) {
         struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
         struct cause cause = {0};
-        struct parent parent = {0};
         if (!compile || compile->follows_from.compile_id)
             continue;
-        why_row(why, query, cause_fields, &cause);
+        why_row(why, query, causes_fields, &cause);
         if (!is_same_change(why, compile, &cause))
             continue;
-        why_row(why, query, parent_fields, &parent);
-        parent.source = cause_name(why, &cause);
-        parent.expected = cause_wanted(&cause);
-        parent.actual = cause_seen(&cause);
-        compile->follows_from = parent;
+        why_row(why, query, parent_fields, &compile->follows_from);
+        compile->follows_from.source = cause_name(why, &cause);
+        compile->follows_from.expected = cause_wanted(&cause);
+        compile->follows_from.actual = cause_seen(&cause);
     }
     query_close(query);
 }
@@ -195,7 +221,7 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
 
 static void gather_lookups(struct why *why, struct map *places)
 {
-    struct query *query = why_ask_rows(why, "why/lookups", "why/lookups-rows");
+    struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
     int64_t calls[OUTCOMES] = {0};
     struct entry *entry = NULL;
 
@@ -205,39 +231,27 @@ static void gather_lookups(struct why *why, struct map *places)
         struct compile *compile;
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
-            entry = list_find(&why->entries, cache_entry_id, entry_id);
+            entry = why_entry(why, entry_id);
         class_add(class_of(why, places, outcome, entry), 1, start, start, query_integer(query, 3));
         if (outcome == OUTCOME_COMPILED && entry && /* its inputs are the compile's */
             (compile = list_find(&why->compiles, compile_id, entry->compile_id)))
             compile->signature_id = query_integer(query, 4);
     }
     query_close(query);
-    query = why_ask(why, "why/skipped");
-    calls[OUTCOME_SKIP] = query_step(query) ? query_integer(query, 0) : 0;
-    query_close(query);
+    ask_one(why, "why/skipped");
+    calls[OUTCOME_SKIP] = why->skipped;
     why->shared = calls_sum(calls);
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
-        if (class->cache_entry_id && (entry = list_find(&why->entries, cache_entry_id, class->cache_entry_id))) {
+        if ((entry = why_entry(why, class->cache_entry_id))) {
             entry->hit = class->calls;
             entry->last_hit_ns = class->last_ns;
         }
     }
-}
-
-/* What the inputs of the compiled calls were like. */
-static void gather_signatures(struct why *why)
-{
-    struct query *query = db_query(why->db, "SELECT substr(text, 1, 400) FROM signature WHERE signature_id = ?1");
-
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        if (!why->compiles.at[i].signature_id)
-            continue;
-        query_bind_integer(query, 1, why->compiles.at[i].signature_id);
-        if (query_step(query))
-            why->compiles.at[i].inputs = why_text(why, query, 0);
-        query_reset(query);
-    }
+    query = db_query(why->db, schema_statement("why/signature"));
+    for (size_t i = 0; i < why->compiles.count; i++)
+        if (why->compiles.at[i].signature_id)
+            read_by_id(why, query, why->compiles.at[i].signature_id, compiles_fields, &why->compiles.at[i]);
     query_close(query);
 }
 
@@ -255,7 +269,7 @@ static void gather_frames(struct why *why, struct map *places)
     why->undecided = why->all_calls > decided ? why->all_calls - decided : 0;
     if (!why->undecided || db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
         return;
-    query = why_ask_rows(why, "why/frames", "why/frames-rows");
+    query = ask_rows(why, "why/frames", "why/frames-rows");
     while (query_step(query))
         class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1), query_integer(query, 1), 0);
     query_close(query);
@@ -273,35 +287,13 @@ static void gather_frames(struct why *why, struct map *places)
 /* What the calls were like that no entry fitted and that ran as Python. */
 static void gather_inputs(struct why *why)
 {
-    struct query *query;
-
     if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
         return;
-    READ(why, inputs, "why/inputs", input_fields);
-    query = why_ask(why, "why/different");
-    if (query_step(query) && !query_integer(query, 1) &&
-        !doubts_values(why->db)) /* else there may be more than were recorded */
-        why->different_inputs = query_integer(query, 0);
-    query_close(query);
+    READ(why, inputs, "why/inputs");
+    ask_one(why, "why/different");
+    if (why->unknown_inputs || doubts_values(why->db)) /* there may be more than were recorded */
+        why->different_inputs = 0;
 }
-
-/* No call was looked up: does a graph break say that somebody disabled the function? */
-static void gather_disabled(struct why *why)
-{
-    struct query *query;
-
-    if (!why->torch.number || why->all_calls <= 0 || why_calls(why, OUTCOME_PLAIN) + why->undecided != why->all_calls)
-        return;
-    query = why_ask(why, "why/disabled");
-    if (query_step(query)) {
-        why->disabled_by = why_text(why, query, 0);
-        why->disabled_line = query_integer(query, 1);
-        why->disabled_words = why_text(why, query, 2);
-    }
-    query_close(query);
-}
-
-/* ---- all of it ------------------------------------------------------------- */
 
 static int class_order(const void *a, const void *b)
 {
@@ -310,37 +302,303 @@ static int class_order(const void *a, const void *b)
     return list_order(y->calls, x->calls) ?: list_order(x->outcome, y->outcome) ?: list_order(x->cache_entry_id, y->cache_entry_id);
 }
 
+/* ---- guards that failed ---------------------------------------------------------- */
+
+static enum check_result check_result_of(const char *word)
+{
+    int result = 0;
+
+    while (result < CHECK_RESULTS && strcmp(check_words[result], word))
+        result++;
+    return result < CHECK_RESULTS ? (enum check_result)result : CHECK_FAIL;
+}
+
+/* Errors first, then what failed most. */
+static int failed_more(const void *a, const void *b)
+{
+    const struct failed_guard *x = a, *y = b;
+    const char *error = check_words[CHECK_ERROR];
+
+    return list_order(!strcmp(y->result, error), !strcmp(x->result, error)) ?: list_order(y->times, x->times)
+               ?: list_order(x->entry_id, y->entry_id) ?: list_order(x->guard_id, y->guard_id);
+}
+
+/* How checks of guards ended. */
+static void gather_checks(struct why *why)
+{
+    struct map places = {0}; /* of a guard, entry and result: one more than the place of the failed guard */
+    struct entry *entry = NULL;
+    struct query *query;
+
+    if (!why->entries.count)
+        return;
+    query = ask_rows(why, "why/checks", "why/checks-rows");
+    while (query_step(query)) {
+        enum check_result result = check_result_of(query_text(query, 1, NULL));
+        int64_t entry_id = query_integer(query, 0), guard_id = query_integer(query, 2), spent = query_integer(query, 3), *place;
+        bool ran = result != CHECK_BACKEND_MISMATCH;
+        if (!entry || entry->cache_entry_id != entry_id)
+            entry = why_entry(why, entry_id);
+        why->check_ns = times_sum(why->check_ns, spent);
+        why->checks += ran;
+        why->timed_checks += ran && query_type(query, 3) != QUERY_NULL;
+        if (entry) {
+            entry->check_ns = times_sum(entry->check_ns, spent);
+            *(ran ? &entry->tried : &entry->backend_mismatches) += 1;
+        }
+        if (result == CHECK_PASS)
+            continue;
+        /* A guard is one entry's, so that is part of the key only where no guard failed. */
+        place = map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS + result));
+        if (!*place) {
+            *list_add(&why->guards) = (struct failed_guard){.result = check_words[result],
+                                                            .entry = entry ? entry->label : NULL,
+                                                            .entry_id = entry_id,
+                                                            .guard_id = guard_id};
+            *place = (int64_t)why->guards.count;
+        }
+        why->guards.at[*place - 1].times++;
+    }
+    query_close(query);
+    map_free(&places);
+    list_sort(&why->guards, failed_more);
+    if (why->guards.count > GUARDS_READ)
+        why->guards.count = GUARDS_READ;
+    query = db_query(why->db, schema_statement("why/guard"));
+    for (size_t i = 0; i < why->guards.count; i++)
+        read_by_id(why, query, why->guards.at[i].guard_id, guards_fields, &why->guards.at[i]);
+    query_close(query);
+}
+
+/* ---- what guards take ------------------------------------------------------------
+ *
+ * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
+ * time, shared out among its guards alike. The first calls of compiled code are not like others, so the share of a
+ * call that guards take is measured on the last ones that hit, where frames are stored; else on all, compiles left
+ * aside. Where guards were not timed, as in torch's own evaluator, lookups that ended in a hit stand for them: they
+ * are nothing else. */
+
+double why_guard_share(const struct why *why)
+{
+    return why->share_of_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->share_ns / (double)why->share_of_ns : -1;
+}
+
+static int cost_more(const void *a, const void *b)
+{
+    const struct guard_cost *x = a, *y = b;
+
+    return list_order(y->estimated_ns, x->estimated_ns) ?: list_order(y->guards, x->guards) ?: strcmp(x->kind, y->kind);
+}
+
+/* Which kinds of guards the time is of. */
+static void gather_kinds(struct why *why)
+{
+    struct query *query = ask(why, "why/kinds");
+
+    while (query_step(query)) {
+        const struct entry *entry = why_entry(why, query_integer(query, 0));
+        struct guard_cost *cost = why->costs.at, *end = cost + why->costs.count;
+        int64_t count = query_integer(query, 2);
+        if (!entry || count < 0)
+            continue;
+        while (cost < end && strcmp(cost->kind, query_text(query, 1, NULL)))
+            cost++;
+        if (cost == end && why->costs.count == KINDS)
+            continue;
+        if (cost == end) {
+            cost = list_add(&why->costs);
+            why_row(why, query, costs_fields, cost);
+            cost->guards = 0;
+        }
+        cost->guards += count;
+        if (entry->guards >= count && entry->check_ns > 0)
+            cost->estimated_ns =
+                times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
+    }
+    query_close(query);
+    list_sort(&why->costs, cost_more);
+}
+
+static void gather_cost(struct why *why)
+{
+    int64_t compile_ns = 0, looked_up = 0, hits_ns = 0, hits = why_calls(why, OUTCOME_HIT);
+
+    for (size_t i = 0; i < why->calls.count; i++) {
+        const struct call_class *class = &why->calls.at[i];
+        if (class->outcome == OUTCOME_HIT)
+            hits_ns = times_sum(hits_ns, class->lookup_ns);
+        if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP && class->outcome != OUTCOME_DISABLED)
+            looked_up += class->calls;
+    }
+    for (size_t i = 0; i < why->compiles.count; i++)
+        if (why->compiles.at[i].end_ns != UNKNOWN)
+            compile_ns = times_sum(compile_ns, times_span(why->compiles.at[i].start_ns, why->compiles.at[i].end_ns));
+    why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
+    why->guard_calls = why->timed_checks ? looked_up : hits;
+    why->share_of_hits = hits && db_meta_integer(why->db, "frame_count", 0) > 0 && ask_one(why, "why/share");
+    if (!why->share_of_hits) {
+        why->share_ns = why->guard_ns;
+        why->share_of_ns = times_span(compile_ns, why->total_ns);
+    }
+    why->guards_slow = why->guard_calls >= SLOW_CALLS && why->guard_ns / why->guard_calls >= SLOW_NS &&
+                       why_guard_share(why) >= SLOW_SHARE;
+    if (why->guards_slow)
+        gather_kinds(why);
+}
+
+/* ---- how torch compiled it -------------------------------------------------------
+ *
+ * Other compilers have graph breaks as well. Resume functions, which run what comes after a graph break, are functions
+ * of their own, with calls, compiles and guards. A code object is made for each break of each compile, so their figures
+ * are sums over those that agree in name, file and line. */
+
+static void gather_processes(struct why *why)
+{
+    struct query *query = ask(why, "why/processes");
+
+    if (query_step(query)) {
+        why_row(why, query, torch_fields, &why->torch);
+        why_row(why, query, torches_fields, &why->torch);
+        why->torch.number = torch_version(why->torch.version);
+    }
+    query_close(query);
+}
+
+/* No call was looked up: does a graph break say that somebody disabled the function? */
+static void gather_disabled(struct why *why)
+{
+    if (why->torch.number && why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
+        ask_one(why, "why/disabled");
+}
+
+static int break_more(const void *a, const void *b)
+{
+    const struct graph_break *x = a, *y = b;
+
+    return list_order(y->times, x->times) ?: list_order(x->line, y->line);
+}
+
+/* Graph breaks, those alike as one. */
+static void gather_breaks(struct why *why)
+{
+    struct query *query = ask(why, "why/breaks");
+
+    while (query_step(query)) {
+        struct graph_break row = {0}, *b = why->breaks.at, *end = b + why->breaks.count;
+        why_row(why, query, breaks_fields, &row);
+        while (b < end && !(b->line == row.line && torch_reason_same(b->reason, row.reason)))
+            b++;
+        if (b == end && why->breaks.count == BREAKS_KEPT)
+            continue;
+        if (b == end)
+            b = list_add(&why->breaks);
+        row.times = b->times + 1;
+        if (!b->resume_function) /* an analysis that starts anew has none yet */
+            *b = row;
+        b->times = row.times;
+    }
+    query_close(query);
+    list_sort(&why->breaks, break_more);
+}
+
+static struct phase *phase_of(struct why *why, struct query *query)
+{
+    struct phase row = {0}, *phase = why->phases.at, *end = phase + why->phases.count;
+
+    for (; phase < end; phase++)
+        if (phase->late == query_integer(query, 4) && !strcmp(phase->name, query_text(query, 1, NULL)))
+            return phase;
+    if (why->phases.count == PHASE_NAMES)
+        return end - 1;
+    why_row(why, query, phases_fields, &row);
+    *(phase = list_add(&why->phases)) = row;
+    return phase;
+}
+
+static int phase_longer(const void *a, const void *b)
+{
+    const struct phase *x = a, *y = b;
+
+    return list_order(y->self_ns, x->self_ns) ?: strcmp(x->name, y->name);
+}
+
+/* Where the time of compiles went. Phases lie within one another: what one took by itself is what those within leave.
+ * The rows come by compile and start, a longer one before those that it holds. */
+static void gather_phases(struct why *why)
+{
+    struct query *query = ask(why, "why/phases");
+    struct { int64_t end; size_t phase; } open[PHASE_DEPTH];
+    int64_t compile = -1;
+    int depth = 0;
+
+    while (query_step(query)) {
+        int64_t id = query_integer(query, 0), start = query_integer(query, 2), end = query_integer(query, 3);
+        struct phase *phase = phase_of(why, query);
+        if (id != compile)
+            depth = 0;
+        compile = id;
+        if (start < 0 || end < start)
+            start = end = 0;
+        else if (end - start > PHASE_LONGEST)
+            end = start + PHASE_LONGEST;
+        while (depth > 0 && open[depth - 1].end <= start)
+            depth--;
+        phase->times++;
+        phase->total_ns += end - start;
+        phase->self_ns += end - start;
+        if (depth > 0) { /* as much of it as lies within */
+            struct phase *around = &why->phases.at[open[depth - 1].phase];
+            around->self_ns -= (end < open[depth - 1].end ? end : open[depth - 1].end) - start;
+            if (around->self_ns < 0)
+                around->self_ns = 0;
+        }
+        if (depth < PHASE_DEPTH) {
+            open[depth].end = end;
+            open[depth++].phase = (size_t)(phase - why->phases.at);
+        }
+    }
+    query_close(query);
+    list_sort(&why->phases, phase_longer);
+}
+
+/* ---- all of it ------------------------------------------------------------- */
+
 void why_gather(struct why *why)
 {
     struct map places = {0};
 
-    gather_totals(why);
-    READ(why, entries, "why/entries", entry_fields);
-    for (size_t i = 0; i < why->entries.count; i++)
-        why->entries.at[i].last_hit_ns = UNKNOWN;
-    READ(why, compiles, "why/compiles", compile_fields);
+    ask_one(why, "why/totals");
+    why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
+    READ(why, entries, "why/entries");
+    READ(why, compiles, "why/compiles");
     gather_causes(why);
     gather_lookups(why, &places);
-    gather_signatures(why);
     gather_frames(why, &places);
-    why_gather_checks(why);
+    gather_checks(why);
     gather_inputs(why);
-    why_gather_torch(why);
+    gather_processes(why);
+    if (why->compiles.count) {
+        READ(why, ranks, "why/ranks");
+        if (db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM graph_break)"))
+            gather_breaks(why);
+        gather_phases(why);
+    }
+    READ(why, marks, "why/marks");
     gather_parents(why);
     if (why_calls(why, OUTCOME_RUN_ONLY)) /* a caller that has reached its limit lets nothing new be compiled for its callees */
-        READ(why, forbidders, "why/forbidders", forbidder_fields);
+        READ(why, forbidders, "why/forbidders");
     gather_disabled(why);
-    why_gather_cost(why);
+    gather_cost(why);
     list_sort(&why->calls, class_order);
     map_free(&places);
 }
 
 void why_free(struct why *why)
 {
-    list_free(&why->asked), list_free(&why->calls), list_free(&why->entries), list_free(&why->compiles);
-    list_free(&why->causes), list_free(&why->histories), list_free(&why->guards), list_free(&why->breaks);
-    list_free(&why->inputs), list_free(&why->phases), list_free(&why->marks), list_free(&why->ranks);
-    list_free(&why->remedies), list_free(&why->forbidders), list_free(&why->costs);
+    for (size_t i = 0; i < why->histories.count; i++)
+        list_free(&why->histories.at[i].values);
+#define LIST_FREE(member, type, fields, key) list_free(&why->member);
+    WHY_LISTS(LIST_FREE)
     arena_free(&why->arena);
     found_code_free(&why->code);
     db_close(why->db);

@@ -9,8 +9,7 @@
  *     }
  *     why_free(&why);
  *
- * gather.c, guards.c and torch.c gather, follow.c concludes; cmd/why.c prints it for people, fields.c for
- * programs. */
+ * gather.c gathers, follow.c concludes; cmd/why.c prints it for people, fields.c for programs. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
@@ -46,8 +45,7 @@ enum field_kind {
     TEXT,
     TRUTH,   /* bool */
     OUTCOME, /* a number, in JSON its word */
-    HOW,     /* bool, in JSON "observed" or "rechecked" */
-    VALUES,  /* a text that is JSON */
+    VALUES,  /* a list of texts */
     PARENT,  /* struct parent: an object, or null */
 };
 
@@ -57,7 +55,7 @@ enum field_kind {
 #define TYPE_TEXT const char *
 #define TYPE_TRUTH bool
 #define TYPE_OUTCOME int64_t
-#define TYPE_VALUES const char *
+#define TYPE_VALUES LIST(const char *)
 #define TYPE_PARENT struct parent
 #define MEMBER(type, kind, member) TYPE_##kind member;
 
@@ -70,7 +68,7 @@ struct call_class { CALL_FIELDS(MEMBER) };
 #define ENTRY_FIELDS(F) /* died_ns UNKNOWN: alive; region_id UNKNOWN: every region sees it */ \
     F(entry, INTEGER, cache_entry_id) F(entry, INTEGER, code_id) F(entry, TEXT, label) F(entry, TEXT, backend) \
     F(entry, MAYBE, region_id) F(entry, INTEGER, guards) F(entry, INTEGER, compile_id) F(entry, INTEGER, born_ns) \
-    F(entry, INTEGER, tried) F(entry, INTEGER, hit) F(entry, MAYBE, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
+    F(entry, INTEGER, tried) F(entry, INTEGER, hit) F(entry, ID, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
     F(entry, MAYBE, died_ns) F(entry, TEXT, death_cause)
 struct entry {
     ENTRY_FIELDS(MEMBER)
@@ -94,14 +92,20 @@ struct compile {
     size_t first_cause, causes;
 };
 
+#define CAUSE_FIELDS(F) /* trace/cause.h */ \
+    F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) F(cause, ID, guard_id) \
+    F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) F(cause, PLACE, dimension) \
+    F(cause, TEXT, expected) F(cause, TEXT, actual) F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided)
+
 #define HISTORY_FIELDS(F) /* what a source that decided recompiles was; aspect: what of it, "size[0]"; refused: \
-                             attempts that made no code; values: ["16", "18"] */ \
+                             attempts that made no code */ \
     F(history, INTEGER, code_id) F(history, TEXT, kind) F(history, TEXT, source) F(history, TEXT, aspect) \
     F(history, INTEGER, recompiles) F(history, INTEGER, refused) F(history, VALUES, values)
 struct history {
     HISTORY_FIELDS(MEMBER)
     const struct cause *cause; /* the last one, borrowed */
-    const char *text;          /* "16, 18" */
+    const char *text;          /* the values in short: "16, 18" */
+    int64_t seen_in, decided_in; /* the last compile with a value, or that it decided */
 };
 
 #define GUARD_FIELDS(F) /* that ended checks */ \
@@ -158,57 +162,65 @@ struct ask { ASK_FIELDS(MEMBER) };
 
 #define TORCH_FIELDS(F) /* of the process with the oldest version: that, how it was watched, why not otherwise */ \
     F(torch_facts, TEXT, version) F(torch_facts, TEXT, mode) F(torch_facts, TEXT, note)
+#define TORCHES_FIELDS(F) /* different versions and modes; some process was only observed from outside */ \
+    F(torch_facts, INTEGER, versions) F(torch_facts, INTEGER, modes) F(torch_facts, TRUTH, observed)
 struct torch_facts {
     TORCH_FIELDS(MEMBER)
-    int number;              /* torch_version() of it; 0: no torch */
-    int64_t versions, modes; /* different ones */
-    bool observed;           /* some process was only observed from outside */
+    TORCHES_FIELDS(MEMBER)
+    int number; /* torch_version() of it; 0: no torch */
 };
 
 /* ---- all of it ----------------------------------------------------------------- */
 
-struct query;
+/* Facts of which there may be many: L(member of struct why, struct, its fields, key in JSON). */
+#define WHY_LISTS(L)                                      \
+    L(calls, call_class, CALL_FIELDS, "calls")            \
+    L(compiles, compile, COMPILE_FIELDS, "compiles")      \
+    L(causes, cause, CAUSE_FIELDS, "causes")              \
+    L(histories, history, HISTORY_FIELDS, "histories")    \
+    L(entries, entry, ENTRY_FIELDS, "entries")            \
+    L(guards, failed_guard, GUARD_FIELDS, "failed_guards") \
+    L(inputs, input, INPUT_FIELDS, "eager_inputs")        \
+    L(breaks, graph_break, BREAK_FIELDS, "graph_breaks")  \
+    L(phases, phase, PHASE_FIELDS, "phases") /* most expensive first */ \
+    L(marks, mark, MARK_FIELDS, "marks")                  \
+    L(ranks, rank, RANK_FIELDS, "ranks")                  \
+    L(remedies, remedy, REMEDY_FIELDS, "remedies")        \
+    L(asked, ask, ASK_FIELDS, "sql")                      \
+    L(costs, guard_cost, COST_FIELDS, "guard_costs") /* most expensive first; of slow guards only */ \
+    L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
+
+/* Facts of which there is one, from statements with one row. */
+#define WHY_FIELDS(F) \
+    F(why, MAYBE, all_calls) /* of the function, looked up or not */ \
+    F(why, MAYBE, total_ns)  /* time in it */ \
+    F(why, INTEGER, skipped) /* calls after it was given up */ \
+    F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) /* where a graph break says that this one is disabled, */ \
+    F(why, TEXT, disabled_words) /* or NULL, and what it says */ \
+    F(why, INTEGER, share_ns) F(why, INTEGER, share_of_ns) /* lookup and all of a usual call that hit; or guards and the \
+                                                              time but for compiles */ \
+    F(why, INTEGER, different_inputs) F(why, INTEGER, unknown_inputs) /* of all misses; 0: not known */
 
 struct why {
     struct db *db; /* owned */
     struct found_code code;
     struct arena arena; /* all texts below */
     struct progress progress;
-    bool with_sql;
-    LIST(struct ask) asked;
-    LIST(struct call_class) calls;
-    LIST(struct entry) entries;
-    LIST(struct compile) compiles;
-    LIST(struct cause) causes;
-    LIST(struct history) histories;
-    LIST(struct failed_guard) guards;
-    LIST(struct graph_break) breaks;
-    LIST(struct input) inputs;
-    LIST(struct phase) phases; /* most expensive first */
-    LIST(struct mark) marks;
-    LIST(struct rank) ranks;
-    LIST(struct remedy) remedies;
-    LIST(struct forbidder) forbidders;
-    LIST(struct guard_cost) costs; /* most expensive first; of slow guards only */
+#define LIST_MEMBER(member, type, fields, key) LIST(struct type) member;
+    WHY_LISTS(LIST_MEMBER)
+    WHY_FIELDS(MEMBER)
     struct torch_facts torch;
-    const char *disabled_by;    /* the function in which a graph break says that this one is disabled, or NULL */
-    const char *disabled_words; /* what it says */
-    int64_t disabled_line;
+    bool with_sql;
     bool force_whatif;             /* also on a long trace */
     bool long_trace;               /* what-ifs would take long: not answered */
-    int64_t guard_ns, guard_calls; /* time in guards over that many calls */
-    int64_t share_ns,
-        share_of_ns; /* lookup and all of a usual call that hit; or guards and the time but for compiles */
-    bool share_of_hits;
+    bool share_of_hits;            /* share_ns is of calls that hit */
     bool guards_slow;
-    int64_t all_calls;        /* of the function, looked up or not; or UNKNOWN */
-    struct call_sums shared;  /* of those that count in shares, as check --function counts: docs/answers.md */
-    int64_t total_ns;         /* time in it, or UNKNOWN */
-    int64_t undecided;        /* calls without a lookup whose outcome is not known */
-    int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
+    bool missing;                  /* the recording lost events */
+    int64_t guard_ns, guard_calls; /* time in guards over that many calls */
+    struct call_sums shared;       /* of those that count in shares, as check --function counts: docs/answers.md */
+    int64_t undecided;             /* calls without a lookup whose outcome is not known */
+    int64_t checks, check_ns;      /* of guards; check_ns is of timed_checks of them */
     int64_t timed_checks;
-    int64_t different_inputs; /* of all misses, 0: not known */
-    bool missing;             /* the recording lost events */
 };
 
 /* Fill in all lists; histories and remedies; what would come of the remedies that have settings. db_failed(): it was said
@@ -240,6 +252,9 @@ const char *compile_refusal(const struct why *why, const struct compile *compile
 /* The compiler looked at the function and gave none: a mark without a reason is its own, not one that somebody asked for. */
 bool why_turned_away(const struct why *why);
 
+/* The entry with this id, or that COMPILE made; NULL: none. */
+struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
+
 /* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE
  * made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
@@ -255,33 +270,15 @@ struct field {
     size_t offset;
 };
 #define FIELD(type, kind, member) {#member, kind, offsetof(struct type, member)},
-extern const struct field entry_fields[], compile_fields[], parent_fields[], cause_fields[], input_fields[], mark_fields[],
-    rank_fields[], forbidder_fields[], guard_fields[], break_fields[], torch_fields[];
-
-/* Ask the statement NAME, such as "why/entries", or ROWS for it; --sql shows NAME's. */
-struct query *why_ask(struct why *why, const char *name);
-struct query *why_ask_rows(struct why *why, const char *name, const char *rows);
+#define FIELDS(name, list) const struct field name[] = {list(FIELD) {0}};
+#define LIST_FIELDS(member, type, fields, key) extern const struct field member##_fields[];
+WHY_LISTS(LIST_FIELDS)
+extern const struct field parent_fields[], torch_fields[];
 
 /* The current row of QUERY into ITEM, as far as FIELDS name its columns. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
-/* The text in a column of the current row, NULL for NULL. */
-const char *why_text(struct why *why, struct query *query, int column);
-
 /* OWNED is freed; a copy that lives as long as WHY. NULL is NULL. */
 const char *why_keep(struct why *why, char *owned);
-
-/* All rows of the statement NAME, as they are. */
-#define READ(why, list, name, fields)                             \
-    do {                                                          \
-        struct query *query_ = why_ask(why, name);                \
-        while (query_step(query_))                                \
-            why_row(why, query_, fields, list_add(&(why)->list)); \
-        query_close(query_);                                      \
-    } while (0)
-
-void why_gather_torch(struct why *why);
-void why_gather_checks(struct why *why); /* of guards: how they ended, */
-void why_gather_cost(struct why *why);   /* and what they took */
 
 #endif

@@ -289,7 +289,6 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
     free(values);
     free(function);
     free(code);
-    cause_free(&cause);
 }
 
 const struct view_ops view_compile = {
@@ -340,7 +339,6 @@ static char *knob_for(struct db *db, int64_t compile_id)
     if (query_step(query)) {
         struct cause cause = cause_read(query, 0);
         made = cause_setting(&cause);
-        cause_free(&cause);
     }
     query_close(query);
     return made;
