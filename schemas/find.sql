@@ -33,13 +33,16 @@ meant AS (
     FROM functions f, asked
     WHERE f.kind IS NOT 'compiled'),
 first AS (SELECT *, MIN(way) OVER () AS first_way FROM meant WHERE way IS NOT NULL ORDER BY code_id)
-SELECT COALESCE(f.filename, '?'), COALESCE(f.qualname, '?'), f.first_line, COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS kind,
-       group_concat(f.code_id, ', ') AS ids, COUNT(*) AS code_objects, COUNT(DISTINCT f.process_id) AS processes,
-       SUM(n.calls) AS calls, SUM((SELECT COUNT(*) FROM compile m WHERE m.code_id = f.code_id)) AS compiles,
-       SUM((SELECT COUNT(*) FROM cache_entry e WHERE e.code_id = f.code_id)) AS entries, way = 1 AS is_label
+SELECT SUM(n.calls) AS calls, SUM((SELECT COUNT(*) FROM compile m WHERE m.code_id = f.code_id)) AS compiles,
+       SUM((SELECT COUNT(*) FROM cache_entry e WHERE e.code_id = f.code_id)) AS entries, COALESCE(f.qualname, '?') AS function,
+       COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS kind,
+       COALESCE(f.filename, '?') || ':' || COALESCE(f.first_line, 0) AS "where",
+       -- and what is not listed where they are several
+       COALESCE(f.filename, '?'), f.first_line, group_concat(f.code_id, ', ') AS ids, COUNT(*) AS code_objects,
+       COUNT(DISTINCT f.process_id) AS processes, way = 1 AS is_label, COUNT(*) OVER () AS functions
 FROM first f LEFT JOIN code_total n ON n.code_id = f.code_id
 WHERE way = first_way
-GROUP BY f.function_id, 4
+GROUP BY f.function_id, 5
 ORDER BY compiles > 0 DESC, MIN(f.code_id);
 
 -- name: names

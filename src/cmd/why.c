@@ -97,7 +97,7 @@ static void ranks_print(struct why *why, FILE *out)
     for each(r, why->ranks)
         differ = differ || r->compiles != why->ranks.at[0].compiles;
     if (count)
-        fprintf(out, "rank%s", prose_plural((int64_t)count));
+        fputs(count == 1 ? "rank" : "ranks", out);
     for each_of(r, why->ranks, RANKS_SHOWN)
         prose_print(out, "%s %jd{: %jd compile(s)}", r > why->ranks.at ? "," : "", r->rank, differ ? r->compiles : UNKNOWN);
     if (count > RANKS_SHOWN)
@@ -559,8 +559,7 @@ static void shell_word(FILE *out, const char *text)
 /* "4 compiles instead of 9" */
 static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
 {
-    prose_print(out, "%s%jd %s%s{ instead of %jd}", would == is ? "still " : "", would, what, prose_plural(would),
-                would == is ? UNKNOWN : is);
+    prose_print(out, "%s%jd %s(s){ instead of %jd}", would == is ? "still " : "", would, what, would == is ? UNKNOWN : is);
 }
 
 /* What would come of the remedy, or how to ask. */

@@ -9,14 +9,18 @@
 #include <string.h>
 
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/result.h"
 
 enum {
-    LISTED = 40,       /* functions in a list of several */
+    LISTED = 40,       /* functions in a list of several, */
+    LISTED_COLUMNS = 6, /* with the first columns of find/functions, */
+    FUNCTIONS = LISTED_COLUMNS + 6, /* of which the last counts the rows */
     NEAREST = 5,       /* names suggested */
     NAME_MOST = 96,    /* bytes of a name that are compared */
     IDS_MOST = 1 << 14 /* bytes of a list of ids */
@@ -28,17 +32,15 @@ enum {
 static struct found_code found_read(struct query *query, const char *name)
 {
     struct found_code found = {
-        .filename = strdup(query_whole(query, 0, NULL)),
-        .qualname = strdup(query_whole(query, 1, NULL)),
-        .first_line = query_integer(query, 2),
-        .kind = strdup(query_text(query, 3, NULL)),
-        .ids = strdup(query_whole(query, 4, NULL)),
-        .code_objects = query_integer(query, 5),
-        .processes = query_integer(query, 6),
-        .calls = query_type(query, 7) == QUERY_NULL ? -1 : query_integer(query, 7),
-        .compiles = query_integer(query, 8),
-        .entries = query_integer(query, 9),
-        .label = query_integer(query, 10) ? strdup(name) : NULL,
+        .compiles = query_integer(query, 1),
+        .qualname = strdup(query_whole(query, 3, NULL)),
+        .kind = strdup(query_text(query, 4, NULL)),
+        .filename = strdup(query_whole(query, LISTED_COLUMNS, NULL)),
+        .first_line = query_integer(query, LISTED_COLUMNS + 1),
+        .ids = strdup(query_whole(query, LISTED_COLUMNS + 2, NULL)),
+        .code_objects = query_integer(query, LISTED_COLUMNS + 3),
+        .processes = query_integer(query, LISTED_COLUMNS + 4),
+        .label = query_integer(query, LISTED_COLUMNS + 5) ? strdup(name) : NULL,
     };
 
     if (strlen(found.ids) > IDS_MOST) {
@@ -80,28 +82,12 @@ void found_json(struct json *json, const struct found_code *found)
     json_end(json);
 }
 
-static void list_row(struct table *table, const struct found_code *found)
-{
-    char *where = say_print("%s:%" PRId64, found->filename, found->first_line);
-
-    if (found->calls >= 0)
-        table_integer(table, found->calls);
-    else
-        table_null(table);
-    table_integer(table, found->compiles);
-    table_integer(table, found->entries);
-    table_string(table, found->qualname);
-    table_string(table, found->kind);
-    table_string(table, where);
-    free(where);
-}
-
-/* FIRST, the current row of QUERY, and those that follow. */
-static void list_print(struct query *query, const struct found_code *first, const char *name, FILE *out, bool json)
+/* The current row of QUERY, of COUNT, and those that follow. */
+static void list_print(struct query *query, int64_t count, const char *name, FILE *out, bool json)
 {
     struct json j = {.out = out};
     struct table *table;
-    int64_t count = 1;
+    int listed = 0;
 
     if (json) {
         json_object(&j, NULL);
@@ -111,15 +97,12 @@ static void list_print(struct query *query, const struct found_code *first, cons
     } else {
         prose_print(out, "%.200s is several functions; name one by its qualified name, or by FILE:LINE\n\n", name);
     }
-    table = table_open(out, table_format(out, json), 6,
+    table = table_open(out, table_format(out, json), LISTED_COLUMNS,
                        (const char *[]){"calls", "compiles", "entries", "function", "kind", "where"});
-    list_row(table, first);
-    do {
-        struct found_code found = found_read(query, name);
-        if (count++ < LISTED)
-            list_row(table, &found);
-        found_code_free(&found);
-    } while (query_step(query));
+    do
+        for (int i = 0; i < LISTED_COLUMNS; i++)
+            result_cell(table, query, i);
+    while (++listed < LISTED && query_step(query));
     table_close(table);
     if (json) {
         json_integer(&j, "match_count", count);
@@ -159,48 +142,44 @@ static int distance_of(const char *a, const char *b)
 }
 
 struct near {
-    char *name; /* owned */
+    const char *name;
     int distance;
+    size_t order;
 };
 
-/* NAME, which is not among NEAREST, to where its distance puts it. */
-static void near_add(struct near nearest[NEAREST], const char *name, int distance)
+static int nearer(const void *a, const void *b)
 {
-    int at = NEAREST;
+    const struct near *x = a, *y = b;
 
-    while (at > 0 && (!nearest[at - 1].name || nearest[at - 1].distance > distance))
-        at--;
-    if (at == NEAREST)
-        return;
-    free(nearest[NEAREST - 1].name);
-    memmove(&nearest[at + 1], &nearest[at], (size_t)(NEAREST - 1 - at) * sizeof *nearest);
-    nearest[at] = (struct near){strdup(name), distance};
+    return list_order(x->distance, y->distance) ?: list_order((int64_t)x->order, (int64_t)y->order);
 }
 
 /* "; nearest: f, g", which the caller frees. */
 static char *nearest_list(struct db *db, const char *name)
 {
     struct query *query = db_query(db, schema_statement("find/names"));
-    struct near nearest[NEAREST] = {{0}};
+    LIST(struct near) nearest = {0};
+    struct arena names = {0};
     int worst = (int)strnlen(name, NAME_MOST); /* half of its letters are others */
-    char *list = NULL;
-    size_t room = 0;
-    FILE *out = open_memstream(&list, &room);
+    char *list = strdup("");
 
     while (query_step(query)) {
         const char *qualname = query_text(query, 0, NULL), *last = strrchr(qualname, '.');
         int whole = distance_of(name, qualname), part = last ? distance_of(name, last + 1) + 1 : whole;
-        if (whole > part)
+        if (part < whole)
             whole = part;
         if (whole <= worst)
-            near_add(nearest, qualname, whole);
+            *list_add(&nearest) = (struct near){arena_print(&names, "%s", qualname), whole, nearest.count};
     }
     query_close(query);
-    for (int i = 0; i < NEAREST && nearest[i].name; i++) {
-        fprintf(out, "%s%s", i ? ", " : "; nearest: ", nearest[i].name);
-        free(nearest[i].name);
+    list_sort(&nearest, nearer);
+    for (size_t i = 0; i < nearest.count && i < NEAREST; i++) {
+        char *longer = say_print("%s%s%s", list, i ? ", " : "; nearest: ", nearest.at[i].name);
+        free(list);
+        list = longer;
     }
-    fclose(out);
+    list_free(&nearest);
+    arena_free(&names);
     return list;
 }
 
@@ -234,16 +213,15 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
 
     *found = (struct found_code){0};
     query_bind_text(query, 1, name);
-    if (query_step(query)) {
+    if (!query_step(query)) {
+        if (!db_failed(db))
+            none_say(db, name);
+    } else if (query_integer(query, FUNCTIONS) > 1) {
+        result = FIND_SEVERAL;
+        list_print(query, query_integer(query, FUNCTIONS), name, out, json);
+    } else {
         result = FIND_ONE;
         *found = found_read(query, name);
-        if (query_step(query)) {
-            result = FIND_SEVERAL;
-            list_print(query, found, name, out, json);
-            found_code_free(found);
-        }
-    } else if (!db_failed(db)) {
-        none_say(db, name);
     }
     query_close(query);
     return result;
@@ -253,24 +231,21 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
 
 static bool is_trace_name(const char *argument)
 {
-    size_t length = strlen(argument);
+    const char *dot = strrchr(argument, '.');
 
-    return length > 3 && !strcmp(argument + length - 3, ".db");
+    return dot && dot > argument && !strcmp(dot, ".db");
 }
 
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path)
 {
+    bool turned = count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1]); /* the order of the other commands */
+
     if (count == 0 || !*given[0]) {
         say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command, command);
         return false;
     }
-    if (count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1])) { /* the order of the other commands */
-        *name = given[1];
-        *path = given[0];
-    } else {
-        *name = given[0];
-        *path = given[1];
-    }
+    *name = given[turned];
+    *path = given[!turned];
     return true;
 }
 

@@ -27,8 +27,7 @@ struct found_code {
     char *ids;            /* owned: code ids for an SQL list, "3, 7" */
     int64_t code_objects; /* all there are, also those that IDS has no room for */
     int64_t processes;
-    int64_t calls;        /* -1: not known */
-    int64_t compiles, entries;
+    int64_t compiles;
     char *label;          /* owned: the compile that was named, "0/1", or NULL */
 };
 

@@ -33,16 +33,12 @@ size_t prose_cut(const char *text, size_t width)
 
 void prose_text(FILE *out, const char *text, size_t width)
 {
-    size_t bytes = text ? strnlen(text, width + 1) : 0;
+    size_t bytes = text ? prose_cut(text, width) : 0;
 
-    if (!text) {
+    if (!text)
         putc('?', out);
-    } else if (bytes <= width) {
-        say_escaped(out, text, bytes);
-    } else {
-        say_escaped(out, text, prose_cut(text, width));
-        fputs("…", out);
-    }
+    else
+        say_escaped(out, text, bytes), fputs(text[bytes] ? "…" : "", out);
 }
 
 /* TEXT as it is printed; the caller frees it. */
@@ -173,11 +169,6 @@ void prose_print(FILE *out, const char *format, ...)
     va_end(values);
 }
 
-const char *prose_plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 const char *prose_filled(const char *text)
 {
     return text && *text ? text : NULL;
@@ -193,26 +184,14 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 
 void prose_place(FILE *out, const char *before, const char *stack)
 {
-    static const char file[] = "File \"", line[] = "\", line ", in[] = ", in ";
-    const char *last = NULL, *name, *number, *function;
-    char *path;
+    static const char file[] = "File \"";
+    const char *last = stack;
+    char *path = NULL, line[12], function[80];
 
-    for (const char *at = stack; at && (at = strstr(at, file)); at++)
+    for (const char *at = stack; (at = strstr(at, file)); at++)
         last = at;
-    name = last ? last + sizeof file - 1 : NULL;
-    number = name ? strstr(name, line) : NULL;
-    function = number ? strstr(number, in) : NULL;
-    path = function ? strndup(name, (size_t)(number - name)) : NULL;
-    if (!path)
-        return;
-    number += sizeof line - 1;
-    function += sizeof in - 1;
-    fputs(before, out);
-    prose_text(out, prose_path(path), 80);
-    putc(':', out);
-    say_escaped(out, number, strspn(number, "0123456789"));
-    fputs(" in ", out);
-    say_escaped(out, function, prose_cut(function, strcspn(function, "\n") < 60 ? strcspn(function, "\n") : 60));
+    if (sscanf(last, "File \"%m[^\"]\", line %11[0-9], in %79[^\n]", &path, line, function) == 3)
+        prose_print(out, "%s%.80s:%s in %.60s", before, prose_path(path), line, function);
     free(path);
 }
 

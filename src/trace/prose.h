@@ -35,9 +35,6 @@ static inline int64_t prose_any(int64_t count)
     return count > 0 ? count : PROSE_UNKNOWN;
 }
 
-/* "s" unless COUNT is 1. */
-const char *prose_plural(int64_t count);
-
 /* NULL for an empty text as for none. */
 const char *prose_filled(const char *text);
 
@@ -47,8 +44,8 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 /* How many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 
-/* The innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for other
- * texts. */
+/* BEFORE and the innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for
+ * other texts. */
 void prose_place(FILE *out, const char *before, const char *stack);
 
 /* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */

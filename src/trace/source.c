@@ -16,23 +16,18 @@ enum { SOURCE_MOST = 8 << 20, LINES_MOST = 400000 };
 
 static void lines_read(struct source *source, int fd, const struct stat *st)
 {
-    size_t used = 0, room = (size_t)st->st_size + 1;
-    ssize_t got = 0;
+    size_t room = (size_t)st->st_size + 1, length;
+    char *rest = source->text = malloc(room), *line;
+    ssize_t got = read(fd, rest, room - 1);
 
+    rest[got > 0 ? got : 0] = 0;
     source->changed_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-    source->text = malloc(room + 1);
     source->lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source->lines);
-    while (used < room && (got = read(fd, source->text + used, room - used)) > 0)
-        used += (size_t)got;
-    source->text[used] = 0;
-    for (char *line = source->text, *end; line < source->text + used && source->count < LINES_MOST; line = end + 1) {
-        source->lines[source->count++] = line;
-        end = memchr(line, '\n', (size_t)(source->text + used - line));
-        if (!end)
-            break;
-        *end = 0;
-        if (end > line && end[-1] == '\r')
-            end[-1] = 0;
+    while (rest && *rest && source->count < LINES_MOST) {
+        source->lines[source->count++] = line = strsep(&rest, "\n");
+        length = strlen(line);
+        if (length && line[length - 1] == '\r')
+            line[length - 1] = 0;
     }
 }
 
