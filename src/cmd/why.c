@@ -109,9 +109,8 @@ static void ranks_print(struct why *why, FILE *out)
 /* "16 calls: 56.2 % ran compiled code, ..." */
 static void shares_print(struct why *why, FILE *out)
 {
-    int64_t made = why_made(why), recompiles = why_recompiles(why), compiles = (int64_t)why->compiles.count,
-            asked = why->shared.asked;
-    int64_t compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
+    int64_t compiles = (int64_t)why->compiles.count, asked = why->shared.asked,
+            compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
 
     prose_print(out, "%'jd call(s)", why->all_calls);
     if (!why->all_calls && !compiles) {
@@ -126,8 +125,8 @@ static void shares_print(struct why *why, FILE *out)
     if (asked)
         prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
                     percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
-    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n", compiles ? made : UNKNOWN, recompiles,
-                prose_any(compiles - made));
+    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n", compiles ? why->made : UNKNOWN,
+                why->recompiles, prose_any(compiles - why->made));
 }
 
 static void head_print(struct why *why, FILE *out)
@@ -423,7 +422,6 @@ static void marks_print(struct why *why, FILE *out)
 static void limit_print(struct why *why, FILE *out)
 {
     const char *limit = limit_of(why);
-    int64_t made = why_made(why);
 
     for each(class, why->calls) {
         if (class->outcome != OUTCOME_LIMIT)
@@ -431,7 +429,7 @@ static void limit_print(struct why *why, FILE *out)
         prose_title(out, "Limit");
         prose_print(out, "  %.70s%s at %+jd with %jd compile(s); since then %'jd call(s) ran %s, the last at %+jd.\n",
                     limit ? limit : "Reached", !limit || strstr(limit, "reached") ? "" : ": reached", class->first_ns,
-                    made, class->calls, as_python(why), class->last_ns);
+                    why->made, class->calls, as_python(why), class->last_ns);
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lib/list.h"
-#include "trace/cause.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
 
@@ -61,9 +60,9 @@ static bool is_like(const char *patterns, const char *text)
 
 static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
 {
-    bool number = prose_same(facts->aspect, "value") && cause_number(facts->expected) && cause_number(facts->actual);
+    bool number = prose_same(facts->cause.aspect, "value") && cause_number(facts->cause.expected) && cause_number(facts->cause.actual);
 
-    return !aspect || (strcmp(aspect, "number") ? prose_same(facts->aspect, aspect) : number);
+    return !aspect || (strcmp(aspect, "number") ? prose_same(facts->cause.aspect, aspect) : number);
 }
 
 /* Sizes of 0 and 1 only, of "1, 0". */
@@ -81,13 +80,13 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     case WHEN_SMALL:
         return all_small(facts->values);
     case WHEN_NONE:
-        return prose_same(facts->expected, "None");
+        return prose_same(facts->cause.expected, "None");
     case WHEN_FLAG:
-        return prose_same(facts->expected, "True") || prose_same(facts->expected, "False");
+        return prose_same(facts->cause.expected, "True") || prose_same(facts->cause.expected, "False");
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
-        return *torch_reason_split(facts->text).hint;
+        return *torch_reason_split(facts->cause.text).hint;
     default:
         return true;
     }
@@ -108,11 +107,11 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
 
     return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
            facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
-           is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->kind) && is_like(rule->source, facts->source) &&
-           is_like(rule->reason, facts->text) && (!rule->code || prose_same(rule->code, facts->code)) &&
-           (!said || has_words(facts->expected, said) || has_words(facts->actual, said) ||
-            has_words(facts->text, said)) &&
-           break_says(facts->text, rule->words) && is_when(rule, facts);
+           is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
+           is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) &&
+           (!said || has_words(facts->cause.expected, said) || has_words(facts->cause.actual, said) ||
+            has_words(facts->cause.text, said)) &&
+           break_says(facts->cause.text, rule->words) && is_when(rule, facts);
 }
 
 /* ---- sentences ------------------------------------------------------------- */
@@ -174,28 +173,28 @@ static const char *first_of(const char *text, const char *otherwise)
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
-    const struct torch_reason reason = torch_reason_split(facts->text);
-    const char *source = first_of(facts->source, "the input");
+    const struct torch_reason reason = torch_reason_split(facts->cause.text);
+    const char *source = first_of(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
     const char *count = arena_print(&arena, "%" PRId64, facts->count), *plural = facts->count == 1 ? "" : "s";
     const struct { const char *name, *text; } words[] = {
         {"source", source},
         {"base", base},
         {"name", name_of(&arena, base)},
-        {"kind", first_of(facts->kind, "that failed")},
-        {"expected", facts->expected ? facts->expected : facts->text ? facts->text : "its guards pass"},
-        {"actual", facts->actual ? facts->actual : "something else"},
+        {"kind", first_of(facts->cause.kind, "that failed")},
+        {"expected", facts->cause.expected ? facts->cause.expected : facts->cause.text ? facts->cause.text : "its guards pass"},
+        {"actual", facts->cause.actual ? facts->cause.actual : "something else"},
         {"values", first_of(facts->values, "not always the same")},
-        {"text", first_of(facts->text, "no reason was recorded")},
+        {"text", first_of(facts->cause.text, "no reason was recorded")},
         {"what", first_of(reason.what, "no reason was recorded")},
         {"hint", first_of(reason.hint, "none")},
         {"function", function_of(&arena, facts)},
-        {"limit", torch_limit_name(facts->torch, facts->text && strcasestr(facts->text, "accumulated"))},
+        {"limit", torch_limit_name(facts->torch, facts->cause.text && strcasestr(facts->cause.text, "accumulated"))},
         {"count", count},
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
         {"needed", arena_print(&arena, "%" PRId64, facts->needed)},
-        {"dim", facts->dimension < 0 ? "N" : arena_print(&arena, "%" PRId64, facts->dimension)},
+        {"dim", facts->cause.dimension < 0 ? "N" : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart", small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
     };
@@ -236,10 +235,10 @@ char *remedy_for(enum remedy_on on, const struct remedy_facts *facts, const stru
     if (!found->name)
         return NULL;
     if (on == ON_BREAK) { /* torch names what it was about */
-        named = between(facts->text, "<function ", " at 0x");
-        more.source = named ? named : "it";
-    } else if (on == ON_DEATH && facts->torch && (named = between(facts->text, "because ", " got deallocated"))) {
-        more.source = named;
+        named = between(facts->cause.text, "<function ", " at 0x");
+        more.cause.source = named ? named : "it";
+    } else if (on == ON_DEATH && facts->torch && (named = between(facts->cause.text, "because ", " got deallocated"))) {
+        more.cause.source = named;
     }
     if (rule)
         *rule = found;

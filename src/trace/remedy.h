@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trace/cause.h"
 #include "vocabulary.h"
 
 enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS };
@@ -16,13 +17,7 @@ enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS };
 /* What happened. Texts are borrowed and may be NULL. */
 struct remedy_facts {
     enum outcome outcome; /* ON_OUTCOME */
-    const char *kind;     /* of the guard */
-    const char *source;   /* what it looked at; of a break: the function that was called */
-    const char *aspect;   /* recompile_cause.aspect, */
-    int64_t dimension;    /* and its dimension; -1: none */
-    const char *expected; /* what it wanted */
-    const char *actual;   /* what it saw */
-    const char *text;     /* all of it in words; a reason, a death's cause */
+    struct cause cause;   /* ON_CAUSE; else only its text, the reason, and its source, what that is about; no dimension: -1 */
     const char *values;   /* "16, 18, 20": over the recompiles; of guards their share of a call */
     const char *function; /* in which */
     const char *code;     /* what that is: "generator" */

@@ -115,7 +115,7 @@ void why_json(struct why *why, FILE *out)
     json_integer(json, "ran_as_python", why->shared.python);
     json_end(json);
     json_integer(json, "calls_not_told_apart", why->undecided);
-    json_integer(json, "recompiles", why_recompiles(why));
+    json_integer(json, "recompiles", why->recompiles);
     json_bool(json, "losses", why->missing);
     if (why->torch.number) {
         json_object(json, "torch");

@@ -115,24 +115,6 @@ bool compile_made(const struct compile *compile)
            !strcmp(compile->outcome, "compiled");
 }
 
-int64_t why_made(const struct why *why)
-{
-    int64_t count = 0;
-
-    for (size_t i = 0; i < why->compiles.count; i++)
-        count += compile_made(&why->compiles.at[i]);
-    return count;
-}
-
-int64_t why_recompiles(const struct why *why)
-{
-    int64_t count = 0;
-
-    for (size_t i = 0; i < why->compiles.count; i++)
-        count += why->compiles.at[i].recompile;
-    return count;
-}
-
 const char *compile_refusal(const struct why *why, const struct compile *compile)
 {
     const char *reason = prose_filled(compile->reason);
@@ -168,7 +150,8 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32, LIMIT_MOST = 100000 };
 enum { NAMED = 4, TORCH_NAMED = 6 /* at most, of a program that uses torch */ };
 
-/* The remedy for FACTS, once. NULL: there is none, or it is there already. */
+/* The remedy for FACTS, once, before those that are more work; for other compilers than torch's they stay in the order of
+ * events. NULL: there is none, or it is there already. */
 static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
     const struct remedy_rule *rule = NULL;
@@ -181,6 +164,8 @@ static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struc
     if (!text)
         return NULL;
     remedy = list_add(&why->remedies);
+    for (; facts->torch && remedy > why->remedies.at && remedy[-1].effort > rule->effort; remedy--)
+        *remedy = remedy[-1];
     *remedy = (struct remedy){
         .name = rule->name, .text = text, .effort = rule->effort, .compiles = UNKNOWN, .predicted_compiles = UNKNOWN,
         .eager = UNKNOWN, .predicted_eager = UNKNOWN, .undecided = UNKNOWN, .unrecorded = UNKNOWN, .gone = UNKNOWN};
@@ -218,13 +203,13 @@ static struct reasons reasons_of(const struct why *why)
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
-    const char *found = facts->text ? strstr(facts->text, before) : NULL;
+    const char *found = facts->cause.text ? strstr(facts->cause.text, before) : NULL;
     const struct remedy_rule *rule = NULL;
     struct remedy_facts more = *facts;
 
     if (!found)
         return;
-    more.text = found + sizeof before - 1;
+    more.cause.text = found + sizeof before - 1;
     more.line = 0;
     free(remedy_for(ON_BREAK, &more, &rule));
     if (rule && rule->effort < EFFORT_REWRITE)
@@ -234,15 +219,15 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
 /* The setting of a what-if that is a higher limit; NULL: none fits. */
 static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
 {
-    bool accumulated = facts->text && strstr(facts->text, "accumulated");
-    int64_t made = why_made(why), limit;
+    bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
+    int64_t limit = why->made + facts->count; /* an entry for every call is enough for sure */
 
-    limit = facts->needed > made ? facts->needed : made + facts->count; /* an entry for every call is enough for sure */
-    if (limit > LIMIT_MOST)
-        limit = LIMIT_MOST;
-    return limit < 1
-               ? NULL
-               : arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit", limit);
+    if (facts->needed > why->made)
+        limit = facts->needed;
+    if (limit < 1)
+        return NULL;
+    return arena_print(&why->arena, "%s=%" PRId64, accumulated ? "accumulated_limit" : "recompile_limit",
+                       limit < LIMIT_MOST ? limit : LIMIT_MOST);
 }
 
 /* A remedy for calls that ended in OUTCOME, if there are any; TEXT says why they did. */
@@ -251,7 +236,7 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
     struct remedy *remedy;
 
     facts.outcome = outcome;
-    facts.text = text;
+    facts.cause.text = text;
     if (!facts.count && !(facts.count = why_calls(why, outcome)))
         return;
     if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP || outcome == OUTCOME_DECLINED))
@@ -264,17 +249,6 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
         remedy->what_if = setting_of_limit(why, &facts);
 }
 
-/* Guards that raised, of which errors are the first. */
-static void add_for_guard_errors(struct why *why, struct remedy_facts facts)
-{
-    const struct failed_guard none = {0}, *guard = &none;
-
-    if (why->guards.count && prose_same(why->guards.at->result, check_words[CHECK_ERROR]))
-        guard = why->guards.at;
-    facts.source = guard->source;
-    add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
-}
-
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
@@ -282,13 +256,8 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         struct remedy_facts facts = *base;
         char *about = cause_about(h->cause);
         struct remedy *remedy;
-        facts.kind = h->kind;
-        facts.source = base->torch && h->source ? about : h->source;
-        facts.aspect = h->cause->aspect;
-        facts.dimension = h->cause->dimension;
-        facts.expected = h->cause->expected;
-        facts.actual = h->cause->actual;
-        facts.text = h->cause->text;
+        facts.cause = *h->cause;
+        facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
         facts.count = h->recompiles + h->refused;
         if ((remedy = remedy_add(why, ON_CAUSE, &facts))) {
@@ -306,7 +275,7 @@ static void add_for_deaths(struct why *why, const struct remedy_facts *base)
         const struct entry *e = &why->entries.at[i];
         struct remedy_facts facts = *base;
         bool missed = false;
-        facts.text = e->death_cause;
+        facts.cause.text = e->death_cause;
         if (e->died_ns == UNKNOWN || !e->death_cause)
             continue;
         for (size_t j = 0; j < why->entries.count; j++)
@@ -324,34 +293,10 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; base->torch && i < why->breaks.count && i < BREAKS_USED; i++) {
         struct remedy_facts facts = *base;
-        facts.text = why->breaks.at[i].reason;
+        facts.cause.text = why->breaks.at[i].reason;
         facts.line = why->breaks.at[i].line;
         facts.count = why->breaks.at[i].times;
         remedy_add(why, ON_BREAK, &facts);
-    }
-}
-
-/* Guards that take a good part of the calls. */
-static void add_for_guards(struct why *why, struct remedy_facts facts)
-{
-    char share[32];
-
-    if (!why->guards_slow)
-        return;
-    snprintf(share, sizeof share, "%.2g %%", why_guard_share(why));
-    facts.values = share;
-    remedy_add(why, ON_GUARDS, &facts);
-}
-
-/* Stable, because what comes first weighs more. */
-static void sort_by_effort(struct why *why)
-{
-    for (size_t i = 1; i < why->remedies.count; i++) {
-        struct remedy moved = why->remedies.at[i];
-        size_t at = i;
-        for (; at > 0 && why->remedies.at[at - 1].effort > moved.effort; at--)
-            why->remedies.at[at] = why->remedies.at[at - 1];
-        why->remedies.at[at] = moved;
     }
 }
 
@@ -359,16 +304,20 @@ static void sort_by_effort(struct why *why)
 static void remedies_make(struct why *why)
 {
     const struct remedy_facts base = {
-        .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .dimension = -1};
+        .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .cause.dimension = -1};
     const struct reasons reasons = reasons_of(why);
-    struct remedy_facts run_only = base, plain = base;
+    bool guard_raised = why->guards.count && !strcmp(why->guards.at->result, check_words[CHECK_ERROR]); /* they are first */
+    const struct failed_guard none = {0}, *guard = guard_raised ? why->guards.at : &none;
+    struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
     size_t most = base.torch ? TORCH_NAMED : NAMED;
     int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
 
     if (why->forbidders.count)
-        run_only.source = why->forbidders.at[0].function;
+        run_only.cause.source = why->forbidders.at[0].function;
+    raised.cause.source = guard->source;
     plain.count = why->all_calls;
-    add_for_guard_errors(why, base);
+    slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
+    add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, guard->expression);
     add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, reasons.raised);
     add_for_causes(why, &base);
     add_for_deaths(why, &base);
@@ -381,9 +330,8 @@ static void remedies_make(struct why *why)
     if (why->disabled_words || (plain_calls && plain_calls == why->all_calls))
         add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
     add_for_breaks(why, &base);
-    add_for_guards(why, base);
-    if (base.torch)
-        sort_by_effort(why);
+    if (why->guards_slow)
+        remedy_add(why, ON_GUARDS, &slow);
     if (why->remedies.count > most)
         why->remedies.count = most;
 }

@@ -571,6 +571,10 @@ void why_gather(struct why *why)
     why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
     READ(why, entries, "why/entries");
     READ(why, compiles, "why/compiles");
+    for (size_t i = 0; i < why->compiles.count; i++) {
+        why->made += compile_made(&why->compiles.at[i]);
+        why->recompiles += why->compiles.at[i].recompile;
+    }
     gather_causes(why);
     gather_lookups(why, &places);
     gather_frames(why, &places);

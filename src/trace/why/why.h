@@ -218,6 +218,7 @@ struct why {
     bool missing;                  /* the recording lost events */
     int64_t guard_ns, guard_calls; /* time in guards over that many calls */
     struct call_sums shared;       /* of those that count in shares, as check --function counts: docs/answers.md */
+    int64_t made, recompiles;      /* compiles that made code, and those of them although older code was there */
     int64_t undecided;             /* calls without a lookup whose outcome is not known */
     int64_t checks, check_ns;      /* of guards; check_ns is of timed_checks of them */
     int64_t timed_checks;
@@ -235,10 +236,8 @@ void why_free(struct why *why);
 /* All of it as JSON. */
 void why_json(struct why *why, FILE *out);
 
-/* How many calls had this outcome; how many compiles made code, and how many of those although older code was there. */
+/* How many calls had this outcome. */
 int64_t why_calls(const struct why *why, enum outcome outcome);
-int64_t why_made(const struct why *why);
-int64_t why_recompiles(const struct why *why);
 
 /* What guards take of a call, in percent; -1: not known. */
 double why_guard_share(const struct why *why);

@@ -276,9 +276,7 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
     function = prose_column(row, FUNCTION);
     code = prose_column(row, FUNCTION + 1);
     values = cause.expected && cause.actual ? say_print("%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause)) : NULL;
-    struct remedy_facts facts = {.kind = cause.kind, .source = cause.source, .expected = cause.expected, .actual = cause.actual,
-                                 .text = cause.text, .aspect = cause.aspect, .dimension = cause.dimension, .values = values,
-                                 .function = function, .code = code, .count = 1,
+    struct remedy_facts facts = {.cause = cause, .values = values, .function = function, .code = code, .count = 1,
                                  .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
@@ -306,7 +304,7 @@ static void break_part(struct doc *doc, struct db *db, struct query *row, const 
         source_free(&source);
     } else {
         char *reason = prose_column(row, 0), *function = prose_column(row, 1), *remedy;
-        struct remedy_facts facts = {.text = reason, .function = function, .line = query_integer(row, 2),
+        struct remedy_facts facts = {.cause.text = reason, .function = function, .line = query_integer(row, 2),
                                      .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
         if ((remedy = remedy_for(ON_BREAK, &facts, NULL))) {
             doc_part(doc, "What would have helped");
