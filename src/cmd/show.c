@@ -34,33 +34,35 @@ enum {
     NODE_CELLS = 5,
 };
 
-struct show {
+static struct {
+    bool full, json;
+} given;
+
+static struct {
     struct db *db; /* owned */
     struct found_code code;
-    FILE *out;     /* borrowed */
-    bool full;
     bool torch;    /* some process that it ran in uses torch */
     char *before;  /* owned: the bytecode that was last shown as before a compile */
     int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */
     int depth;
-};
+} show;
 
 /* ---- rows ------------------------------------------------------------------- */
 
 /* The statement NAME about ID, at most LIMIT rows unless --full. */
-static struct query *ask(struct show *show, const char *name, int64_t id, int64_t limit)
+static struct query *ask(const char *name, int64_t id, int64_t limit)
 {
     char path[32];
     struct query *query;
 
     snprintf(path, sizeof path, "show/%s", name);
-    query = db_query(show->db, schema_statement(path));
+    query = db_query(show.db, schema_statement(path));
     if (strcmp(name, "compiles"))
         query_bind_integer(query, 1, id);
-    else if (show->code.label)
-        query_bind_text(query, 1, show->code.label);
-    query_bind_integer(query, 2, show->full ? ALL : limit);
-    find_bind(query, 3, &show->code);
+    else if (show.code.label)
+        query_bind_text(query, 1, show.code.label);
+    query_bind_integer(query, 2, given.full ? ALL : limit);
+    find_bind(query, 3, &show.code);
     return query;
 }
 
@@ -94,82 +96,69 @@ static int64_t integer(struct query *query, const char *name)
 }
 
 /* The longest that a text is printed. */
-static int wide(const struct show *show, int width)
+static int wide(int width)
 {
-    return show->full ? 1 << 20 : width;
+    return given.full ? 1 << 20 : width;
 }
 
-/* BEFORE, the text in a column, and AFTER, if there is one. */
-static void cell(struct show *show, struct query *query, const char *name, int width, const char *before,
-                 const char *after)
+/* A text line by line, MOST of them. */
+static void lines(const char *listing, int indent, long most)
 {
-    if (filled(query, name))
-        prose_print(show->out, "%s%.*s%s", before, wide(show, width), text(query, name), after);
-}
-
-/* How many lines of a text are printed. */
-static long lines(const struct show *show, long most)
-{
-    return show->full ? -1 : most;
+    prose_lines(stdout, listing, indent, given.full ? -1 : most);
 }
 
 /* ---- the sections, for people ------------------------------------------------ */
 
-static void cause_row(struct show *show, struct query *query)
+static void cause_row(struct query *query)
 {
-    fputs("    ", show->out);
-    cell(show, query, "older_entry", 40, "", ": ");
-    cell(show, query, "kind", 40, "", " ");
-    cell(show, query, "source", WIDTH, "", " ");
+    prose_print(stdout, "    {%.*s: }{%.*s }{%.*s }", wide(40), text(query, "older_entry"), wide(40), text(query, "kind"),
+                wide(WIDTH), text(query, "source"));
     if (filled(query, "expected") || filled(query, "actual"))
-        prose_print(show->out, "wanted %.*s, was %.*s", wide(show, WIDTH), text(query, "expected"), wide(show, WIDTH),
+        prose_print(stdout, "wanted %.*s, was %.*s", wide(WIDTH), text(query, "expected"), wide(WIDTH),
                     text(query, "actual"));
     else
-        prose_print(show->out, "%.*s", wide(show, WIDTH), text(query, "text"));
-    fprintf(show->out, "  [%s]\n",
-            filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
+        prose_print(stdout, "%.*s", wide(WIDTH), text(query, "text"));
+    printf("  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
 }
 
-static void guard_row(struct show *show, struct query *query)
+static void guard_row(struct query *query)
 {
-    prose_print(show->out, "    %3jd  %.*s  %.*s", integer(query, "ordinal"), wide(show, 40), text(query, "kind"),
-                wide(show, WIDTH), text(query, "source"));
-    cell(show, query, "expression", WIDTH, "  ", "");
-    if (filled(query, "user_stack") && !show->full)
-        prose_place(show->out, "  # ", text(query, "user_stack"));
-    putc('\n', show->out);
-    if (filled(query, "user_stack") && show->full)
-        prose_lines(show->out, text(query, "user_stack"), 9, -1);
+    const char *stack = text(query, "user_stack");
+
+    prose_print(stdout, "    %3jd  %.*s  %.*s{  %.*s}", integer(query, "ordinal"), wide(40), text(query, "kind"),
+                wide(WIDTH), text(query, "source"), wide(WIDTH), text(query, "expression"));
+    if (stack && !given.full)
+        prose_place(stdout, "  # ", stack);
+    putchar('\n');
+    if (stack && given.full)
+        lines(stack, 9, 0);
 }
 
-static void break_row(struct show *show, struct query *query)
+static void break_row(struct query *query)
 {
     const struct torch_reason reason = torch_reason_split(text(query, "reason"));
-    FILE *out = show->out;
 
-    prose_print(out, "    line %jd: ", integer(query, "line"));
-    if (show->torch)
-        prose_print(out, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
+    prose_print(stdout, "    line %jd: ", integer(query, "line"));
+    if (show.torch)
+        prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
     else
-        prose_print(out, "%.*s", wide(show, WIDTH * 2), text(query, "reason"));
+        prose_print(stdout, "%.*s", wide(WIDTH * 2), text(query, "reason"));
     if (filled(query, "resume_function")) {
-        fputs(show->torch ? "\n      goes on in " : "; goes on in ", out);
-        torch_name_print(out, text(query, "resume_function"), WIDTH);
-        if (show->torch)
-            cell(show, query, "resume_function", WIDTH, " (", ")");
+        fputs(show.torch ? "\n      goes on in " : "; goes on in ", stdout);
+        torch_name_print(stdout, text(query, "resume_function"), WIDTH);
+        prose_print(stdout, "{ (%.*s)}", wide(WIDTH), show.torch ? text(query, "resume_function") : NULL);
     }
-    putc('\n', out);
+    putchar('\n');
     if (filled(query, "user_stack"))
-        prose_lines(out, text(query, "user_stack"), 6, lines(show, 10));
+        lines(text(query, "user_stack"), 6, 10);
 }
 
 /* A graph's nodes, their cells below one another. */
-static void nodes_print(struct show *show, int64_t graph_id)
+static void nodes_print(int64_t graph_id)
 {
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
-    size_t columns[NODE_CELLS] = {0}, width = show->full ? 1 << 20 : WIDTH;
-    struct query *query = ask(show, "nodes", graph_id, ROWS + 1);
-    FILE *out = show->out;
+    size_t columns[NODE_CELLS] = {0}, width = given.full ? 1 << 20 : WIDTH;
+    struct query *query = ask("nodes", graph_id, ROWS + 1);
     int64_t count = 0;
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
@@ -183,77 +172,76 @@ static void nodes_print(struct show *show, int64_t graph_id)
     query_reset(query);
     for (count = 0; query_step(query); count++) {
         for (int i = 0; !count && i < NODE_CELLS; i++)
-            fprintf(out, "%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i], i < NODE_CELLS - 1 ? "" : "\n");
-        if (count >= ROWS && !show->full)
+            printf("%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i], i < NODE_CELLS - 1 ? "" : "\n");
+        if (count >= ROWS && !given.full)
             break;
         for (int i = 0; i < NODE_CELLS; i++) {
-            fputs(i ? "  " : "    ", out);
-            prose_cell(out, text(query, heads[i]), width, columns[i]);
+            fputs(i ? "  " : "    ", stdout);
+            prose_cell(stdout, text(query, heads[i]), width, columns[i]);
         }
-        putc('\n', out);
+        putchar('\n');
     }
     if (count >= ROWS && query_step(query))
-        fprintf(out, "    (the first %d; --full shows all)\n", ROWS);
+        printf("    (the first %d; --full shows all)\n", ROWS);
     query_close(query);
 }
 
-static void graph_row(struct show *show, struct query *query)
+static void graph_row(struct query *query)
 {
-    prose_print(show->out, "  graph %.*s, %jd node(s)\n", wide(show, WIDTH), text(query, "name"),
+    prose_print(stdout, "  graph %.*s, %jd node(s)\n", wide(WIDTH), text(query, "name"),
                 integer(query, "node_count"));
-    nodes_print(show, integer(query, "graph_id"));
+    nodes_print(integer(query, "graph_id"));
 }
 
 /* Phases within one another, those of at least a percent of the compile unless --full. */
-static void phase_row(struct show *show, struct query *query)
+static void phase_row(struct query *query)
 {
     int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
             took = start >= 0 && end > start ? end - start : 0;
     const char *words = torch_phase_words(text(query, "name"));
 
-    while (show->depth > 0 && show->ends[show->depth - 1] <= start)
-        show->depth--;
-    if (took > show->longest)
-        show->longest = took;
-    if (show->full || (double)took >= (double)show->longest * 0.01) {
-        bool said = words && !strstr(words, "but for"); /* said of what a phase took by itself */
-        prose_print(show->out, "  %+9jd  ", took);
-        fprintf(show->out, "%*s", show->depth * 2, "");
-        prose_print(show->out, "%.*s%s%s\n", wide(show, WIDTH), text(query, "name"), said ? ": " : "", said ? words : "");
+    while (show.depth > 0 && show.ends[show.depth - 1] <= start)
+        show.depth--;
+    if (took > show.longest)
+        show.longest = took;
+    if (given.full || (double)took >= (double)show.longest * 0.01) {
+        bool own = words && strstr(words, "but for"); /* said of what a phase took by itself */
+        prose_print(stdout, "  %+9jd  ", took);
+        printf("%*s", show.depth * 2, "");
+        prose_print(stdout, "%.*s{: %s}\n", wide(WIDTH), text(query, "name"), own ? NULL : words);
     }
-    if (show->depth < PHASE_DEPTH)
-        show->ends[show->depth++] = end;
+    if (show.depth < PHASE_DEPTH)
+        show.ends[show.depth++] = end;
 }
 
-static void listing_row(struct show *show, struct query *query)
+static void listing_row(struct query *query)
 {
-    const char *kind = text(query, "kind") ? text(query, "kind") : "",
-               *listing = text(query, "text") ? text(query, "text") : "";
+    const char *kind = query_text(query, 0, NULL), *listing = query_whole(query, 1, NULL);
     bool before = !strcmp(kind, "original_bytecode");
 
-    if (show->torch && !show->full && (!strcmp(kind, "guards") || !strcmp(kind, "graph")))
+    if (show.torch && !given.full && (!strcmp(kind, "guards") || !strcmp(kind, "graph")))
         return; /* torch's own texts of what is above */
-    prose_print(show->out, "  %.40s",
+    prose_print(stdout, "  %.40s",
                 before                               ? "bytecode before"
                 : !strcmp(kind, "modified_bytecode") ? "bytecode after"
                                                      : kind);
-    if (before && show->before && !strcmp(show->before, listing)) {
-        fputs(": as of the compile above\n", show->out);
+    if (before && show.before && !strcmp(show.before, listing)) {
+        fputs(": as of the compile above\n", stdout);
         return;
     }
     if (before) {
-        free(show->before);
-        show->before = strdup(listing);
+        free(show.before);
+        show.before = strdup(listing);
     }
-    putc('\n', show->out);
-    prose_lines(show->out, listing, 4, lines(show, LINES));
+    putchar('\n');
+    lines(listing, 4, LINES);
 }
 
 static const struct section {
     const char *name;    /* of its statement, and in JSON */
     const char *heading; /* NULL: each row has its own */
     int64_t rows, json_rows;
-    void (*row)(struct show *show, struct query *query);
+    void (*row)(struct query *query);
 } sections[] = {
     {"causes", "needed because", ROWS, JSON_ROWS, cause_row},
     {"guards", "guards, in order", ROWS, JSON_ROWS, guard_row},
@@ -264,82 +252,77 @@ static const struct section {
 };
 #define SECTIONS (sizeof sections / sizeof *sections)
 
-static void section_print(struct show *show, const struct section *section, int64_t compile_id)
+static void section_print(const struct section *section, int64_t compile_id)
 {
-    struct query *query = ask(show, section->name, compile_id, section->rows + 1);
+    struct query *query = ask(section->name, compile_id, section->rows + 1);
     int64_t count = 0;
 
-    show->depth = 0;
-    show->longest = 0;
-    for (; query_step(query) && (count < section->rows || show->full); count++) {
+    show.depth = 0;
+    show.longest = 0;
+    for (; query_step(query) && (count < section->rows || given.full); count++) {
         if (!count && section->heading)
-            fprintf(show->out, "  %s\n", section->heading);
-        section->row(show, query);
+            printf("  %s\n", section->heading);
+        section->row(query);
     }
     if (count == section->rows && section->heading && query_step(query))
-        fprintf(show->out, "    (the first %d; --full shows all)\n", (int)section->rows);
+        printf("    (the first %d; --full shows all)\n", (int)section->rows);
     query_close(query);
 }
 
 /* ---- a compile ----------------------------------------------------------------- */
 
-static void entry_print(struct show *show, struct query *query)
+static void entry_print(struct query *query)
 {
+    int64_t died = integer(query, "died_ns");
+
     if (integer(query, "cache_entry_id") == PROSE_UNKNOWN) {
-        fputs("  made no entry\n", show->out);
+        fputs("  made no entry\n", stdout);
         return;
     }
-    prose_print(show->out, "  made entry %.40s{ by %.*s}{, region %jd}, %jd guard(s){; died at %+jd}", text(query, "entry"),
-                wide(show, 40), text(query, "backend"), integer(query, "region_id"), integer(query, "guard_count"),
-                integer(query, "died_ns"));
-    if (integer(query, "died_ns") != PROSE_UNKNOWN)
-        cell(show, query, "death_cause", WIDTH, ": ", "");
-    putc('\n', show->out);
+    prose_print(stdout, "  made entry %.40s{ by %.*s}{, region %jd}, %jd guard(s){; died at %+jd}{: %.*s}\n", text(query, "entry"),
+                wide(40), text(query, "backend"), integer(query, "region_id"), integer(query, "guard_count"), died,
+                wide(WIDTH), died == PROSE_UNKNOWN ? NULL : text(query, "death_cause"));
 }
 
-static void compile_print(struct show *show, struct query *query)
+static void compile_print(struct query *query)
 {
-    FILE *out = show->out;
     const char *reason = filled(query, "reason"), *rest = reason ? strchr(reason, '\n') : NULL;
     int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"), sticky = integer(query, "sticky");
     bool ended = end != PROSE_UNKNOWN;
 
-    fputs(say_colour(out) ? "\n\033[1mcompile " : "\ncompile ", out);
-    prose_print(out, "%.40s", filled(query, "label") ? text(query, "label") : "without a label");
-    fputs(say_colour(out) ? "\033[0m" : "", out);
-    prose_print(out, " at %+jd{, took %+jd}%s: %.40s%s", start, ended ? times_span(start, end) : PROSE_UNKNOWN,
+    fputs(say_colour(stdout) ? "\n\033[1mcompile " : "\ncompile ", stdout);
+    prose_print(stdout, "%.40s", filled(query, "label") ? text(query, "label") : "without a label");
+    fputs(say_colour(stdout) ? "\033[0m" : "", stdout);
+    prose_print(stdout, " at %+jd{, took %+jd}%s: %.40s%s", start, ended ? times_span(start, end) : PROSE_UNKNOWN,
                 ended ? "" : ", did not end", text(query, "outcome"),
                 sticky == PROSE_UNKNOWN ? "" : sticky ? ", for good" : ", for this call");
-    if (reason && show->torch)
-        prose_print(out, ": %.200s", torch_reason_split(reason).what);
-    else
-        cell(show, query, "reason", WIDTH * 2, ": ", "");
-    putc('\n', out);
-    if (rest && show->torch)
-        prose_lines(out, rest + 1, 2, lines(show, 8));
-    section_print(show, &sections[0], integer(query, "compile_id"));
-    entry_print(show, query);
+    prose_print(stdout, "{: %.*s}\n", show.torch ? WIDTH * 2 : wide(WIDTH * 2),
+                show.torch ? torch_reason_split(reason).what : reason);
+    if (rest && show.torch)
+        lines(rest + 1, 2, 8);
+    section_print(&sections[0], integer(query, "compile_id"));
+    entry_print(query);
     for (size_t i = 1; i < SECTIONS; i++)
-        section_print(show, &sections[i], integer(query, "compile_id"));
+        section_print(&sections[i], integer(query, "compile_id"));
 }
 
-static void show_print(struct show *show)
+static void show_print(void)
 {
-    const struct found_code *code = &show->code;
-    struct query *query = ask(show, "compiles", 0, COMPILES);
+    const struct found_code *code = &show.code;
+    struct query *query = ask("compiles", 0, COMPILES);
     int64_t count = code->label ? 0 : code->compiles, shown = 0;
 
-    prose_print(show->out, "%.200s  %.300s:%jd  ", code->qualname, code->filename, code->first_line);
-    torch_kind_print(show->out, code->qualname, code->kind);
-    putc('\n', show->out);
+    prose_print(stdout, "%.200s  %.300s:%jd  ", code->qualname, code->filename, code->first_line);
+    torch_kind_print(stdout, code->qualname, code->kind);
+    putchar('\n');
     for (; query_step(query); shown++)
-        compile_print(show, query);
+        compile_print(query);
     query_close(query);
-    if (!shown && !db_failed(show->db))
+    if (!shown && !db_failed(show.db))
         fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n",
-              show->out);
+              stdout);
     else if (count > shown)
-        prose_print(show->out, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown,
+        prose_print(stdout, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown,
                     count);
 }
 
@@ -353,48 +336,44 @@ static void row_put(struct json *json, struct query *query)
         result_member(json, query_name(query, i), query, i);
 }
 
-static void rows_put(struct show *show, struct json *json, const char *name, int64_t id, int64_t limit)
+static void rows_put(struct json *json, const char *name, int64_t id, int64_t limit)
 {
-    struct query *query = ask(show, name, id, limit);
+    struct query *query = ask(name, id, limit);
 
     json_line(json);
     json_list(json, name), json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
         if (!strcmp(name, "graphs"))
-            rows_put(show, json, "nodes", integer(query, "graph_id"), JSON_ROWS);
+            rows_put(json, "nodes", integer(query, "graph_id"), JSON_ROWS);
         json_end(json);
     }
     json_end(json);
     query_close(query);
 }
 
-static void show_json(struct show *show)
+static void show_json(void)
 {
-    struct json *json = &(struct json){.out = show->out};
-    struct query *query = ask(show, "compiles", 0, COMPILES);
+    struct json *json = &(struct json){.out = stdout};
+    struct query *query = ask("compiles", 0, COMPILES);
 
     json_object(json, NULL), json_lines(json);
-    json_string(json, "file", db_path(show->db));
-    found_json(json, &show->code);
-    json_integer(json, "compile_count", show->code.label ? 1 : show->code.compiles);
+    json_string(json, "file", db_path(show.db));
+    found_json(json, &show.code);
+    json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);
     json_list(json, "compiles"), json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
         for (size_t i = 0; i < SECTIONS; i++)
-            rows_put(show, json, sections[i].name, integer(query, "compile_id"), sections[i].json_rows);
+            rows_put(json, sections[i].name, integer(query, "compile_id"), sections[i].json_rows);
         json_end(json);
     }
     json_end(json), json_end(json);
-    putc('\n', show->out);
+    putchar('\n');
     query_close(query);
 }
 
 /* ---- the command ----------------------------------------------------------- */
-
-static struct {
-    bool full, json;
-} given;
 
 static const struct option options[] = {
     {"full", .read = option_flag, .to = &given.full,
@@ -405,7 +384,6 @@ static const struct option options[] = {
 
 static int show_main(int count, char **operands)
 {
-    struct show show = {.out = stdout, .full = given.full};
     const char *name, *path;
     struct query *torch;
     enum find_result found;
@@ -416,10 +394,10 @@ static int show_main(int count, char **operands)
     doubts_say(show.db, "what is shown is what it has so far", "there may be more");
     found = find_code(show.db, name, &show.code, stdout, given.json);
     if (found == FIND_ONE) {
-        torch = ask(&show, "torch", 0, 1);
+        torch = ask("torch", 0, 1);
         show.torch = query_step(torch);
         query_close(torch);
-        (given.json ? show_json : show_print)(&show);
+        (given.json ? show_json : show_print)();
     }
     status = find_status(show.db, found);
     found_code_free(&show.code);
