@@ -37,12 +37,6 @@ static const char *as_python(const struct why *why)
 
 #define NO_CAUSE "the cause was not recorded"
 
-/* TEXT, or OTHERWISE where there is none. */
-static const char *first_of(const char *text, const char *otherwise)
-{
-    return text && *text ? text : otherwise;
-}
-
 /* The first part of a reason, where the compiler gives several. */
 static const char *what_of(struct why *why, const char *reason)
 {
@@ -51,7 +45,7 @@ static const char *what_of(struct why *why, const char *reason)
 
 static const char *entry_of(const struct cause *cause)
 {
-    return first_of(cause->older_entry, "an older entry");
+    return prose_or(cause->older_entry, "an older entry");
 }
 
 static double percent(int64_t part, int64_t all)
@@ -196,23 +190,23 @@ static void calls_print(struct why *why, FILE *out)
 
 /* ---- compiles --------------------------------------------------------------- */
 
+/* They say the same of the same, but for the older entries and what those wanted. */
+static bool is_same(const struct cause *one, const struct cause *other)
+{
+    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) &&
+           prose_same(one->actual, other->actual) && one->decided == other->decided;
+}
+
 /* "0/0 wanted 16, 0/1 wanted 18" for the causes FROM..END that are like FIRST. */
 static void wanted_print(FILE *out, const struct cause *from, const struct cause *end, const struct cause *first)
 {
-    int64_t shown = 0, more = 0;
+    int64_t shown = 0;
 
-    for (const struct cause *c = from; c < end; c++) {
-        if (!prose_same(c->source, first->source) || !prose_same(c->kind, first->kind) ||
-            !prose_same(c->actual, first->actual) || c->decided != first->decided)
-            continue;
-        if (shown < OLDER_SHOWN)
-            prose_print(out, "%s%.40s wanted %.70s", shown++ ? ", " : "", entry_of(c),
-                        cause_wanted(c));
-        else
-            more++;
-    }
-    if (more)
-        prose_print(out, ", %jd more entr%s something else", more, more == 1 ? "y" : "ies");
+    for (const struct cause *c = from; c < end; c++)
+        if (is_same(c, first) && shown++ < OLDER_SHOWN)
+            prose_print(out, "%s%.40s wanted %.70s", shown > 1 ? ", " : "", entry_of(c), cause_wanted(c));
+    if (shown > OLDER_SHOWN)
+        prose_print(out, ", %jd more entr%s something else", shown - OLDER_SHOWN, shown == OLDER_SHOWN + 1 ? "y" : "ies");
 }
 
 /* What was compared has no older value beside it: that another backend asked. */
@@ -226,46 +220,34 @@ static void backend_print(struct why *why, FILE *out, const struct compile *comp
                 same ? NULL : now, same ? ", another object of that name" : "");
 }
 
-/* ONE is on the line of OTHER already. */
-static bool is_alike(const struct cause *one, const struct cause *other)
-{
-    bool values = prose_filled(other->expected) || prose_filled(other->actual);
-
-    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) &&
-           one->decided == other->decided && prose_same(one->actual, other->actual) &&
-           (values || (prose_same(one->text, other->text) && one->cache_entry_id == other->cache_entry_id));
-}
-
 /* The causes of a recompile, those alike on one line. */
 static void causes_print(struct why *why, FILE *out, const struct compile *compile)
 {
     const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes, *before;
-    int64_t shown = 0, more = 0;
+    int64_t shown = 0;
 
     for (const struct cause *c = from; c < end && c - from < 5000; c++) {
-        for (before = from; before < c && !is_alike(before, c); before++)
-            ;
-        if (before < c)
+        bool values = prose_filled(c->expected) || prose_filled(c->actual);
+        for (before = from; before < c; before++)
+            if (is_same(before, c) &&
+                (values || (prose_same(before->text, c->text) && before->cache_entry_id == c->cache_entry_id)))
+                break;
+        if (before < c || shown++ >= CAUSES_SHOWN)
             continue;
-        if (shown == CAUSES_SHOWN) {
-            more++;
-            continue;
-        }
-        shown++;
         fputs(c->decided ? "         " : "         also ", out);
-        if (prose_filled(c->expected) || prose_filled(c->actual)) {
+        if (values) {
             prose_print(out, "%.110s was %.70s; ", cause_name(why, c), cause_seen(c));
             wanted_print(out, from, end, c);
         } else if (why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
             backend_print(why, out, compile, c);
         } else {
             prose_print(out, "%.40s: %.140s", entry_of(c),
-                        first_of(c->text, first_of(c->source, "no reason was recorded")));
+                        prose_or(c->text, prose_or(c->source, "no reason was recorded")));
         }
         prose_print(out, "  [{%.40s, }%s]\n", c->kind, prose_same(c->how, "observed") ? "observed" : "re-checked");
     }
-    if (more)
-        prose_print(out, "         %jd other failing guards; --json has them all\n", more);
+    if (shown > CAUSES_SHOWN)
+        prose_print(out, "         %jd other failing guards; --json has them all\n", shown - CAUSES_SHOWN);
 }
 
 /* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
@@ -280,18 +262,12 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
             continue;
         shown++;
         prose_print(out, "         %.40s had died at %+jd: %.140s\n", e->label, e->died_ns,
-                    first_of(e->death_cause, NO_CAUSE));
+                    prose_or(e->death_cause, NO_CAUSE));
     }
     if (other)
         prose_print(out, "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n",
                     other->label, other->region_id);
     return shown || other;
-}
-
-/* "; for good", or not, of a compile that gave no code. */
-static const char *sticky_words(const struct compile *compile)
-{
-    return compile->sticky == UNKNOWN ? "" : compile->sticky ? ", for good" : ", for this call";
 }
 
 /* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
@@ -308,17 +284,18 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     const char *refusal = compile_refusal(why, compile);
     bool made = compile_made(compile), ended = compile->end_ns != UNKNOWN;
 
-    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s", first_of(compile->label, why->torch.number ? "-" : "?"),
+    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s", prose_or(compile->label, why->torch.number ? "-" : "?"),
                 why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns,
                 ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN, ended ? "" : ", did not end");
     if (!made) /* "skipped, for good: frame is in the skipfiles list" */
-        prose_print(out, ": %.40s%s{: %.140s}", compile->outcome, sticky_words(compile),
+        prose_print(out, ": %.40s%s{: %.140s}", compile->outcome,
+                    compile->sticky == UNKNOWN ? "" : compile->sticky ? ", for good" : ", for this call",
                     refusal ? what_of(why, refusal) : why->torch.number ? "torch did not say why" : NULL);
     fputs(made && !compile->recompile && !compile->causes ? ": the first\n" : "\n", out);
     if (compile->causes)
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
-        prose_print(out, "         %.140s\n", first_of(compile->reason, "why is not recorded"));
+        prose_print(out, "         %.140s\n", prose_or(compile->reason, "why is not recorded"));
     if (parent->compile_id)
         prose_print(out, "         follows from: %.70s{ %.20s} (%.110s{ %.70s -> %.70s})\n", parent->function, parent->label,
                     parent->source, parent->expected, parent->actual);
@@ -374,11 +351,11 @@ static void entries_print(struct why *why, FILE *out)
             fputs("its use is not known\n", out);
             continue;
         }
-        if (!why->torch.observed) /* only the tries that ended in a hit were seen there */
-            prose_print(out, "tried %'jd time(s), ", e->tried);
-        prose_print(out, "%s{hit %'jd, last at %+jd}{, passed over %'jd time(s): another backend asked}{; died at %+jd: %.70s}\n",
+        prose_print(out, "{tried %'jd time(s), }%s{hit %'jd, last at %+jd}{, passed over %'jd time(s): another backend asked}"
+                         "{; died at %+jd: %.70s}\n",
+                    why->torch.observed ? UNKNOWN : e->tried, /* only the tries that ended in a hit were seen there */
                     e->hit ? "" : "never hit", prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
-                    e->died_ns, first_of(e->death_cause, NO_CAUSE));
+                    e->died_ns, prose_or(e->death_cause, NO_CAUSE));
     }
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
@@ -468,7 +445,7 @@ static void guards_print(struct why *why, FILE *out)
              error = prose_same(g->result, check_words[CHECK_ERROR]);
         prose_print(out, "  %s %'jd time(s): %.40s ", mismatch ? "not asked" : error ? "raised" : "failed", g->times, g->entry);
         if (!mismatch && g->kind)
-            prose_print(out, "%.40s %.70s\n", g->kind, first_of(g->source, g->expression));
+            prose_print(out, "%.40s %.70s\n", g->kind, prose_or(g->source, g->expression));
         else
             fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
     }
@@ -584,7 +561,7 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     }
     prose_print(out, "%.140s", r->what_if);
     if (drops && r->cause->kind)
-        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, first_of(r->cause->source, ""));
+        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, prose_or(r->cause->source, ""));
     fputs(": ", out);
     instead_print(out, "compile", r->predicted_compiles, r->compiles);
     if (r->eager || r->predicted_eager)

@@ -169,11 +169,6 @@ void prose_print(FILE *out, const char *format, ...)
     va_end(values);
 }
 
-const char *prose_filled(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 {
     char *made = printed(text, width);
@@ -226,9 +221,4 @@ const char *prose_path(const char *path)
 char *prose_column(struct query *query, int column)
 {
     return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_text(query, column, NULL));
-}
-
-bool prose_same(const char *text, const char *other)
-{
-    return text && other ? !strcmp(text, other) : text == other;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 struct query;
 
@@ -36,7 +37,16 @@ static inline int64_t prose_any(int64_t count)
 }
 
 /* NULL for an empty text as for none. */
-const char *prose_filled(const char *text);
+static inline const char *prose_filled(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+/* TEXT, or OTHERWISE where there is none. */
+static inline const char *prose_or(const char *text, const char *otherwise)
+{
+    return text && *text ? text : otherwise;
+}
 
 /* The same as prose_text, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
@@ -61,7 +71,10 @@ const char *prose_path(const char *path);
 /* A column as text that the caller frees; NULL when it is NULL. */
 char *prose_column(struct query *query, int column);
 
-/* TEXT, of which the caller keeps ownership, equals OTHER; NULL equals NULL. */
-bool prose_same(const char *text, const char *other);
+/* TEXT equals OTHER; NULL equals NULL. */
+static inline bool prose_same(const char *text, const char *other)
+{
+    return text && other ? !strcmp(text, other) : text == other;
+}
 
 #endif

@@ -164,30 +164,25 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
     return made;
 }
 
-static const char *first_of(const char *text, const char *otherwise)
-{
-    return text && *text ? text : otherwise;
-}
-
 /* TEXT of a rule with what FACTS have for the names in braces. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
-    const char *source = first_of(facts->cause.source, "the input");
+    const char *source = prose_or(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
     const char *count = arena_print(&arena, "%" PRId64, facts->count), *plural = facts->count == 1 ? "" : "s";
     const struct { const char *name, *text; } words[] = {
         {"source", source},
         {"base", base},
         {"name", name_of(&arena, base)},
-        {"kind", first_of(facts->cause.kind, "that failed")},
+        {"kind", prose_or(facts->cause.kind, "that failed")},
         {"expected", facts->cause.expected ? facts->cause.expected : facts->cause.text ? facts->cause.text : "its guards pass"},
         {"actual", facts->cause.actual ? facts->cause.actual : "something else"},
-        {"values", first_of(facts->values, "not always the same")},
-        {"text", first_of(facts->cause.text, "no reason was recorded")},
-        {"what", first_of(reason.what, "no reason was recorded")},
-        {"hint", first_of(reason.hint, "none")},
+        {"values", prose_or(facts->values, "not always the same")},
+        {"text", prose_or(facts->cause.text, "no reason was recorded")},
+        {"what", prose_or(reason.what, "no reason was recorded")},
+        {"hint", prose_or(reason.hint, "none")},
         {"function", function_of(&arena, facts)},
         {"limit", torch_limit_name(facts->torch, facts->cause.text && strcasestr(facts->cause.text, "accumulated"))},
         {"count", count},
