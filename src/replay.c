@@ -107,8 +107,11 @@ void replay_live_until(struct replay_live *live, int64_t now)
     const struct replay_entry *entries = live->r->entries.at;
 
     for (;;) {
-        const struct replay_entry *birth = live->born < cache->entry_count ? &entries[cache->entries[live->born]] : NULL;
-        const struct replay_entry *death = live->died < cache->entry_count ? &entries[cache->deaths[live->died]] : NULL;
+        const struct replay_entry *birth = NULL, *death = NULL;
+        if (live->born < cache->entry_count)
+            birth = &entries[cache->entries[live->born]];
+        if (live->died < cache->entry_count)
+            death = &entries[cache->deaths[live->died]];
         bool born = birth && birth->born_ns < now, died = death && death->died_ns < now;
         if (!born && !died)
             return;

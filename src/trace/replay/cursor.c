@@ -347,8 +347,8 @@ static bool *outcomes_marked(struct cursor *c, char *list)
         while (outcome < OUTCOMES && strcmp(name, outcome_word(outcome)))
             outcome++;
         if (outcome == OUTCOMES) {
-            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error or "
-                        "callback_error");
+            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error"
+                        " or callback_error");
             free(marks);
             return NULL;
         }
@@ -466,7 +466,8 @@ bool cursor_stop_add(struct cursor *c, const char *text)
     if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
         wrong("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
     else if (entry)
-        stop.marks = ids_marked(c, asked(c, "replay/labelled", subject), subject, &c->r->entry_ids, c->r->entries.count);
+        stop.marks = ids_marked(c, asked(c, "replay/labelled", subject), subject, &c->r->entry_ids,
+                                c->r->entries.count);
     else
         stop.marks = codes_named(c, subject);
     free(copy);

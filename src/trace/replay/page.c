@@ -69,8 +69,8 @@ static void name_print(const struct cursor *c, char *name)
     free(name);
 }
 
-/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column: % for text, * for long
- * text, @ for a code object by its row id, + for a duration with a comma before it, unless there is none. */
+/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column: % for text, * for
+ * long text, @ for a code object by its row id, + for a duration with a comma before it, unless there is none. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id, const char *format)
 {
     struct query *query = db_query(c->db, schema_statement(statement));

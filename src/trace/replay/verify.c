@@ -164,9 +164,9 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
         return "it ended in a guard's error, and no guard raised";
     if (w->stop < l->check_count && l->outcome != OUTCOME_HIT) /* passed */
         return optional(w, w->checks[w->stop].entry) ? NULL : "an entry's guards passed, and it did not run that entry";
-    if (w->stop < l->check_count)
-        return l->entry == w->checks[w->stop].entry || !l->named ? NULL : "it ran another entry than the one whose guards passed";
-    return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
+    if (w->stop < l->check_count && l->named && l->entry != w->checks[w->stop].entry)
+        return "it ran another entry than the one whose guards passed";
+    return w->stop == l->check_count && l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
 /* Were the entries that it tried those that it should have, in order? */
@@ -269,14 +269,15 @@ static bool order_possible(struct walk *w, uint32_t rank)
         uint32_t x = w->checks[i].entry;
         if (anywhere(w, x))
             continue;
-        for (uint32_t k = 0; k < w->live.order.count && possible; k++) { /* those that were tried later, or not at all */
+        for (uint32_t k = 0; k < w->live.order.count && possible; k++) { /* tried later, or not at all */
             uint32_t y = w->live.order.at[k].id, at = 0;
             while (at < i && w->checks[at].entry != y)
                 at++;
             if (at < i || y == x || entries[y].pinned != entries[x].pinned || entries[y].region != entries[x].region ||
                 anywhere(w, y))
                 continue;
-            possible = w->live.order.policy == ORDER_FIFO ? w->moved[y].low > w->moved[x].low : w->moved[y].low <= w->moved[x].high;
+            possible = w->live.order.policy == ORDER_FIFO ? w->moved[y].low > w->moved[x].low
+                                                          : w->moved[y].low <= w->moved[x].high;
         }
         /* A region's own come before the common ones. */
         for (uint32_t k = i + 1; k < count && possible; k++)

@@ -536,7 +536,8 @@ void whatif_free(struct whatif *w)
     map_free(&w->pairs);
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->classes.at, w->signatures.at, w->differences.at, w->names.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded, w};
+        w->class_of, w->classes.at, w->signatures.at, w->differences.at, w->names.at, w->codes, w->rests.at,
+        w->forks.at, w->drops.at, w->base, w->recorded, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

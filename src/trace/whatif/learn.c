@@ -151,8 +151,8 @@ static bool guard_hidden(const struct whatif *w, const char *kind, const char *s
 
 bool guard_exact(const char *kind)
 {
-    static const char kinds[] = " EQUALS_MATCH CONSTANT_MATCH TYPE_MATCH CLASS_MATCH ID_MATCH FUNCTION_MATCH CLOSURE_MATCH"
-                                " BUILTIN_MATCH MODULE_MATCH SEQUENCE_LENGTH LENGTH_CHECK LIST_LENGTH TUPLE_LENGTH"
+    static const char kinds[] = " EQUALS_MATCH CONSTANT_MATCH TYPE_MATCH CLASS_MATCH ID_MATCH FUNCTION_MATCH"
+                                " CLOSURE_MATCH BUILTIN_MATCH MODULE_MATCH SEQUENCE_LENGTH LENGTH_CHECK LIST_LENGTH TUPLE_LENGTH"
                                 " DICT_LENGTH DICT_KEYS NONE_MATCH TRUE_MATCH FALSE_MATCH BOOL_MATCH ";
     size_t bytes = strlen(kind);
 
@@ -357,9 +357,10 @@ static void learn_pairs(struct whatif *w)
 
     for (uint32_t i = 0; i < r->lookups.count; i++) { /* who made what */
         const struct replay_lookup *k = &r->lookups.at[i];
-        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && w->classes.at[k->entry].founder == REPLAY_NONE) {
-            w->classes.at[k->entry].founder = i;
-            w->classes.at[k->entry].signature = k->signature;
+        struct like_class *made = k->entry == REPLAY_NONE ? NULL : &w->classes.at[k->entry];
+        if (made && k->outcome == OUTCOME_COMPILED && made->founder == REPLAY_NONE) {
+            made->founder = i;
+            made->signature = k->signature;
         }
     }
     for (uint32_t i = 0; i < r->lookups.count; i++) {

@@ -440,6 +440,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     uint32_t other = w->class_of[lookup], entries = (uint32_t)w->r->entries.count, code = w->classes.at[made].code;
     enum like like, own;
     int64_t failed = 0, bits;
+    bool first;
 
     if (made == other && (other < entries || !w->classes.at[other].hidden))
         return LIKE_YES;
@@ -450,7 +451,8 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
     own = own_check(w, made, lookup, &failed);
     w->relaxed = false;
-    like = own != LIKE_GUESS_NO ? own : plain_like(w, made, other, other >= entries || w->classes.at[other].founder == lookup);
+    first = other >= entries || w->classes.at[other].founder == lookup;
+    like = own != LIKE_GUESS_NO ? own : plain_like(w, made, other, first);
     w->relaxed = w->weaker;
     if (like == LIKE_YES || !w->relaxed || !knobs_meant(w, code))
         return like;
