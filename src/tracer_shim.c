@@ -7,12 +7,10 @@
  *     evaluate                                 whoever was there before us
  *     EXIT word                                how it ended, clock
  *
- * There is no shadow stack in shared memory: an open frame is an ENTER without
- * an EXIT, and the collector rebuilds ids and parents. A list of open frames
- * runs through the C stack; fork needs it (tracer/ring.c).
+ * There is no shadow stack in shared memory: an open frame is an ENTER without an EXIT, and the collector rebuilds ids
+ * and parents. A list of open frames runs through the C stack; fork needs it (tracer/ring.c).
  *
- * The hook is one function per combination of options, so that the common one
- * does nothing it need not. */
+ * The hook is one function per combination of options, so that the common one does nothing it need not. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"

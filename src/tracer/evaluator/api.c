@@ -160,11 +160,9 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 
     if (!t)
         return PyErr_NoMemory();
-    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback)) {
-        PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
-                     Py_TYPE(callback)->tp_name);
-        return NULL;
-    }
+    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback))
+        return PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
+                            Py_TYPE(callback)->tp_name);
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;

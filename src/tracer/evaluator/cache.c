@@ -280,26 +280,21 @@ static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObj
     parts->guard = shim_optional(guarded, "check_fn");
     if (!parts->guard)
         parts->guard = shim_optional(guarded, "guard_manager");
+    if (parts->guard && !PyErr_Occurred())
+        parts->check = entry->front->check_of(parts->guard);
     if (PyErr_Occurred())
         return -1;
     if (!parts->code || !PyCode_Check(parts->code)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a %s, which has no code object: "
                      "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
-        return -1;
-    }
-    parts->check = parts->guard ? entry->front->check_of(parts->guard) : NULL;
-    if (PyErr_Occurred())
-        return -1;
-    if (!parts->check || !PyCallable_Check(parts->check)) {
+    } else if (!parts->check || !PyCallable_Check(parts->check)) {
         PyErr_Format(PyExc_TypeError, "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
-        return -1;
+    } else if (fits((PyCodeObject *)parts->code, original)) {
+        entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
+        entry->annotation = shim_optional(guarded, "trace_annotation");
+        entry->compile_id = shim_optional(guarded, "compile_id");
     }
-    if (!fits((PyCodeObject *)parts->code, original))
-        return -1;
-    entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
-    entry->annotation = shim_optional(guarded, "trace_annotation");
-    entry->compile_id = shim_optional(guarded, "compile_id");
     return PyErr_Occurred() ? -1 : 0;
 }
 

@@ -212,7 +212,7 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
     if (unlikely(!--parts->pins))
         cache_parts_free(parts);
 }
-/* The attribute NAME of OBJECT. New reference; NULL: there is none or None, or an exception is set, perhaps was before. */
+/* The attribute NAME of OBJECT. New reference; NULL: none, or None, or an exception is set, perhaps was before. */
 PyObject *shim_optional(PyObject *object, const char *name);
 /* A hit: to the front of the list. */
 void cache_entry_touch(struct cache_entry *entry);
@@ -286,12 +286,12 @@ void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *en
 void decision_end(struct decision *d);
 /* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* What the trace will say of ENTRY, which is private to the caller so far, as far as the program's code may run while it
- * is found out: a new reference, or NULL. MARK is its code's; GUARD and BACKEND, what it was made from. */
+/* What the trace will say of ENTRY, which is private to the caller so far, as far as the program's code may run while
+ * it is found out: a new reference, or NULL. MARK is its code's; GUARD and BACKEND, what it was made from. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend);
 /* ENTRY is in STATE's list now: write it, with its BIRTH. Runs nothing, nor do the next. */
 void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struct code_state *state);
-/* The guards of ENTRY, those of TREE or these ORDINALS (a JSON array in a str), are tried in another order from now on. */
+/* The guards of ENTRY, those of TREE or ORDINALS (a JSON array in a str), are tried in another order from now on. */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);

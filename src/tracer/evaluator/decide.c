@@ -1,7 +1,6 @@
 /* tracer/evaluator/decide.c -- what to run for a call: the shim's rules, for callbacks of one's own and for torch's.
  *
- * Runs in: the traced process, on every Python call while some thread has a
- * callback (set_eval_frame).
+ * Runs in: the traced process, on every Python call while some thread has a callback (set_eval_frame).
  *
  *     callback None             the frame as it is
  *     code marked skip          the frame as it is; its callees as the mark says
@@ -15,9 +14,8 @@
  *
  * What differs for torch's callbacks, which keep their limits themselves, is in their struct front.
  *
- * While guards and callback run, the thread's callback is None. After an
- * exception from either it stays None, and the exception is the call's result.
- * Frames that are thrown into or have started are evaluated as they are. */
+ * While guards and callback run, the thread's callback is None. After an exception from either it stays None, and the
+ * exception is the call's result. Frames that are thrown into or have started are evaluated as they are. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 
@@ -295,9 +293,8 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
     return flat;
 }
 
-/* The kept function between calls: bound to nothing of the program's. The garbage
- * collector does not look into code objects, so whatever their entries keep, and
- * leads back to the code, is never freed: globals do. */
+/* The kept function between calls: bound to nothing of the program's. The garbage collector does not look into code
+ * objects, so whatever their entries keep, and leads back to the code, is never freed: globals do. */
 static PyObject *nothing;
 
 static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
@@ -318,9 +315,8 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
- * given back with function_done. One is kept in the entry; never with a closure, nor for
- * generators, which keep theirs. */
+/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be given back with
+ * function_done. One is kept in the entry; never with a closure, nor for generators, which keep theirs. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
@@ -378,8 +374,7 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The next frame of this thread is the function's: let it pass, as one of the
-     * code that the callback returned. */
+    /* The next frame of this thread is the function's: let it pass, as one of the code that the callback returned. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
@@ -389,8 +384,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they die when FRAME drops
- * them. */
+/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they die when FRAME
+ * drops them. */
 static void replace_begin(struct tracer *t, compat_frame *frame)
 {
     int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
@@ -400,8 +395,7 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
         compat_drop_local(t->replaced, i);
-    /* Nobody sees the function that was made. But a generator's frame is laid out
-     * by its function's code. */
+    /* Nobody sees the function that was made. But a generator's frame is laid out by its function's code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
         compat_set_function(frame, compat_function(t->replaced));
 }
@@ -678,7 +672,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     resumed = compat_is_resumed(frame);
     asks = t->callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
     if (tracer_process.recording) {
-        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED)) /* a module's: torch? */
+        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED)) /* torch's module? */
             mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
             entered =

@@ -2,13 +2,11 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and
- * what follows it), as it may happen millions of times. What happens once per
- * entry or compilation is a fact: names, guards, causes. Facts name things by
+ * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and what follows it), as it may happen
+ * millions of times. What happens once per entry or compilation is a fact: names, guards, causes. Facts name things by
  * the process's own ids, so words and facts may be read in any order.
  *
- * Nothing here changes a decision, and no failure shows: a thing that cannot be
- * noted is left out. */
+ * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/torch/torch.h"
 
@@ -42,8 +40,8 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
         t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none. Runs
- * nothing: the codec has this error handler built in. */
+/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none.
+ * Runs nothing: the codec has this error handler built in. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
     OWNED PyObject *encoded =
@@ -270,8 +268,7 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     order_fact(entry, &text, clock);
 }
 
-/* Is the program over? weakref.finalize() calls at exit what it would have called at
- * the death of objects that live. */
+/* Is the program over? weakref.finalize() calls at exit what it would have called at the death of objects that live. */
 static bool at_exit(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
@@ -521,8 +518,8 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 
 /* ---- words ---- */
 
-/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read before is not believed
- * after. Their times are whole ones, which need no epoch. */
+/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read before is not
+ * believed after. Their times are whole ones, which need no epoch. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words, unsigned count)
 {
     uint64_t head, mask, *ring;

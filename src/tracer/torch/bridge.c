@@ -250,10 +250,8 @@ static PyObject *around(PyObject *module, PyObject *args)
 {
     OWNED PyObject *function = NULL;
 
-    if (PyTuple_GET_SIZE(args) != 3) {
-        PyErr_SetString(PyExc_TypeError, "_around(before, theirs, after)");
-        return NULL;
-    }
+    if (PyTuple_GET_SIZE(args) != 3)
+        return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
     return function ? PyInstanceMethod_New(function) : NULL; /* found in a class it is given the instance */
 }

@@ -1,13 +1,11 @@
 /* tracer/torch/observe.c -- torch's own evaluator stays, and hooks above and below it see what it did.
  *
- * Runs in: the traced process, on every Python call while torch's evaluator is
- * in the interpreter's slot.
+ * Runs in: the traced process, on every Python call while torch's evaluator is in the interpreter's slot.
  *
  *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
  *
- * torch takes what it finds in the slot as its "previous" evaluator, so `lower`
- * is put there just before it installs itself, and `upper` just after; around
- * each of its set_eval_frame() calls the slot looks as torch left it.
+ * torch takes what it finds in the slot as its "previous" evaluator, so `lower` is put there just before it installs
+ * itself, and `upper` just after; around each of its set_eval_frame() calls the slot looks as torch left it.
  *
  * A frame that torch decides is `pending` from upper on. What then arrives at lower shows what torch did:
  *
@@ -116,8 +114,7 @@ static struct decision *decision_of(struct pending *p)
 
 /* ---- a compile ---- */
 
-/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about,
- * first, or after self. */
+/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about, first, or after self. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);

@@ -2,11 +2,9 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * torch/_dynamo calls these functions under the names that torch's own module
- * has for them (python/dyntrace/_torch.py sets the attributes). What they mean
- * was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
- * and `make conformance`. Versions differ by what they call: nothing here depends
- * on which torch it is. */
+ * torch/_dynamo calls these functions under the names that torch's own module has for them (python/dyntrace/_torch.py
+ * sets the attributes). What they mean was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
+ * and `make conformance`. Versions differ by what they call: nothing here depends on which torch it is. */
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
@@ -251,10 +249,8 @@ static PyObject *truth(PyObject *value, bool *flag)
 {
     bool old = *flag;
 
-    if (value != Py_True && value != Py_False) {
-        PyErr_SetString(PyExc_TypeError, "expected True/False");
-        return NULL;
-    }
+    if (value != Py_True && value != Py_False)
+        return PyErr_Format(PyExc_TypeError, "expected True/False");
     *flag = value == Py_True;
     return PyBool_FromLong(old);
 }
@@ -344,10 +340,8 @@ static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
 
     if (limit == -1 && PyErr_Occurred())
         return NULL;
-    if (limit < 1 && limit != -1) {
-        PyErr_SetString(PyExc_ValueError, "recursion limit must be >= 1, or -1 to reset");
-        return NULL;
-    }
+    if (limit < 1 && limit != -1)
+        return PyErr_Format(PyExc_ValueError, "recursion limit must be >= 1, or -1 to reset");
     S.c_recursion_limit = limit;
     Py_RETURN_NONE;
 }
@@ -374,8 +368,7 @@ static PyObject *entry_count(PyObject *module, PyObject *object)
     return list ? PyLong_FromSsize_t(PyList_GET_SIZE(list)) : NULL;
 }
 
-/* Later versions say for which region and owner: an entry for another region than
- * the common one is seen there only. */
+/* Later versions say for which region and owner: an entry for another region than the common one is seen there only. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code, *owner = NULL;
@@ -511,6 +504,7 @@ static PyMethodDef torch_methods[] = {
 int torch_types_ready(PyObject *module)
 {
     lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
-    return !lookup_name || PyModule_AddFunctions(module, torch_methods) ||
-                   PyModule_AddFunctions(module, bridge_methods) || PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
+    if (!lookup_name || PyModule_AddFunctions(module, torch_methods))
+        return -1;
+    return PyModule_AddFunctions(module, bridge_methods) || PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
 }
