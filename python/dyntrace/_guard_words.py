@@ -421,6 +421,20 @@ KINDS = {
 RELATIONS = {"SHAPE_EQUAL", "NO_ALIASING", "LAMBDA"}
 
 
+def _steps(path):
+    """PATH as it is read: a local variable without the dict of all, a method's call in one."""
+    steps, at = [], 0
+    while at < len(path):
+        (what, key, _), after = path[at], path[at + 1][:2] if at + 1 < len(path) else ("", None)
+        if at == 0 and what == "L" and after[0] == "[" and type(after[1]) is str:
+            what, key, at = "l", after[1], 1
+        elif what == "." and after[0] == "(":
+            what, at = "m", at + 1
+        steps.append((what, key, at))
+        at += 1
+    return tuple(steps)
+
+
 class Leaf:
     """A guard of a tree, in words."""
 
@@ -436,7 +450,7 @@ class Leaf:
     def taken(self, arguments):
         """What the extension makes of it: src/tracer/guards/build.c."""
         stays, *rest = self.kind.take(self, *arguments)
-        return (self.kind.check or self.name, self.paths, stays or self.kind.stays, *rest)
+        return (self.kind.check or self.name, tuple(map(_steps, self.paths)), stays or self.kind.stays, *rest)
 
     def named(self, value):
         return value, "%s died, which guard %d named: %s of %s" % (object_text(value), self.ordinal, self.name, self.source)

@@ -5,12 +5,11 @@
  * python/dyntrace/_guard_words.py hands over plain tuples, in the order of ordinals:
  *
  *     (kind, paths, may run the program's code, objects, constant, number, limit)
- *     ("TYPE_MATCH", ((("L", None, "L"), ("[", "x", "L['x']"), (".", "mode", "L['x'].mode")),), False,
- *      ((str, "class str died, which ..."),), None, 0, 0)
+ *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which ..."),), None, 0, 0)
  *
- * A path is a tuple of steps (what, key, source so far): a root L, G, B (builtins) or S (a host's state, key is a
- * callable), then "." attribute, "[" item, "(" call. An object is one to be held weakly, with what is said when it
- * dies, or None. */
+ * A path is a tuple of steps (what, key, number among those that the program wrote): one of L, G, B (builtins), S (a
+ * host's state, key is a callable) or l, a local variable; then "." attribute, "[" item, "(" call, "m" a method's call.
+ * An object is one to be held weakly, with what is said when it dies, or None. */
 #include "tracer/guards/tree.h"
 
 #include <string.h>
@@ -37,13 +36,18 @@ static bool same_key(PyObject *a, PyObject *b)
 
     if (a == b)
         return true;
-    if (!a || !b || Py_TYPE(a) != Py_TYPE(b) ||
-        !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
+    if (Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
         return false;
     same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same < 0)
         PyErr_Clear();
     return same > 0;
+}
+
+/* Is the key of a step of KIND the name of something? */
+static bool is_named(int kind)
+{
+    return kind == STEP_LOCAL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
 /* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL: no memory. */
@@ -63,7 +67,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
         return NULL;
     }
     node->step.kind = kind;
-    node->step.key = Py_XNewRef(key);
+    node->step.key = Py_NewRef(key);
     node->step.index = -1;
     node->slot = -1;
     node->at = at;
@@ -71,36 +75,17 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
         node->step.index = PyNumber_AsSsize_t(key, NULL); /* cut to what fits, which is out of range as well */
         PyErr_Clear();
     }
-    if (kind == STEP_LOCAL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD)
+    if (is_named(kind))
         PyUnicode_InternInPlace(&node->step.key);
     parent->children[parent->child_count++] = node;
     return node;
 }
 
-/* One step of a path: its letter, and what goes with it, borrowed. */
-static int take_step(PyObject *path, Py_ssize_t at, int *letter, PyObject **key)
-{
-    PyObject *text; /* for python/dyntrace/_guard_words.py */
-
-    return PyArg_ParseTuple(PyTuple_GET_ITEM(path, at), "COU", letter, key, &text) ? 0 : -1;
-}
-
-/* What a LETTER after PARENT, or as the root, stands for. */
-static enum guard_step_kind step_kind(const struct guard_node *parent, bool root, int letter, PyObject *key)
-{
-    if (root)
-        return letter == 'L' ? STEP_LOCALS : letter == 'G' ? STEP_GLOBALS : letter == 'B' ? STEP_BUILTINS : STEP_STATE;
-    if (letter == '[')
-        return parent->step.kind == STEP_LOCALS && PyUnicode_CheckExact(key) ? STEP_LOCAL : STEP_ITEM;
-    return letter == '.' ? STEP_ATTRIBUTE : STEP_CALL;
-}
-
 /* The node at the end of PATH; everything on the way is made. NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
+    static const char letters[] = "LGBSl.[m("; /* enum guard_step_kind, from STEP_LOCALS on */
     struct guard_node *node = &tree->top;
-    int letter, following;
-    PyObject *key, *next_key;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
     if (count < 1 || count > DEEPEST) {
@@ -108,40 +93,19 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
         return NULL;
     }
     for (Py_ssize_t i = 0; node && i < count; i++) {
-        enum guard_step_kind kind;
-        if (take_step(path, i, &letter, &key))
+        int kind = STEP_LOCALS, letter, at;
+        PyObject *key;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(path, i), "COi", &letter, &key, &at))
             return NULL;
-        kind = step_kind(node, i == 0, letter, key);
-        if (kind == STEP_ATTRIBUTE && !PyUnicode_CheckExact(key)) {
-            PyErr_SetString(PyExc_TypeError, "an attribute's name must be a str");
+        while (kind <= STEP_CALL && letters[kind - STEP_LOCALS] != letter)
+            kind++;
+        if (kind > STEP_CALL || (i == 0) != (kind <= STEP_LOCAL) || (is_named(kind) && !PyUnicode_CheckExact(key))) {
+            PyErr_SetString(PyExc_TypeError, "a source is not as dyntrace.guards makes it");
             return NULL;
         }
-        if (kind == STEP_ATTRIBUTE && i + 1 < count) { /* .size() is one step */
-            if (take_step(path, i + 1, &following, &next_key))
-                return NULL;
-            if (following == '(') {
-                kind = STEP_METHOD;
-                i++;
-            }
-        }
-        if (kind == STEP_CALL || (i == 0 && key == Py_None))
-            key = NULL;
-        node = node_get(node, kind, key, (int)i);
+        node = node_get(node, (enum guard_step_kind)kind, key, at);
     }
     return node;
-}
-
-/* Is the dict of all locals needed, or only some of them? */
-static void settle_roots(struct guard_tree *tree)
-{
-    for (uint32_t i = 0; i < tree->top.child_count; i++) {
-        struct guard_node *root = tree->top.children[i];
-        bool needed = root->step.kind != STEP_LOCALS || root->leaves.count || root->slot >= 0;
-        for (uint32_t j = 0; j < root->child_count; j++)
-            needed |= root->children[j]->step.kind != STEP_LOCAL;
-        if (!needed)
-            root->step.kind = STEP_UNREAD;
-    }
 }
 
 /* ---- objects that the tree names, and what becomes invalid when one dies ---- */
@@ -432,7 +396,6 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
             Py_CLEAR(tree);
             goto done;
         }
-    settle_roots(tree);
     PyObject_GC_Track(tree);
 done:
     Py_XDECREF(list);

@@ -2,11 +2,11 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- *     L -- ['x'] -------- .size() -- [0]      nodes: how to get at a value
- *           |  |                      |
- *           |  TYPE_MATCH  #0         EQUALS_MATCH #2      leaves: what it must be
- *           +- ['mode']
- *               +- EQUALS_MATCH #1
+ *     L['x'] ------------ .size() -- [0]      nodes: how to get at a value
+ *        |  |                         |
+ *        |  TYPE_MATCH  #0            EQUALS_MATCH #2      leaves: what it must be
+ *        +- ['mode']
+ *             +- EQUALS_MATCH #1
  *     relations: NO_ALIASING(L['x'], L['y']) #3
  *
  * A check reads a node once, looks at its leaves in order, then goes on to its children in order, and at the end looks
@@ -47,7 +47,7 @@ struct attribute_cache {
 
 struct guard_step {
     enum guard_step_kind kind;
-    PyObject *key;          /* owned, or NULL */
+    PyObject *key;          /* owned; NULL: at the top */
     Py_ssize_t index;       /* where a local was; an item's index; -1: none */
     struct attribute_cache cache;
 };
@@ -121,7 +121,7 @@ struct guard_tree {
     PyObject_HEAD
     struct guard_leaf *leaves;  /* owned, by ordinal */
     uint32_t count;
-    struct guard_node top;      /* unread; its children are the roots: L, G, ... */
+    struct guard_node top;      /* unread; its children are the roots: L['x'], G, ... */
     struct guard_leaves relations;
     uint32_t slots, widest;     /* values kept; most that one relation takes */
     uint32_t moves;
