@@ -249,7 +249,7 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
             inject_environment(P.inject_directory, P.session_directory);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
             mended = mend_list(args[at]);
-        else if (PyMapping_Check(args[at]) && tracer_has(args[at], "keys"))
+        else if (PyMapping_Check(args[at]))
             mended = mend_mapping(args[at]);
     }
     if (mended && (changed = PyMem_Calloc((size_t)given + 1, sizeof *changed))) {

@@ -244,14 +244,6 @@ static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 
     return word ? PyObject_GetAttr(object, word) : NULL;
 }
-/* Any error is a no. */
-static inline bool tracer_has(PyObject *object, const char *name)
-{
-    OWNED PyObject *value = tracer_attribute(object, name);
-
-    PyErr_Clear();
-    return value;
-}
 /* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
 static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
