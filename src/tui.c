@@ -23,6 +23,7 @@
 #include "lib/say.h"
 #include "lib/out_file.h"
 #include "trace/db.h"
+#include "trace/prose.h"
 #include "trace/sql_words.h"
 #include "tui/prompt.h"
 #include "tui/view.h"
@@ -343,14 +344,12 @@ static void answer(struct loop *loop, enum request asked, char *text)
 static void edit(struct loop *loop)
 {
     struct view *view = top(loop);
-    const char *file, *editor = getenv("VISUAL");
+    const char *file, *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
     struct stat st;
 
-    if (!editor || !*editor)
-        editor = getenv("EDITOR");
-    if (!editor || !*editor)
+    if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
         editor = "vi";
     if (!can(loop, view_op(view->ops, place) && view_op(view->ops, place)(view, &file, &number), "no source belongs to this line"))
         return;
@@ -404,6 +403,7 @@ static void go_subject(struct loop *loop, enum view_kind kind)
 static void request(struct loop *loop, enum request request, const struct key *key)
 {
     struct view *view = top(loop);
+    struct tui *tui = &loop->face;
 
     if (view_op(view->ops, request)(view, request, key))
         return;
@@ -414,46 +414,11 @@ static void request(struct loop *loop, enum request request, const struct key *k
         else if (key->code == 'q')
             loop->quit = true;
         else
-            tui_say(&loop->face, "this is the first view; q or :quit ends");
-        break;
-    case REQUEST_QUIT:
-        loop->quit = true;
-        break;
-    case REQUEST_SEARCH:
-        ask_line(loop, request, "/", "", HISTORY_SEARCH);
-        break;
-    case REQUEST_SEARCH_NEXT:
-        search_from(loop, 1);
-        break;
-    case REQUEST_SEARCH_PREVIOUS:
-        search_from(loop, -1);
+            tui_say(tui, "this is the first view; q or :quit ends");
         break;
     case REQUEST_FILTER:
         if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "", HISTORY_FILTER);
-        break;
-    case REQUEST_COMMAND:
-        ask_line(loop, request, ":", "", HISTORY_COMMAND);
-        break;
-    case REQUEST_EDIT:
-        edit(loop);
-        break;
-    case REQUEST_COPY:
-        copy(loop);
-        break;
-    case REQUEST_EXPORT:
-        export(loop);
-        break;
-    case REQUEST_REPLAY:
-    case REQUEST_TIMELINE:
-    case REQUEST_WHATIF:
-        go_subject(loop, bindings[request].view);
-        break;
-    case REQUEST_TOGGLE:
-        view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key);
-        break;
-    case REQUEST_CANCEL:
-        tui_say(&loop->face, work_cancel(loop->face.work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REFRESH:
         if (loop->replaced)
@@ -462,20 +427,28 @@ static void request(struct loop *loop, enum request request, const struct key *k
         break;
     case REQUEST_FOLLOW:
         loop->hold = !loop->hold;
-        tui_say(&loop->face, !loop->live ? "the trace is not live" : loop->hold ? "holding still; F follows again" : "following");
+        tui_say(tui, !loop->live ? "the trace is not live" : loop->hold ? "holding still; F follows again" : "following");
         break;
-    case REQUEST_REDRAW:
-        screen_resize(loop->face.screen, loop->face.screen->rows, loop->face.screen->columns);
+    case REQUEST_CANCEL:
+        tui_say(tui, work_cancel(tui->work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
         break;
-    case REQUEST_STOP:
-        screen_stop(loop->face.screen);
-        break;
+    case REQUEST_REPLAY:
+    case REQUEST_TIMELINE:
+    case REQUEST_WHATIF: go_subject(loop, bindings[request].view); break;
+    case REQUEST_SEARCH: ask_line(loop, request, "/", "", HISTORY_SEARCH); break;
+    case REQUEST_COMMAND: ask_line(loop, request, ":", "", HISTORY_COMMAND); break;
+    case REQUEST_SEARCH_NEXT: search_from(loop, 1); break;
+    case REQUEST_SEARCH_PREVIOUS: search_from(loop, -1); break;
+    case REQUEST_QUIT: loop->quit = true; break;
+    case REQUEST_EDIT: edit(loop); break;
+    case REQUEST_COPY: copy(loop); break;
+    case REQUEST_EXPORT: export(loop); break;
+    case REQUEST_TOGGLE: view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key); break;
+    case REQUEST_REDRAW: screen_resize(tui->screen, tui->screen->rows, tui->screen->columns); break;
+    case REQUEST_STOP: screen_stop(tui->screen); break;
     default:
-        if (bindings[request].view)
-            tui_go(&loop->face, &(struct target){.kind = bindings[request].view});
-        else
-            tui_say(&loop->face, "that means nothing in this view; ? lists the keys");
-        break;
+        if (can(loop, bindings[request].view, "that means nothing in this view; ? lists the keys"))
+            tui_go(tui, &(struct target){.kind = bindings[request].view});
     }
 }
 

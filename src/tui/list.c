@@ -270,26 +270,16 @@ static bool list_request(struct view *view, enum request request, const struct k
     if (view_move(view, request))
         return true;
     switch (request) {
-    case REQUEST_LEFT:
-    case REQUEST_RIGHT:
-        column_move(list, request == REQUEST_LEFT ? -1 : 1);
-        return true;
-    case REQUEST_SORT:
-        sort_by(list, list->column);
-        return true;
-    case REQUEST_SORT_TURN:
-        sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column);
-        return true;
-    case REQUEST_OPEN:
-        row_open(list);
-        return true;
+    case REQUEST_LEFT: column_move(list, -1); break;
+    case REQUEST_RIGHT: column_move(list, 1); break;
+    case REQUEST_SORT: sort_by(list, list->column); break;
+    case REQUEST_SORT_TURN: sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column); break;
+    case REQUEST_OPEN: row_open(list); break;
     case REQUEST_CLICK:
-    case REQUEST_DOUBLE:
-        click(list, request, key);
-        return true;
-    default:
-        return false;
+    case REQUEST_DOUBLE: click(list, request, key); break;
+    default: return false;
     }
+    return true;
 }
 
 static bool row_fits(struct view *view, size_t at, const char *text)

@@ -9,21 +9,7 @@
  *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
  *                Sorted and filtered here.
  *     windowed   only the ids of all rows are kept, 8 bytes each; what is on the screen is fetched by id. For tables of
- *                millions of rows, which open at once. Sorted and filtered by SQLite.
- *
- * The words of its block:
- *
- *     --| name   format width   => VIEW {id} ...     a column, in the order of the statement; what Enter opens there.
- *                                                    Columns that the statement has after these are not shown.
- *     --row => VIEW {id} ...       what Enter opens elsewhere
- *     --id column                  names a row when rows are asked for again;  --window column: and the list is windowed
- *     --sort column                by which it begins sorted; without, as the statement has it
- *     --title column               names the row in titles
- *     --subject => VIEW {id} ...   what the row is about, for replay, timeline, what-if
- *     --none words                 when there are no rows
- *
- * A column "where", FILE:LINE, is what `o` opens. With two blocks the first is quick: the same columns as far as they are
- * known at once, shown until the others are. */
+ *                millions of rows, which open at once. Sorted and filtered by SQLite. */
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
 

@@ -488,20 +488,21 @@ static void note_make(struct list *list)
 {
     struct view *view = &list->view;
     const struct question *q = &list->q;
-    char rows[TABLE_HUMAN], filter[64] = "", sort[48] = "", place[64] = "";
+    FILE *out = fmemopen(view->note, sizeof view->note, "w");
+    char rows[TABLE_HUMAN];
 
     view->busy = list->asking || list->seeking || list->exporting || list->fetching;
     if (q->filter)
-        snprintf(filter, sizeof filter, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
+        fprintf(out, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
     if (q->sort >= 0 && q->sort < column_count(list))
-        snprintf(sort, sizeof sort, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
-    if (view->count < 100000)
-        snprintf(rows, sizeof rows, "%zu", view->count);
-    else
+        fprintf(out, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
+    snprintf(rows, sizeof rows, "%zu", view->count);
+    if (view->count >= 100000)
         table_count(rows, (int64_t)view->count);
     if (list->ready)
-        snprintf(place, sizeof place, "%zu/%s%s", view->count ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
-    snprintf(view->note, sizeof view->note, "%s%s%s", filter, sort, place);
+        fprintf(out, "%zu/%s%s", view->count ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
+    putc(0, out);
+    fclose(out);
 }
 
 void list_settle(struct view *view)

@@ -2,25 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * A file is blocks. A block is lines that begin with "--word", then a statement, which ends with ';' (alone: no statement).
- * The words are those of a list (tui/list.h) or of a page (tui/text.h). Lines that begin with "-- " are comments.
- *
- *     --| line            "--|" is a word, too
- *     --none nothing was recorded
- *     SELECT ...;
- *
- * What stands behind a word may have fields, which are columns of the row:
- *
- *     {name}              the value; NULL is "?"
- *     {name:count>9}      as value.c's `count`, set right in 9 columns
- *     {name:<9}           cut or filled to 9 columns
- *     {name:40}           at most 40 bytes
- *     {name|nothing}      other words for NULL, or none: {name|}
- *     {!r} {!name}        from here on in red: a letter of screen.h's marks, in the column or here, or an outcome's style
- *     [...]               left out when a field in it, but not in [] of its own, is NULL; {?name} is one that prints nothing
- *
- * and may end with where it leads: "=> VIEW {id} AT {ns} WHERE condition | title", where all but VIEW may be missing.
- * "$codes" in a file is the code objects that are the same function as {code_id}; in a page about a function, as that. */
+ * A file is blocks: lines "--word rest", then a statement. docs/internals.md, "The files of the screen", has the words, and the
+ * fields that may stand behind them. */
 #ifndef DYNTRACE_TUI_SHEET_H
 #define DYNTRACE_TUI_SHEET_H
 

@@ -204,30 +204,24 @@ static bool text_request(struct view *view, enum request request, const struct k
         return true;
     }
     switch (request) {
-    case REQUEST_LEFT:
-        text->skip = text->skip > 8 ? text->skip - 8 : 0;
-        return true;
-    case REQUEST_RIGHT:
-        text->skip += text->skip < 4000 ? 8 : 0;
-        return true;
+    case REQUEST_LEFT: text->skip = text->skip > 8 ? text->skip - 8 : 0; break;
+    case REQUEST_RIGHT: text->skip += text->skip < 4000 ? 8 : 0; break;
+    case REQUEST_OPEN: line_open(text); break;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
         if (view_find(view, request == REQUEST_NEXT_PART ? 1 : -1, line_is_part, NULL)) {
             view->top = view->at;
             view_choose(view, view->at);
         }
-        return true;
-    case REQUEST_OPEN:
-        line_open(text);
-        return true;
+        break;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
         if (view_click(view, request, key, &again) && again)
             line_open(text);
-        return true;
-    default:
-        return false;
+        break;
+    default: return false;
     }
+    return true;
 }
 
 static bool text_search(struct view *view, const char *wanted, int direction)

@@ -11,24 +11,7 @@
  *
  * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style.
  *
- * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h). The parts of a page are the
- * blocks of the file. ?1 in a statement is the row that the view is about. For each row come, in the order in which they
- * stand there:
- *
- *     --| line                         a line
- *     --# heading                      before the first row, and where it is another one
- *     --text N {column}                a longer text, at most N lines of it
- *     --wrap N before{column}          a long line, at most N bytes of it, broken where it has to be
- *     --call NAME                      what C makes of the row: ops->part()
- *     --title words                    beside the view's name
- *     --file {column} {line}           the file that `o` opens
- *     --subject => VIEW {id} AT {ns}   what the page is about
- *     --start                          the cursor begins on the first row
- *     --more N line                    in place of row N, which is the last
- *     --none line                      when there is no row; "# " begins a heading
- *     --slow line                      not for the first look, which has this line instead, or none
- *     --dense                          no empty lines between parts
- */
+ * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h), whose blocks are the parts. */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
