@@ -109,8 +109,8 @@ void tui_go(struct tui *tui, const struct target *target)
     const char *was = now->where ? now->where : "", *is = target->where ? target->where : "";
     struct view *view;
 
-    if (!ops || (now->kind == target->kind && now->id == target->id && !strcmp(was, is) && !target->at_ns)) /* it is shown */
-        return;
+    if (!ops || (now->kind == target->kind && now->id == target->id && !strcmp(was, is) && !target->at_ns))
+        return; /* it is shown */
     view = calloc(1, view_op(ops, size));
     view->ops = ops;
     view->tui = &loop->face;
@@ -182,7 +182,7 @@ static void tick(struct loop *loop)
     state = db_meta(loop->db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
-        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: connections need not notice */
+        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: it need not notice */
     refresh_all(loop);
     if (!recording) {
         loop->live = false;
@@ -344,6 +344,7 @@ static void answer(struct loop *loop, enum request asked, char *text)
 static void edit(struct loop *loop)
 {
     struct view *view = top(loop);
+    bool (*place)(struct view *, const char **, int64_t *) = view_op(view->ops, place);
     const char *file, *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
@@ -351,7 +352,7 @@ static void edit(struct loop *loop)
 
     if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
         editor = "vi";
-    if (!can(loop, view_op(view->ops, place) && view_op(view->ops, place)(view, &file, &number), "no source belongs to this line"))
+    if (!can(loop, place && place(view, &file, &number), "no source belongs to this line"))
         return;
     path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
     snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
@@ -427,7 +428,9 @@ static void request(struct loop *loop, enum request request, const struct key *k
         break;
     case REQUEST_FOLLOW:
         loop->hold = !loop->hold;
-        tui_say(tui, !loop->live ? "the trace is not live" : loop->hold ? "holding still; F follows again" : "following");
+        tui_say(tui, !loop->live   ? "the trace is not live"
+                     : loop->hold ? "holding still; F follows again"
+                                  : "following");
         break;
     case REQUEST_CANCEL:
         tui_say(tui, work_cancel(tui->work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");

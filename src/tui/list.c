@@ -23,11 +23,6 @@ struct layout {
     struct { int column, x, width; } at[LAYOUT_MOST];
 };
 
-static const char *cell_print(const struct list_column *column, char *made, const struct value *value)
-{
-    return value_print(made, value, column->format, column->width);
-}
-
 /* What a column would like to be wide, by its heading and by the rows that are there. */
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
@@ -40,7 +35,7 @@ static int natural_width(const struct list *list, const struct screen *screen, i
 
     for (size_t i = from; i < to; i++) {
         const struct value *row = row_at(list, i);
-        int wide = row ? screen_width(screen, cell_print(c, made, &row[column]), TEXT_WIDEST) : 0;
+        int wide = row ? screen_width(screen, value_print(made, &row[column], c->format, c->width), TEXT_WIDEST) : 0;
         if (wide > width)
             width = wide;
     }
@@ -130,7 +125,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
             screen_put(screen, y, layout->at[i].x, 1, STYLE_DIM | selected, "…");
             continue;
         }
-        cell_print(column, made, &row[c]);
+        value_print(made, &row[c], column->format, column->width);
         style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
                     ? STYLE_MATCH : cell_style(column, &row[c], made);
         cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,
@@ -157,7 +152,7 @@ static void list_draw(struct view *view, struct screen *screen)
 
     head_draw(list, screen, &layout);
     if (!view->count)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, list->failed[0] ? STYLE_ALARM : STYLE_DIM, empty_words(list));
+        screen_put(screen, view->y + 2, 2, view->columns - 4, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list));
     for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }
@@ -210,7 +205,8 @@ static void row_open(struct list *list)
     const struct value *row = row_at(list, list->view.at);
     int title = column_named(list, block_word(list->block, "title"));
     struct arena arena = {0};
-    struct target target = target_of(list, &arena, column && column->lead ? column->lead : block_word(list->block, "row"));
+    const char *lead = column && column->lead ? column->lead : block_word(list->block, "row");
+    struct target target = target_of(list, &arena, lead);
     char made[CELL_TEXT];
 
     if (row && !target.title) /* what the row is called */
@@ -227,7 +223,8 @@ static bool list_place(struct view *view, const char **file, int64_t *line)
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
     int where = column_named(list, "where");
-    const char *text = row && where >= 0 && row[where].type == QUERY_TEXT ? row[where].text : "", *colon = strrchr(text, ':');
+    const char *text = row && where >= 0 && row[where].type == QUERY_TEXT ? row[where].text : "";
+    const char *colon = strrchr(text, ':');
 
     if (!colon)
         return false;
@@ -337,15 +334,6 @@ static char *list_sql(struct view *view)
     struct list *list = (struct list *)view;
 
     return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
-}
-
-static bool list_export(struct view *view, const char *path)
-{
-    struct list *list = (struct list *)view;
-
-    if (list->q.sql)
-        rows_export(list, path);
-    return list->q.sql != NULL;
 }
 
 /* ---- opening and closing --------------------------------------------------- */

@@ -3,8 +3,8 @@
  * Runs in: the viewer; the jobs in threads.
  *
  * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters, search, export,
- * refreshing, where Enter leads -- is in list.c (what is drawn, and the keys) and rows.c (what is asked, and the rows that
- * are there).
+ * refreshing, where Enter leads -- is in list.c (drawing, and the keys) and rows.c (what is asked, and the rows that are
+ * there).
  *
  *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
  *                Sorted and filtered here.
@@ -125,11 +125,11 @@ void rows_ask(struct list *list);
 void rows_again(struct list *list, bool ask);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);
-void rows_export(struct list *list, const char *path);
 void rows_forget(struct list *list);
+bool list_export(struct view *view, const char *path);
+void list_settle(struct view *view);
 
 /* A list of any SQL; columns are what it has. */
 void list_open_sql(struct list *list, const char *sql);
-void list_settle(struct view *view);
 
 #endif

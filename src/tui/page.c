@@ -50,8 +50,8 @@ static const char *field_whole(struct query *query, const struct row *row, const
 }
 
 /* Row NUMBER of a block. False: the last that is shown. */
-static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block, struct query *query,
-                    const struct row *row, int number)
+static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block,
+                    struct query *query, const struct row *row, int number)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct sheet_line *line = &block->lines.at[i];
@@ -64,7 +64,8 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
             return false;
         }
         if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
-            if ((text = row_print(arena, row, line->rest, true)) && (!number || !doc->heading || strcmp(text, doc->heading))) {
+            text = row_print(arena, row, line->rest, true);
+            if (text && (!number || !doc->heading || strcmp(text, doc->heading))) {
                 doc->heading = doc_print(doc, "%s", text);
                 line_put(doc, arena, row, line->rest, true);
             }

@@ -77,7 +77,7 @@ static void past_move(struct prompt *prompt, int by)
 
     if (!prompt->back && by < 0)
         return;
-    for (int found = history(prompt->past, &event, H_FIRST); found >= 0 && left; found = history(prompt->past, &event, H_NEXT))
+    for (int way = H_FIRST; left && history(prompt->past, &event, way) >= 0; way = H_NEXT)
         if (event.str[0] == '0' + (int)prompt->history && event.str[1] == ' ') {
             left--;
             line = event.str + 2;

@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer.
  *
- * libedit keeps the lines typed before, no more: it would read keys and draw by itself, and here both are the screen's. */
+ * libedit keeps the lines typed before, no more: it would read keys and draw by itself, which the screen does. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
 

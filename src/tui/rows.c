@@ -223,11 +223,6 @@ static struct list_job *job_make(struct list *list, struct list_job **held, enum
     return *held = ask;
 }
 
-static void job_start(struct list *list, struct list_job *job)
-{
-    work_start(list->view.tui->work, &job->job);
-}
-
 /* ---- the rows that are there ------------------------------------------------- */
 
 const struct value *row_at(const struct list *list, size_t at)
@@ -312,7 +307,9 @@ static void order_make(struct list *list)
 
 static void ask(struct list *list, bool first)
 {
-    job_start(list, job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first));
+    struct list_job *job = job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first);
+
+    work_start(list->view.tui->work, &job->job);
 }
 
 void rows_ask(struct list *list)
@@ -348,13 +345,18 @@ void rows_seek(struct list *list, const char *text, int direction)
     job->from = list->view.at;
     memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
     ids_give(list, job, 0, list->view.count);
-    job_start(list, job);
+    work_start(list->view.tui->work, &job->job);
 }
 
-void rows_export(struct list *list, const char *path)
+bool list_export(struct view *view, const char *path)
 {
+    struct list *list = (struct list *)view;
+
+    if (!list->q.sql)
+        return false;
     job_make(list, &list->exporting, ASK_EXPORT, false)->text = strdup(path);
-    job_start(list, list->exporting);
+    work_start(view->tui->work, &list->exporting->job);
+    return true;
 }
 
 void rows_forget(struct list *list)
@@ -387,8 +389,8 @@ static struct list_column column_guess(const char *name, const struct list_job *
     return made;
 }
 
-/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are hidden; without a sheet all are
- * shown. */
+/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are hidden; without a sheet all
+ * are shown. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
 {
     if (job->job.error)
@@ -429,15 +431,12 @@ static void answer_take(struct list *list)
         list->column = list->column < column_count(list) ? list->column : 0;
         list->id = column_named(list, block_word(list->block, "id"));
     }
-    if (more && windowed(list)) { /* the place that is wanted may be further down: it is looked for among all of them */
-        view_choose(&list->view, list->view.at);
-    } else {
-        if (windowed(list))
-            place_restore(list);
-        else
-            order_make(list);
-        list->wanted_id = more && list->view.at > 0 ? id_at(list, list->view.at) : -1;
-    }
+    if (!windowed(list))
+        order_make(list);
+    else if (!more) /* else the place that is wanted may be further down: it is looked for among all of them */
+        place_restore(list);
+    if (!windowed(list) && more && list->view.at > 0)
+        list->wanted_id = id_at(list, list->view.at);
     if (more)
         ask(list, false);
 }
@@ -478,7 +477,7 @@ static void window_settle(struct list *list)
         return;
     job_make(list, &list->fetching, ASK_WINDOW, false)->from = from;
     ids_give(list, list->fetching, from, to - from);
-    job_start(list, list->fetching);
+    work_start(work, &list->fetching->job);
     if (work_wait(work, &list->fetching->job, FETCH_WAIT_MS))
         window_settle(list);
 }

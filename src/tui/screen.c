@@ -447,8 +447,9 @@ static struct key mouse_read(void)
     if (getmouse(&event) != OK)
         return (struct key){KEY_NONE, 0, 0};
     if (!(event.bstate & BUTTON1_PRESSED))
-        return (struct key){event.bstate & BUTTON4_PRESSED ? K_WHEEL_UP : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN : KEY_NONE,
-                            event.y, event.x};
+        return (struct key){event.bstate & BUTTON4_PRESSED   ? K_WHEEL_UP
+                            : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN
+                                                             : KEY_NONE, event.y, event.x};
     twice = event.y == press.y && event.x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
     press.y = twice ? -1 : event.y;
     press.x = event.x;

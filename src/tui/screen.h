@@ -2,9 +2,9 @@
  *
  * Runs in: the viewer.
  *
- * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the grid alone, so a screen without
- * a terminal is the same screen, and screen_dump() prints it. Text is escaped here, cell by cell: what a traced program wrote
- * cannot reach the terminal as anything but glyphs. */
+ * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the grid alone, so a screen
+ * without a terminal is the same screen, and screen_dump() prints it. Text is escaped here, cell by cell: what a traced
+ * program wrote cannot reach the terminal as anything but glyphs. */
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 
@@ -51,8 +51,8 @@ void screen_resize(struct screen *screen, int rows, int columns);
 
 void screen_clear(struct screen *screen);
 
-/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used. SKIP columns are
- * left out at the left. MARKED: it has style marks, which begin from STYLE. */
+/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used. SKIP columns
+ * are left out at the left. MARKED: it has style marks, which begin from STYLE. */
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked);
 #define screen_put(screen, y, x, width, style, text) screen_text(screen, y, x, width, 0, style, text, false)
 

@@ -301,7 +301,7 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer)
 
 /* ---- fields of a row --------------------------------------------------------- */
 
-/* How fields are printed: as they are; for a doc, with styles marked and values escaped; in a condition, with texts quoted. */
+/* How fields are printed: as they are; for a doc, with styles marked and values escaped; in SQL, with texts quoted. */
 enum way { PLAIN, MARKED, SQL };
 
 /* A row, and where it is printed. */
@@ -332,11 +332,12 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* The field of BYTES at AT, without its braces: "name:count>9|other words". False: it is NULL and has no other words. */
+/* The field of BYTES at AT, "name:count>9|other words". False: it is NULL and has no other words. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
     const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes), *look = colon ? colon + 1 : "";
-    size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes, word = strcspn(look, "0123456789<>|}");
+    size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes;
+    size_t word = strcspn(look, "0123456789<>|}");
     const struct value *value = row_value(p->row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
     enum cell_format format = word ? format_named(look, word) : AS_TEXT;
     bool known = value && value->type != QUERY_NULL;
@@ -385,7 +386,9 @@ static bool fields_put(const struct printer *p, const char *text, const char *en
 
     for (; text < end; text++) {
         bool bracket = *text == '[' && p->way != SQL;
-        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text)) : bracket ? bracket_end(text, end) : NULL;
+        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text))
+                            : bracket    ? bracket_end(text, end)
+                                         : NULL;
         if (!close) {
             putc(*text, p->out);
             continue;
@@ -405,7 +408,8 @@ static bool fields_put(const struct printer *p, const char *text, const char *en
 }
 
 /* The same as a text. */
-static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text, const char *end)
+static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text,
+                                const char *end)
 {
     struct print print;
     struct printer printer = {print_begin(&print), arena, row, way};
@@ -418,8 +422,8 @@ const char *row_print(struct arena *arena, const struct row *row, const char *te
 {
     const char *end = strstr(text, "=> "), *made;
 
-    for (end = end ? end : text + strlen(text); end > text && end[-1] == ' ' && *end;) /* spaces before it are not its own */
-        end--;
+    for (end = end ? end : text + strlen(text); end > text && end[-1] == ' ' && *end;)
+        end--; /* spaces before "=>" */
     made = fields_print(arena, row, marked ? MARKED : PLAIN, text, end);
     return *made || *text != '[' ? made : NULL;
 }

@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- * A file is blocks: lines "--word rest", then a statement. docs/internals.md, "The files of the screen", has the words, and the
- * fields that may stand behind them. */
+ * A file is blocks: lines "--word rest", then a statement. docs/internals.md, "The files of the screen", has the words,
+ * and the fields that may stand behind them. */
 #ifndef DYNTRACE_TUI_SHEET_H
 #define DYNTRACE_TUI_SHEET_H
 
@@ -20,8 +20,8 @@ struct value {
     };
 };
 
-/* How it is shown, and the word for that in the files of schemas/tui/. The first four are for texts; words are an outcome's;
- * phase and reason are torch's: what a phase of a compile is about, what broke a graph. */
+/* How it is shown, and the word for that in the files of schemas/tui/. The first four are for texts; words are an
+ * outcome's; phase and reason are torch's: what a phase of a compile is about, what broke a graph. */
 #define FORMAT_ROWS(X)                                                                                               \
     X(TEXT, "text") X(PATH, "path") X(OUTCOME, "outcome") X(SPARK, "spark")                                          \
     X(INTEGER, "integer") X(COUNT, "count") X(ALARM_COUNT, "alarm") X(DURATION, "duration") X(TIME, "time")          \

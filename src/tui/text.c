@@ -267,20 +267,20 @@ static bool text_place(struct view *view, const char **file, int64_t *line)
 static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
-    const struct target *line = line_at(text) ? &line_at(text)->target : NULL, *whole = text->doc ? &text->doc->subject : NULL;
+    enum view_kind kind = line_at(text) ? line_at(text)->target.kind : VIEW_NONE;
 
-    if (!whole)
+    if (!text->doc)
         return;
-    *subject = *whole;
+    *subject = text->doc->subject;
     /* A line that leads to a decision is about that; others are about what the whole text is about. */
-    if (line && (line->kind == VIEW_CALL || line->kind == VIEW_COMPILE || line->kind == VIEW_BREAK || (line->kind && !whole->kind)))
-        *subject = *line;
+    if (kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK || !subject->kind)
+        *subject = kind ? line_at(text)->target : *subject;
     if (!subject->at_ns)
-        subject->at_ns = whole->at_ns;
+        subject->at_ns = text->doc->subject.at_ns;
 }
 
 const struct view_ops text_ops = {
-    .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle, .draw = text_draw,
-    .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export, .place = text_place,
-    .subject = text_subject,
+    .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle,
+    .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export,
+    .place = text_place, .subject = text_subject,
 };

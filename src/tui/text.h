@@ -11,7 +11,7 @@
  *
  * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style.
  *
- * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h), whose blocks are the parts. */
+ * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h). */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
@@ -63,7 +63,7 @@ void doc_add_part(struct doc *doc, const char *text);
 void doc_target(struct doc *doc, struct target target);
 #define doc_leads(doc, kind, id, where, title) doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
 
-/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS on the screen. They live as long as DOC. */
+/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS. They live as long as DOC. */
 #define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
 #define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)

@@ -73,7 +73,7 @@ struct view_ops {
     void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
     bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; or NULL */
-    void (*subject)(struct view *view, struct target *subject); /* what the line is about, until it changes, for replay ...; or NULL */
+    void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
     void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
     void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/text.h: a part that C makes */

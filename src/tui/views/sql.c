@@ -35,7 +35,8 @@ static bool sql_request(struct view *view, enum request request, const struct ke
     struct list *list = (struct list *)view;
 
     if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->q.sql)) {
-        tui_ask(view->tui, "SQL: ", list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "", true);
+        const char *sql = list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "";
+        tui_ask(view->tui, "SQL: ", sql, true);
         return true;
     }
     return list_ops.request(view, request, key);
