@@ -54,6 +54,7 @@ struct loop {
     struct db *db;          /* borrowed, or FRESH: for what is known at once */
     struct db *fresh;       /* owned: of the file that took its place, or NULL */
     char *path;             /* owned: absolute */
+    int ended_fd;           /* owned: readable when a job has ended */
     struct stat file;       /* as it was opened */
     bool gone, replaced;    /* there is none of that name any more, or another */
     bool live, hold;
@@ -578,7 +579,7 @@ static void draw(struct loop *loop)
 /* Until a job has ended, at most MS; ALSO: or something was typed or printed. */
 static void wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
-    struct pollfd polled[3] = {{work_fd(loop->face.work), POLLIN, 0}, {loop->face.screen->keys_fd, POLLIN, 0},
+    struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0}, {loop->face.screen->keys_fd, POLLIN, 0},
                                {loop->options->output_fd, POLLIN, 0}};
     eventfd_t ended;
 
@@ -656,23 +657,18 @@ static void keys_take(struct loop *loop)
 
 int tui_run(const struct tui_options *options, struct db *db, struct screen *screen)
 {
-    struct loop *loop = calloc(1, sizeof *loop);
+    struct loop all = {.options = options, .db = db, .live = options->live}, *loop = &all;
     bool open;
 
-    loop->options = options;
-    loop->face.screen = screen;
-    loop->db = db;
-    loop->live = options->live;
-    loop->face.output = options->running ? &loop->output : NULL;
-    loop->face.scripted = options->keys != NULL;
+    loop->face = (struct tui){.screen = screen, .scripted = options->keys, .output = options->running ? &loop->output : NULL};
+    loop->prompt = (struct prompt){.complete = complete, .context = loop};
     loop->output.open = options->running;
-    loop->prompt.complete = complete;
-    loop->prompt.context = loop;
     loop->path = realpath(db_path(db), NULL);
+    loop->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     open = loop->path && stat(loop->path, &loop->file) == 0;
     if (!open)
         say_error("%s: %s", db_path(db), strerror(errno));
-    open = open && (loop->face.work = work_open(loop->path));
+    open = open && (loop->face.work = work_open(loop->path, loop->ended_fd));
     if (open) {
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(on_error, &loop->face);
@@ -690,12 +686,12 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
         view_end(loop->stack[--loop->depth]);
     screen_close(screen); /* first: should a query not end, Ctrl-C does */
     work_close(loop->face.work);
+    close(loop->ended_fd);
     tui_prompt_past_keep(&loop->prompt);
     output_print(&loop->output); /* where it would have been printed */
     list_free(&loop->output.text);
     sql_words_free(&loop->words);
     db_close(loop->fresh);
     free(loop->path);
-    free(loop);
     return open ? 0 : 2;
 }

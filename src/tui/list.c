@@ -56,12 +56,10 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         width = natural[layout.count] = natural_width(list, screen, i);
         if (is_text(c) && width > c->width)
             width = c->width;
-        if (!layout.count && width > room / 2) /* the first leaves room for others, and takes what they leave */
+        if (!gap && width > room / 2) /* the first leaves room for others, and takes what they leave */
             width = room / 2;
-        if (gap && room < width + gap)
+        if (room < width + gap)
             break;
-        if (width > room - gap)
-            width = room - gap;
         room -= width + gap;
         layout.at[layout.count].column = i;
         layout.at[layout.count++].width = width;

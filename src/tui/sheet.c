@@ -55,16 +55,13 @@ struct value value_read(struct arena *arena, struct query *query, int column)
 static void spark_print(char *made, const char *text, int width)
 {
     static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    long long counts[BARS_MOST] = {0}, most = 0;
+    long long counts[BARS_MOST] = {0}, most = 0, bucket, count;
 
-    for (const char *p = text; *p; p += *p == ',') {
-        char *end;
-        long long bucket = strtoll(p, &end, 10), count = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
-        if (end == p)
-            break;
-        if (bucket >= 0 && bucket < width && count > 0)
-            counts[bucket] += count < LLONG_MAX / 4 ? count : LLONG_MAX / 4;
-        p = end + strcspn(end, ",");
+    for (const char *p = text; sscanf(p, "%lld:%lld", &bucket, &count) == 2;) {
+        if (bucket >= 0 && bucket < width && count > 0) /* no text is long enough for a thousand */
+            counts[bucket] += count < LLONG_MAX / 1000 ? count : LLONG_MAX / 1000;
+        p += strcspn(p, ",");
+        p += *p == ',';
     }
     for (int i = 0; i < width; i++)
         most = counts[i] > most ? counts[i] : most;

@@ -4,7 +4,7 @@
  *
  *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
  *
- * A job is freed by whoever comes last: work_drop() when it has ended, its thread when it was dropped before. */
+ * A job is freed by work_drop(), but by its thread when that runs it. */
 #include "tui/work.h"
 
 #include <pthread.h>
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "trace/db.h"
 #include "lib/say.h"
@@ -36,7 +35,7 @@ struct work {
     bool closing;
     char *path;       /* owned */
     int generation;   /* of connections */
-    int fd;           /* owned: an eventfd */
+    int ended_fd;     /* borrowed: an eventfd */
 };
 
 int64_t work_now(void)
@@ -115,21 +114,15 @@ static struct db *connect(const char *path)
     return db;
 }
 
-/* JOB has ended. Call locked. */
-static void job_end(struct work *work, struct job *job)
+/* Take JOB out of those that have not ended. Call locked. */
+static void job_out(struct work *work, const struct job *job)
 {
     struct job **at = &work->jobs;
 
-    while (*at != job)
+    while (*at && *at != job)
         at = &(*at)->next;
-    *at = job->next;
-    work->slow_running -= job->slow;
-    job->db = NULL;
-    job->ended = true;
-    if (job->dropped)
-        job_free(job);
-    pthread_cond_broadcast(&work->changed);
-    eventfd_write(work->fd, 1);
+    if (*at)
+        *at = job->next;
 }
 
 static void *work_thread(void *argument)
@@ -166,19 +159,26 @@ static void *work_thread(void *argument)
         db_on_progress(job->db, NULL, NULL);
         say_divert(NULL, NULL);
         pthread_mutex_lock(&work->lock);
-        job_end(work, job);
+        job_out(work, job);
+        work->slow_running -= job->slow;
+        job->db = NULL;
+        job->ended = true;
+        if (job->dropped)
+            job_free(job);
+        pthread_cond_broadcast(&work->changed);
+        eventfd_write(work->ended_fd, 1);
     }
     pthread_mutex_unlock(&work->lock);
     return NULL;
 }
 
-struct work *work_open(const char *path)
+struct work *work_open(const char *path, int ended_fd)
 {
     struct work *work = calloc(1, sizeof *work);
     sigset_t all, old;
 
-    *work = (struct work){.path = strdup(path), .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-                          .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    *work = (struct work){.path = strdup(path), .ended_fd = ended_fd, .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER};
     /* Signals are for the thread that has the terminal. */
     sigfillset(&all);
     for (size_t i = 0; i < 5; i++)
@@ -191,7 +191,7 @@ struct work *work_open(const char *path)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (work->started < THREADS || work->fd < 0) {
+    if (work->started < THREADS) {
         work_close(work);
         return NULL;
     }
@@ -208,16 +208,8 @@ void work_close(struct work *work)
     pthread_mutex_unlock(&work->lock);
     for (int i = 0; i < work->started; i++)
         pthread_join(work->workers[i].thread, NULL);
-    /* Those that were dropped while they waited have no other owner. */
-    for (struct job *job = work->jobs, *next; job; job = next) {
-        next = job->next;
-        if (job->dropped)
-            job_free(job);
-    }
     for (int i = 0; i < THREADS; i++)
         db_close(work->workers[i].db);
-    if (work->fd >= 0)
-        close(work->fd);
     free(work->path);
     free(work);
 }
@@ -263,16 +255,18 @@ bool work_cancel(struct work *work)
 
 void work_drop_(struct work *work, struct job *job)
 {
-    bool done;
+    bool idle;
 
     if (!job)
         return;
     pthread_mutex_lock(&work->lock);
     cancel(job);
-    done = job->ended;
     job->dropped = true;
+    idle = !job->db;
+    if (idle)
+        job_out(work, job);
     pthread_mutex_unlock(&work->lock);
-    if (done)
+    if (idle)
         job_free(job);
 }
 
@@ -288,11 +282,6 @@ bool work_wait(struct work *work, struct job *job, int ms)
     done = job->ended;
     pthread_mutex_unlock(&work->lock);
     return done;
-}
-
-int work_fd(const struct work *work)
-{
-    return work->fd;
 }
 
 bool work_pending(struct work *work)

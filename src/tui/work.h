@@ -33,8 +33,8 @@ struct job {
     bool ended, dropped;
 };
 
-/* Connections to the trace at PATH. NULL: it was said why not. */
-struct work *work_open(const char *path);
+/* Connections to the trace at PATH. ENDED_FD, an eventfd, is written to when a job has ended. NULL: it was said why not. */
+struct work *work_open(const char *path, int ended_fd);
 void work_close(struct work *work); /* harmless on NULL */
 
 /* SIZE bytes, zeroed, that begin with a job. */
@@ -58,9 +58,6 @@ bool work_wait(struct work *work, struct job *job, int ms);
 
 /* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
 void work_reconnect(struct work *work);
-
-/* An eventfd: readable when a job has ended since it was read. */
-int work_fd(const struct work *work);
 
 /* There are jobs that have not ended. */
 bool work_pending(struct work *work);
