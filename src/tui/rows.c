@@ -19,11 +19,6 @@ enum {
 
 /* ---- the question, as SQL ---------------------------------------------------- */
 
-static void name_put(FILE *out, const char *name)
-{
-    text_quote(out, name, strlen(name), '"');
-}
-
 /* Each word must be in some text column. */
 static void words_put(FILE *out, const struct question *q)
 {
@@ -36,7 +31,7 @@ static void words_put(FILE *out, const struct question *q)
             if (q->columns.at[i].format > AS_OUTCOME)
                 continue;
             fputs(" OR instr(lower(", out);
-            name_put(out, q->columns.at[i].name);
+            text_quote(out, q->columns.at[i].name, strlen(q->columns.at[i].name), '"');
             fputs("), lower(", out);
             text_quote(out, words, length, '\'');
             fputs("))", out);
@@ -74,7 +69,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (q->sort >= 0 && (what != ASK_ROWS || q->typed)) {
         const char *by = q->columns.at[q->sort].name;
         fputs(" ORDER BY ", out);
-        name_put(out, by);
+        text_quote(out, by, strlen(by), '"');
         fputs(q->descending ? " DESC" : "", out);
         if (q->key && strcmp(q->key, by))
             fprintf(out, ", %s", q->key);

@@ -54,14 +54,6 @@ static wchar_t ascii_of(unsigned long rune)
     return rune && at ? (wchar_t)ascii[at - runes] : L'?';
 }
 
-/* One glyph read from text. */
-struct glyph {
-    wchar_t rune;
-    int columns;     /* 0: combines with the one before */
-    char escape[12]; /* stands on the screen instead of a rune that cannot be shown as it is; "" when it can */
-    size_t bytes;    /* of the text */
-};
-
 /* Controls, marks and overrides of direction, line separators, joiners and variants: they move what stands beside them, or
  * make a terminal's width differ from ours. */
 static bool rune_moves(unsigned long rune)
@@ -71,28 +63,30 @@ static bool rune_moves(unsigned long rune)
            (rune >= 0xfff9 && rune <= 0xfffb) || rune >= 0xe0000;
 }
 
-static struct glyph glyph_read(const struct screen *screen, const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    struct glyph g = {.rune = *p, .columns = 1, .bytes = 1};
-    unsigned long rune = 0;
+enum { GLYPH = 12 };
 
-    if (*p >= 0x20 && *p < 0x7f) /* nearly all */
-        return g;
-    if ((g.bytes = json_rune(p, strnlen(text, 4), &rune))) {
-        g.rune = screen->ascii ? ascii_of(rune) : (wchar_t)rune;
-        g.columns = screen->ascii ? 1 : wcwidth(g.rune);
+/* The next glyph of *TEXT, which moves on. MADE is what stands on the screen: a rune, or how one is spelled that cannot be
+ * shown. Returns its columns; 0: it combines with the one before. */
+static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
+{
+    const unsigned char *p = (const unsigned char *)*text;
+    unsigned long rune = *p;
+    bool plain = rune >= 0x20 && rune < 0x7f; /* nearly all */
+    size_t bytes = plain ? 1 : json_rune(p, strnlen(*text, 4), &rune);
+    int columns = 1;
+
+    *text += bytes ? bytes : 1;
+    made[0] = bytes && !plain && screen->ascii ? ascii_of(rune) : (wchar_t)rune;
+    made[1] = 0;
+    if (bytes && !plain && !screen->ascii)
+        columns = wcwidth(made[0]);
+    if (!bytes || rune < 0x20 || rune == 0x7f) {
+        const char *named = bytes ? strchr("\nn\tt\rr", (int)rune) : NULL; /* each before its letter */
+        return swprintf(made, GLYPH, named ? L"\\%c" : L"\\x%02x", named ? named[1] : *p);
     }
-    if (!g.bytes || rune < 0x20 || rune == 0x7f) {
-        const char *named = g.bytes ? strchr("\nn\tt\rr", (int)rune) : NULL; /* each before its letter */
-        snprintf(g.escape, sizeof g.escape, named ? "\\%c" : "\\x%02x", named ? named[1] : *p);
-        g.bytes = g.bytes ? g.bytes : 1;
-    } else if (rune_moves(rune) || g.columns < 0) {
-        snprintf(g.escape, sizeof g.escape, "\\u%04x", (unsigned)rune & 0x1fffff);
-    }
-    if (g.escape[0])
-        g.columns = (int)strlen(g.escape);
-    return g;
+    if (!plain && (rune_moves(rune) || columns < 0))
+        return swprintf(made, GLYPH, L"\\u%04x", (unsigned)rune & 0x1fffff);
+    return columns;
 }
 
 static struct cell *cell_at(const struct screen *screen, int y, int x)
@@ -129,6 +123,7 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked)
 {
     int used = 0, base = style;
+    wchar_t made[GLYPH];
 
     if (x < 0 || y < 0 || y >= screen->rows || x >= screen->columns)
         return 0;
@@ -141,23 +136,20 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
             text += 2;
             continue;
         }
-        struct glyph g = glyph_read(screen, text);
-        text += g.bytes;
-        if (g.columns == 0 && used > 0) {
-            cell_join(screen, y, x + used, g.rune);
+        int columns = glyph_read(screen, &text, made);
+        if (columns == 0 && used > 0) {
+            cell_join(screen, y, x + used, made[0]);
         } else if (skip > 0) {
-            skip -= g.columns;
-        } else if (used + g.columns > width) { /* no room: the last column says so */
+            skip -= columns;
+        } else if (used + columns > width) { /* no room: the last column says so */
             int at = used < width ? used : width - 1;
             screen_fill(screen, y, x + at, width - at, style);
             cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
             return width;
-        } else if (g.escape[0]) {
-            for (const char *p = g.escape; *p; p++)
-                cell_put(screen, y, x + used++, (wchar_t)*p, 1, style);
-        } else if (g.columns > 0) {
-            cell_put(screen, y, x + used, g.rune, g.columns, style);
-            used += g.columns;
+        } else if (columns > 0) {
+            int wide = made[1] ? 1 : columns;
+            for (const wchar_t *rune = made; *rune; rune++, used += wide)
+                cell_put(screen, y, x + used, *rune, wide, style);
         }
     }
     return used;
@@ -165,13 +157,11 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
 
 int screen_width(const struct screen *screen, const char *text, int limit)
 {
+    wchar_t made[GLYPH];
     int used = 0;
 
-    while (*text && used < limit) {
-        struct glyph g = glyph_read(screen, text);
-        text += g.bytes;
-        used += g.columns;
-    }
+    while (*text && used < limit)
+        used += glyph_read(screen, &text, made);
     return used < limit ? used : limit;
 }
 
