@@ -55,7 +55,8 @@ char *output_last(const struct output *output)
 void output_print(const struct output *output)
 {
     fputs(output->cut ? "(earlier output was left out)\n" : "", stdout);
-    fwrite(output->text.at, 1, output->text.count, stdout);
+    if (output->text.count)
+        fwrite(output->text.at, 1, output->text.count, stdout);
     fflush(stdout);
 }
 
