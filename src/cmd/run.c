@@ -230,7 +230,7 @@ static int record(const struct program *t, int argc, char **argv)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
-    struct launch l = {.orders = -1, .result = -1};
+    struct launch l = {.link = -1};
     struct asked asked = program_ask(t);
     char *command = json_command(given.session.no_argv ? 0 : argc, argv);
     int status = 2, ended;
@@ -325,7 +325,7 @@ static void wait_for_end(struct launch *l)
 
     while (got > 0 || (got < 0 && errno == EINTR)) {
         int again = launch_look(l);
-        fds[1].fd = l->done ? -1 : l->result; /* it says nothing before the end: this is its death */
+        fds[1].fd = l->done ? -1 : l->link; /* it says nothing before the end: this is its death */
         got = 1;
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;
@@ -338,7 +338,7 @@ static int collect(int count, char **operands)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
-    struct launch l = {.orders = -1, .result = -1};
+    struct launch l = {.link = -1};
     int status = 2;
 
     (void)count, (void)operands;

@@ -450,6 +450,7 @@ static bool command_new(struct collector *c)
 /* A new recording's first rows. False: not written. */
 static bool begin(struct collector *c, const char *argv)
 {
+    static const char *const values[] = {"all", "types", "off"}; /* enum session_values */
     struct session_file *file = c->session->file;
     struct state_header *header = &c->state.file->header;
     struct recorder *r = c->recorder;
@@ -467,7 +468,7 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "state", "recording", 0);
     recorder_meta(r, "host", host, 0);
     recorder_meta(r, "command", argv, 0);
-    recorder_meta(r, "values", session_values_word((enum session_values)file->values), 0);
+    recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
     recorder_meta(r, "clock", file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc", 0);
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
@@ -526,10 +527,10 @@ static bool is_finished(struct session *session, struct collector_result *result
 
 /* ---- a collector's life ---- */
 
-/* Say 'R', ready, or 'E' to the parent, if there is one. False: it is gone. */
-static bool say_word(int to, char word)
+/* Tell the parent, if there is one, that the command may start. False: it is gone. */
+static bool say_ready(int to)
 {
-    return to < 0 || write(to, &word, 1) == 1;
+    return write(to, "", 1) == 1;
 }
 
 /* Record, or go on with that, once everything is open. False: *ERROR. */
@@ -545,7 +546,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         orphaned(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
-    if (!say_word(to, 'R')) {
+    if (!say_ready(to)) {
         *error = "the parent is gone";
         return false;
     }
@@ -570,19 +571,19 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
     const char *error = NULL;
 
     if (!argv && is_finished(session, &result)) {
-        if (!say_word(to, 'R'))
+        if (!say_ready(to))
             return 1;
     } else if (!collector_open(&run, session, !argv, &error) || !record(&run, argv, to, &result, &error)) {
         recorder_close(run.c.recorder);
         fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
-        if (to >= 0 && say_word(to, 'E') && write(to, &result, sizeof result)) {
+        if (write(to, &result, sizeof result)) {
             /* Said; if not, the parent is gone and nobody would hear it. */
         }
         return 1;
     }
-    if (to >= 0 && write(to, &result, sizeof result) == sizeof result)
+    if (write(to, &result, sizeof result) == sizeof result)
         return 0;
-    /* Without a parent to report to, it removes the session itself. */
+    /* Without a parent that hears it, it removes the session itself. */
     if (!result.error[0] || result.frames)
         session_remove(session);
     return 1;

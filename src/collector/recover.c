@@ -40,12 +40,14 @@ static void recover(struct recovery *r, struct session *session, uint32_t proces
 {
     struct collector_result result = {0};
     struct launch l;
-    char word = 0;
 
-    if (launch_orphan(&l, session) || read(l.result, &word, 1) != 1) {
-        say_error("%s: cannot be recovered: no collector could be started, or it was killed as well", session->trace);
+    if (launch_orphan(&l, session, &result)) {
+        if (result.error[0])
+            say_error("%s", result.error);
+        else
+            say_error("%s: cannot be recovered: no collector could be started, or it was killed as well", session->trace);
         r->failed++;
-    } else if (word == 'R' && process) {
+    } else if (process) {
         if (!r->quiet || isatty(2))
             say_error("%s: process %u is still being recorded, by a new collector; the trace is finished when it ends",
                       session->trace, process);

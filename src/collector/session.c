@@ -63,13 +63,6 @@ enum session_clock session_clock_choose(void)
 #endif
 }
 
-static const char *const values_words[] = {"all", "types", "off"};
-
-const char *session_values_word(enum session_values values)
-{
-    return values_words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values];
-}
-
 /* Can sessions be made in directory PATH? */
 static bool is_usable(const char *path)
 {
@@ -128,43 +121,66 @@ static int directories_make(struct session *s)
     return 0;
 }
 
+/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
+static bool file_map(struct session *s)
+{
+    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
+    struct stat status = {0};
+    void *mapped = MAP_FAILED;
+    const char *text, *end;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
+        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (mapped == MAP_FAILED)
+        return false;
+    s->bytes = (size_t)status.st_size;
+    s->file = mapped; /* session_close unmaps it */
+    end = (char *)mapped + s->bytes;
+    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
+        s->file->bytes != s->bytes || end[-1]) /* the last byte is 0, so the strings end within */
+        return false;
+    text = s->file->text;
+    if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
+        s->place[SESSION_SPILL] = session_open_directory(text);
+    if (s->place[SESSION_SPILL] >= 0)
+        snprintf(s->spill, sizeof s->spill, "%s", text);
+    text += strlen(text) + 1;
+    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
+    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
+    return true;
+}
+
 /* Write the session file and map it. */
 static int file_make(struct session *s, const struct session_options *o)
 {
-    size_t bytes = sizeof *s->file + strlen(s->spill) + 1 + strlen(s->trace) + 1, at;
-    struct timespec now;
-    int fd;
-
-    for (uint32_t i = 0; i < o->glob_count; i++)
-        bytes += strlen(o->globs[i]) + 1;
-    if (bytes > SESSION_FILE_MAX) {
-        errno = E2BIG;
-        return -1;
-    }
-    fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
-    if (fd < 0)
-        return -1;
-    s->file = posix_fallocate(fd, 0, (off_t)bytes) ? MAP_FAILED
-                                                   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (s->file == MAP_FAILED) {
-        s->file = NULL;
-        return -1;
-    }
-    clock_gettime(CLOCK_REALTIME, &now);
-    s->bytes = bytes;
-    *s->file = (struct session_file){
-        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .bytes = (uint32_t)bytes, .clock = session_clock_choose(),
+    struct session_file file = {
+        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .clock = session_clock_choose(),
         .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv,
         .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
-        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES,
-        .start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
-    s->file->start_clock = s->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
-    at = (size_t)sprintf(s->file->text, "%s", s->spill) + 1;
-    at += (size_t)sprintf(s->file->text + at, "%s", s->trace) + 1;
+        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
+    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    struct timespec now;
+
+    if (!out)
+        return -1;
+    clock_gettime(CLOCK_REALTIME, &now);
+    file.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    file.start_clock = file.clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+    fseek(out, offsetof(struct session_file, text), SEEK_SET);
+    fprintf(out, "%s%c%s%c", s->spill, 0, s->trace, 0);
     for (uint32_t i = 0; i < o->glob_count; i++)
-        at += (size_t)sprintf(s->file->text + at, "%s", o->globs[i]) + 1;
-    return 0;
+        fprintf(out, "%s%c", o->globs[i], 0);
+    file.bytes = (uint32_t)ftell(out);
+    rewind(out);
+    fwrite(&file, offsetof(struct session_file, text), 1, out);
+    if (fclose(out))
+        return -1;
+    errno = E2BIG;
+    return file_map(s) ? 0 : -1;
 }
 
 int session_create(struct session *s, const char *trace, const struct session_options *options)
@@ -198,38 +214,6 @@ int session_take(struct session *s)
         s->lock = -1;
     }
     return s->lock < 0 ? -1 : 0;
-}
-
-/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
-static bool file_map(struct session *s)
-{
-    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
-    struct stat status = {0};
-    void *mapped = MAP_FAILED;
-    const char *text, *end;
-
-    if (fd < 0)
-        return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
-        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (mapped == MAP_FAILED)
-        return false;
-    s->bytes = (size_t)status.st_size;
-    s->file = mapped; /* session_close unmaps it */
-    end = (char *)mapped + s->bytes;
-    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
-        s->file->bytes != s->bytes || end[-1]) /* the last byte is 0, so the strings end within */
-        return false;
-    text = s->file->text;
-    if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
-        s->place[SESSION_SPILL] = session_open_directory(text);
-    if (s->place[SESSION_SPILL] >= 0)
-        snprintf(s->spill, sizeof s->spill, "%s", text);
-    text += strlen(text) + 1;
-    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
-    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-    return true;
 }
 
 int session_open(struct session *s, const char *directory, bool *busy)

@@ -82,9 +82,6 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
 #define SESSION_TORCH_WORDS "auto shim observe off"
 #define SESSION_VALUES_WORDS "all types off"
 
-/* The word for VALUES, as meta.values has it. */
-const char *session_values_word(enum session_values values);
-
 /* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
 enum session_clock session_clock_choose(void);
 /* Is there room for rings in directory PATH, and may we write there? */
