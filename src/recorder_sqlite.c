@@ -315,11 +315,6 @@ bool recorder_commit(struct recorder *r)
 
 /* ---- the log ---- */
 
-void recorder_log(struct recorder *r, struct row_log *log)
-{
-    r->log = log;
-}
-
 /* Put a row of the log again, which may have been scribbled over. */
 static void put_again(struct recorder *r, const struct row_head *head)
 {
@@ -342,9 +337,8 @@ static void put_again(struct recorder *r, const struct row_head *head)
     write_values(r, put, values, texts);
 }
 
-bool recorder_replay(struct recorder *r, uint64_t end)
+bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end)
 {
-    struct row_log *log = r->log;
     const char *at = log->data, *stop = log->data;
 
     if (log->start <= log->end && log->end - log->start <= ROW_LOG_BYTES)
@@ -359,6 +353,7 @@ bool recorder_replay(struct recorder *r, uint64_t end)
         at += head->bytes;
     }
     log->end = log->sure = log->start + (uint64_t)(stop - log->data);
+    r->log = log;
     return recorder_commit(r);
 }
 

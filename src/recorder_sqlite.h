@@ -25,20 +25,18 @@ struct recorder;
 
 /* The log of rows that are on their way into the trace.
  *
- * SQLite commits now and then; what a killed collector had said since the last
- * commit is forgotten, and most of it cannot be written again: the words that it
- * came from have been taken from their ring. So every such row is written here
- * as well, in shared memory of the session, until a commit has it:
+ * SQLite commits now and then; what a killed collector had said since the last commit is forgotten, and most of it
+ * cannot be written again: the words that it came from have been taken from their ring. So every such row is written
+ * here as well, in shared memory of the session, until a commit has it:
  *
  *          start            sure           end
  *            v                v             v
  *     .......[row][row][row]...[row][row].....
  *     in the trace              of words that a decoder may take again
  *
- * Positions only grow; data[] holds what lies from `start` on. Each decoder
- * commits `end` together with its own place (decode_at.logged). The next
- * collector puts the rows back up to the highest of those places and `sure`.
- * Every row has a key of its own, so twice is as good as once.
+ * Positions only grow; data[] holds what lies from `start` on. Each decoder commits `end` together with its own place
+ * (decode_at.logged). The next collector puts the rows back up to the highest of those places and `sure`. Every row
+ * has a key of its own, so twice is as good as once.
  *
  * Rows made from facts are not here: facts are read again. */
 struct row_log {             /* shared */
@@ -118,10 +116,8 @@ void recorder_meta(struct recorder *r, const char *key, const char *text, int64_
 struct recorder *recorder_open(const char *path, const char **error);
 void recorder_close(struct recorder *r);
 
-/* From now on rows go through LOG (borrowed). */
-void recorder_log(struct recorder *r, struct row_log *log);
-/* Put again what the log holds below END, and commit. */
-bool recorder_replay(struct recorder *r, uint64_t end);
+/* From now on rows go through LOG (borrowed). Put again what it holds below END, and commit. */
+bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end);
 /* Has the log so many rows that it is time to commit? */
 bool recorder_log_full(const struct recorder *r);
 

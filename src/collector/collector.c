@@ -8,14 +8,12 @@
  *         now and then: totals and a commit, so that readers see something
  *     finish: close every decoder, the frame pages, join the two files
  *
- * A collector that is killed is replaced by the next, from what lies in shared
- * memory (collector/state.h): by the parent, which waits for it, or, when that is
- * dead as well, by the next `dyntrace run` or `fsck --recover` (collector/recover.c). One
- * without a parent is an orphan: it watches the command itself, and clears up.
+ * A collector that is killed is replaced by the next, from what lies in shared memory (collector/state.h): by the
+ * parent, which waits for it, or, when that is dead as well, by the next `dyntrace run` or `fsck --recover`
+ * (collector/recover.c). One without a parent is an orphan: it watches the command itself, and clears up.
  *
- * The sleep is long enough that the collector does not fight the producer for
- * the cache line of `head`, and short beside the 25 ms that a ring holds at full
- * speed. */
+ * The sleep is long enough that the collector does not fight the producer for the cache line of `head`, and short
+ * beside the 25 ms that a ring holds at full speed. */
 #include "collector/launch.h"
 
 #include <errno.h>
@@ -411,8 +409,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
         .pages = &c->pages, .start_clock = session->file->start_clock,
         .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
         .logged = &c->state.file->rows.end, .last_ns = c->state.file->header.last_ns};
-    recorder_log(c->recorder, &c->state.file->rows);
-    if (c->resumed && !recorder_replay(c->recorder, collector_state_logged(&c->state))) {
+    if (!recorder_replay(c->recorder, &c->state.file->rows, collector_state_logged(&c->state))) {
         *error = recorder_error(c->recorder);
         return false;
     }

@@ -236,8 +236,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
     }
     if (!row && left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        /* The row goes away once no commit names it as open. A kill before that
-         * leaves a short row, hence the end. */
+        /* The row goes away once no commit names it as open. A kill before that leaves a short row, hence the end. */
         d->dropped = id;
         d->commit_due = true;
     }

@@ -2,16 +2,15 @@
  *
  * Runs in: the collector.
  *
- * The decoder keeps its place in shared memory (struct decode_place), so that
- * the next collector can carry on after a kill at any instruction:
+ * The decoder keeps its place in shared memory (struct decode_place), so that the next collector can carry on after a
+ * kill at any instruction:
  *
  *     place->at[which]   the state before the words being decoded now
  *     place->rows        the page being filled; rows below at.rows are certain
  *
- * Decoding only appends rows at positions that at[which] implies and sets ends
- * by frame id. Doing it twice gives the same rows, so a commit is one store:
- * `which`. Rows of other tables go to a log first, whose end is committed too. The
- * stack of open frames is private, a copy of what the rows' parent ids say. */
+ * Decoding only appends rows at positions that at[which] implies and sets ends by frame id. Doing it twice gives the
+ * same rows, so a commit is one store: `which`. Rows of other tables go to a log first, whose end is committed too.
+ * The stack of open frames is private, a copy of what the rows' parent ids say. */
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
 
@@ -107,8 +106,7 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
  * were taken: all of them, unless the last record is cut off. */
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 
-/* The thread writes no more: frames that are open stay open for ever. Frees what
- * the decoder owns. */
+/* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns. */
 void decode_close(struct decoder *d);
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);

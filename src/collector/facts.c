@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 #include "collector/traced.h"
 #include "lib/json.h"
@@ -290,15 +291,13 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
 
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
-    struct facts *chunk = traced_map(t, at, 4096);
-    uint64_t bytes = chunk ? chunk->bytes : 0;
+    struct facts head = {0}, *chunk = NULL;
 
-    if (chunk)
-        munmap(chunk, 4096);
-    chunk = bytes && bytes < UINT32_MAX ? traced_map(t, at, bytes + sizeof *chunk) : NULL;
+    if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes && head.bytes < UINT32_MAX)
+        chunk = traced_map(t, at, head.bytes + sizeof head);
     if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
         if (chunk)
-            munmap(chunk, bytes + sizeof *chunk);
+            munmap(chunk, head.bytes + sizeof head);
         traced_broken(t, "its names lie outside the file");
         return false;
     }
@@ -306,7 +305,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
         munmap(t->facts, t->facts_bytes);
     t->facts = chunk;
     t->facts_off = at;
-    t->facts_bytes = bytes + sizeof *chunk;
+    t->facts_bytes = head.bytes + sizeof head;
     t->facts_read = 0;
     return true;
 }

@@ -6,15 +6,14 @@
  *
  *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
  *
- * A cell: payload length, rowid, then the record: its header's length, a serial
- * type per column, and the columns' bytes, big endian:
+ * A cell: payload length, rowid, then the record: its header's length, a serial type per column, and the columns'
+ * bytes, big endian:
  *
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
  *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
- * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the
- * constants 0 and 1, which take no bytes, 0 is NULL. A row stored before it
- * ended reserves outcome, end and exit at full width: patched in place later. */
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the constants 0 and 1, which take no bytes,
+ * 0 is NULL. A row stored before it ended reserves outcome, end and exit at full width: patched in place later. */
 #include "collector/frame_pages.h"
 
 #include <errno.h>
@@ -121,8 +120,7 @@ static struct id_prefix id_prefix(uint64_t id)
     return prefix;
 }
 
-/* Make ROW's cell at P; returns its end. No loop over the columns: this is where
- * the collector's time goes. */
+/* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's time goes. */
 static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot, const struct frame_row *row)
 {
     uint8_t *cell = p, *type, *body;
@@ -197,29 +195,6 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     unsigned type = cell->type[column];
 
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], type_bytes[type]);
-}
-
-/* The row of slot SLOT, whose id is ID. False: there is none, or none that we have made. */
-static bool row_find(uint8_t *page, unsigned slot, uint64_t id, struct frame_row *row)
-{
-    struct cell cell;
-    uint64_t value[COLUMNS];
-
-    if (!cell_find(page, slot, &cell))
-        return false;
-    for (int i = 1; i < COLUMNS; i++)
-        value[i] = cell_integer(&cell, i);
-    if (value[COLUMN_KIND] > 127 || value[COLUMN_OUTCOME] > 127 || value[COLUMN_EXIT] > 127)
-        return false;
-    *row = (struct frame_row){
-        .parent_id = value[COLUMN_PARENT], .start_ns = value[COLUMN_START], .code_id = (uint32_t)value[COLUMN_CODE],
-        .thread_id = (uint32_t)value[COLUMN_THREAD], .kind = (uint8_t)value[COLUMN_KIND], .outcome = (uint8_t)value[COLUMN_OUTCOME],
-        .cache_entry_id = (uint32_t)value[COLUMN_ENTRY]};
-    row->entry_bytes = (uint8_t)frame_bytes_of(row->cache_entry_id);
-    row->bytes = row->open_bytes = (uint8_t)frame_row_bytes(id, row->parent_id, row->thread_id, row->code_id, row->kind, row->start_ns);
-    if (cell.type[COLUMN_END] && !(cell.type[COLUMN_END] == 6 && !value[COLUMN_END])) /* not left open, nor still to end */
-        frame_row_end(row, value[COLUMN_END], (unsigned)value[COLUMN_EXIT]);
-    return true;
 }
 
 /* ---- where a page is ---- */
@@ -418,8 +393,15 @@ static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_P
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
+    struct cell cell;
 
-    return data && row_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), id, row);
+    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
+        return false;
+    *row = (struct frame_row){
+        .parent_id = cell_integer(&cell, COLUMN_PARENT), .start_ns = cell_integer(&cell, COLUMN_START),
+        .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE), .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+        .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND), .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
+    return true;
 }
 
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)

@@ -2,9 +2,8 @@
  *
  * Runs in: the collector.
  *
- * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf
- * pages of `frame` are made here, as SQLite's file format describes them
- * (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
+ * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf pages of `frame` are made here, as
+ * SQLite's file format describes them (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
  * database file that SQLite has made with the whole schema:
  *
  *     page 1 .. first-1        SQLite's: the schema, every table empty
@@ -12,8 +11,8 @@
  *     after them               interior pages, made at the end
  *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
  *
- * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can
- * be written long after its page went to disk, and nothing needs an index.
+ * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can be written long after its page went to
+ * disk, and nothing needs an index.
  *
  *     w = frame_pages_open()
  *     for each thread, as often as it needs room:
@@ -25,8 +24,8 @@
  *         frame_pages_finish(w)
  *         of a frame that never ended, SQL makes end_ns and exit NULL (collector/trace_files.c): they are 0
  *
- * Full pages wait in a window of shared memory before they are written in large
- * pieces; the window outlives a collector that is killed. */
+ * Full pages wait in a window of shared memory before they are written in large pieces; the window outlives a
+ * collector that is killed. */
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
@@ -75,8 +74,7 @@ struct frame_pages {
     uint64_t lost;               /* rows dropped since */
 };
 
-/* FD becomes the writer's. With RESUME the window and file hold a killed
- * collector's pages. 0, or -1 with errno. */
+/* FD becomes the writer's. With RESUME the window and file hold a killed collector's pages. 0, or -1 with errno. */
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
 void frame_pages_close(struct frame_pages *w);
 
@@ -101,8 +99,7 @@ static inline unsigned frame_bytes_of(uint64_t value)
     return frame_bytes_of_bits[frame_bits(value)];
 }
 
-/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of
- * them are for what its end brings. */
+/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of them are for what its end brings. */
 static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id, uint32_t code_id,
                                        unsigned kind, uint64_t start_ns)
 {
@@ -126,7 +123,7 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
 /* Store a page. Rows that have not ended get room to do so later. */
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count);
 
-/* What a stored row says; false: no such row. */
+/* What a stored row says of its beginning; false: no such row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
 /* Write the end of a row that was stored without one. */
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);

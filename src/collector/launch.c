@@ -25,9 +25,8 @@
 
 enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
 
-/* The program's standard input and output and what else was handed to it are its
- * own: whoever is at the other end must see them closed when it closes them. We
- * only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
+/* The program's standard input and output and what else was handed to it are its own: whoever is at the other end must
+ * see them closed when it closes them. We only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
 void launch_let_go(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;

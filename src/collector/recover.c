@@ -2,10 +2,9 @@
  *
  * Runs in: the command line (`fsck --recover`, and `run` before it starts).
  *
- * A session directory whose lock nobody holds belongs to a dead collector. If the
- * `run` or `collect` that started it lives, that puts another in its place, and
- * we keep away. Otherwise we start one (launch_orphan): it goes on recording as
- * long as the command lives, or finishes the trace at once if nothing does. */
+ * A session directory whose lock nobody holds belongs to a dead collector. If the `run` or `collect` that started it
+ * lives, that puts another in its place, and we keep away. Otherwise we start one (launch_orphan): it goes on
+ * recording as long as the command lives, or finishes the trace at once if nothing does. */
 #include "collector/launch.h"
 
 #include <stdlib.h>

@@ -19,7 +19,6 @@
 #include "clock.h"
 #include "command.h"
 #include "lib/say.h"
-#include "session_check.h"
 
 enum {
     RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
@@ -30,11 +29,6 @@ enum {
 };
 
 static const char shared_memory[] = "/dev/shm";
-
-int session_file(const struct session *s, enum session_place place, const char *name, int flags)
-{
-    return session_open_file(s->place[place], name, flags);
-}
 
 enum session_clock session_clock_choose(void)
 {
@@ -124,7 +118,7 @@ static int directories_make(struct session *s)
 /* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
 static bool file_map(struct session *s)
 {
-    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
+    int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
     struct stat status = {0};
     void *mapped = MAP_FAILED;
     const char *text, *end;
@@ -161,7 +155,7 @@ static int file_make(struct session *s, const struct session_options *o)
         .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv,
         .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
         .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
-    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
+    int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     struct timespec now;
 
@@ -194,7 +188,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
         s->directory[0] = 0;
         return -1;
     }
-    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR | O_CREAT | O_EXCL);
+    s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
     /* Locked before there is a session file, or another `run` would take this
      * for a session whose collector was killed. */
     if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
@@ -208,7 +202,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
 
 int session_take(struct session *s)
 {
-    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
+    s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR);
     if (s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB)) {
         close(s->lock);
         s->lock = -1;
@@ -237,7 +231,7 @@ int session_open(struct session *s, const char *directory, bool *busy)
 
 bool session_whole(const struct session *s)
 {
-    int fd = s->file ? session_file(s, SESSION_MAIN, "session", O_RDONLY) : -1;
+    int fd = s->file ? session_open_file(s->place[SESSION_MAIN], "session", O_RDONLY) : -1;
     struct stat status;
     bool whole = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)s->bytes;
 
@@ -320,7 +314,7 @@ static void file_processes(const struct session *s, const char *file, enum sessi
 {
     const char *end = strrchr(file, '.');
     bool ring = end && !strcmp(end, ".ring") && strlen(file) < SESSION_FILE_NAME;
-    int fd = ring ? session_file(s, place, file, O_RDONLY) : -1;
+    int fd = ring ? session_open_file(s->place[place], file, O_RDONLY) : -1;
     uint64_t at = 0;
 
     if (fd < 0)
@@ -366,9 +360,8 @@ static bool ours(const char *directory)
     return false;
 }
 
-/* Does the collector of the session in DIRECTORY run? It holds a lock on a file
- * there. /proc/locks tells without touching the lock, which could get in the
- * way of a collector that is just starting. */
+/* Does the collector of the session in DIRECTORY run? It holds a lock on a file there. /proc/locks tells without
+ * touching the lock, which could get in the way of a collector that is just starting. */
 enum liveness session_live(const char *directory)
 {
     enum liveness live = LIVE_NO;

@@ -2,9 +2,8 @@
  *
  * Runs in: the command line (`run`, `fsck --recover`) and the collector.
  *
- * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that
- * has room, and readable by its owner only. It goes away with the recording; one
- * that is left, unlocked, belongs to a collector that was killed. */
+ * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that has room, and readable by its owner
+ * only. It goes away with the recording; one that is left, unlocked, belongs to a collector that was killed. */
 #ifndef DYNTRACE_SESSION_H
 #define DYNTRACE_SESSION_H
 
@@ -14,6 +13,7 @@
 #include <stdint.h>
 
 #include "ring.h"
+#include "session_check.h"
 
 #define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
 
@@ -86,8 +86,5 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
 enum session_clock session_clock_choose(void);
 /* Is there room for rings in directory PATH, and may we write there? */
 bool session_has_room(const char *path);
-
-/* Open one of its files, as session_open_file() does. */
-int session_file(const struct session *s, enum session_place place, const char *name, int flags);
 
 #endif

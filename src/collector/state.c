@@ -39,7 +39,7 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     struct stat status = {0};
 
     *s = (struct collector_state){
-        .fd = session_file(session, SESSION_MAIN, "state", O_RDWR | (resume ? 0 : O_CREAT | O_EXCL))};
+        .fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDWR | (resume ? 0 : O_CREAT | O_EXCL))};
     if (s->fd < 0 || fstat(s->fd, &status))
         return -1;
     errno = EINVAL;

@@ -13,9 +13,8 @@
 
 #include "collector/frame_pages.h"
 
-/* Make the live database PATH (owner-only) with every table, and FRAMES beside
- * it for the pages of `frame`. With FORCE an existing PATH is replaced.
- * Prints what is wrong; 0 or -1. */
+/* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of `frame`. With FORCE
+ * an existing PATH is replaced. Prints what is wrong; 0 or -1. */
 int recorder_create(const char *path, const char *frames, bool force);
 /* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written there. False: it is none of
  * ours. */

@@ -254,7 +254,7 @@ void traced_open(struct traced *t)
     uint64_t at = offset ? strtoull(offset + 1, NULL, 16) : 0;
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
-    t->fd = session_file(c->session, t->place, file, O_RDWR);
+    t->fd = session_open_file(c->session->place[t->place], file, O_RDWR);
     t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
     t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;

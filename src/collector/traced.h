@@ -1,8 +1,7 @@
 /* collector/traced.h -- one traced process image, as the collector sees it.
  *
- * Runs in: the collector. What the file says is not trusted: every offset is
- * checked against its size, and a file that shrinks while it is read is caught
- * (collector/watch.c). */
+ * Runs in: the collector. What the file says is not trusted: every offset is checked against its size, and a file that
+ * shrinks while it is read is caught (collector/watch.c). */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 

@@ -17,10 +17,10 @@
 
 #include "collector/process.h"
 #include "lib/list.h"
-#include "session_check.h"
 #include "vocabulary.h"
 
 enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32, NESTED_MAX = 1 << 20 /* processes in one file */ };
+
 /* ---- a program's file that shrinks under us ---- */
 
 static sigjmp_buf guard;
@@ -225,10 +225,12 @@ static void process_add(struct collector *c, struct traced *t)
     }
     t->next = c->traced;
     c->traced = t;
+    if (t->row.ended) /* a killed collector has said all of it */
+        return;
     /* Who started it: the process that it was forked from is in its file; else the nearest ancestor that we know. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
-    if (t->pidfd < 0 && !t->row.ended)
+    if (t->pidfd < 0)
         t->pidfd = process_watch(t->row.pid, t->started);
     traced_say(t);
 }
@@ -282,7 +284,7 @@ void watch_nested(struct watch *w, struct traced *t)
 /* A note that an interpreter of no use to us left, or a process without room. */
 static void note_new(struct collector *c, const char *name)
 {
-    int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
+    int pid = atoi(name), fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
     const char *error = strrchr(name, '-');
     char text[256] = "";
     ssize_t got;
