@@ -524,12 +524,6 @@ static bool is_finished(struct session *session, struct collector_result *result
 
 /* ---- a collector's life ---- */
 
-/* Tell the parent, if there is one, that the command may start. False: it is gone. */
-static bool say_ready(int to)
-{
-    return write(to, "", 1) == 1;
-}
-
 /* Record, or go on with that, once everything is open. False: *ERROR. */
 static bool record(struct run *run, const char *argv, int to, struct collector_result *result, const char **error)
 {
@@ -543,7 +537,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         orphaned(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
-    if (!say_ready(to)) {
+    if (write(to, "", 1) != 1) { /* the command may start */
         *error = "the parent is gone";
         return false;
     }
@@ -568,7 +562,7 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
     const char *error = NULL;
 
     if (!argv && is_finished(session, &result)) {
-        if (!say_ready(to))
+        if (write(to, "", 1) != 1)
             return 1;
     } else if (!collector_open(&run, session, !argv, &error) || !record(&run, argv, to, &result, &error)) {
         recorder_close(run.c.recorder);

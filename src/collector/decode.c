@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "ring.h"
 #include "vocabulary.h"
@@ -358,14 +359,12 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
     static const uint8_t lengths[] = {
-        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
-        [CONTROL_GAP] = 4,
+        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3, [CONTROL_GAP] = 4,
         [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
     uint64_t before = d->now.clock;
     char cause[96];
-
     bool event = what <= CONTROL_GAP; /* its second word is the full clock of something that happens now */
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
@@ -377,12 +376,10 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
     }
-    if (!event)
-        ;
-    else if (words[1] >= d->now.clock)
-        d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
-    else
-        d->now.backwards += what != CONTROL_THREAD;
+    if (event && what != CONTROL_THREAD) {
+        d->now.backwards += words[1] < before;
+        d->now.clock = words[1] < before ? before : words[1];
+    }
     switch (what) {
     case CONTROL_THREAD:
         change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
@@ -410,8 +407,6 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     case CONTROL_OUTCOME:
         if (RING_WORD_LOW(word) < OUTCOMES)
             decided(d, (unsigned)RING_WORD_LOW(word), 0);
-        break;
-    default:
         break;
     }
     return length;
@@ -464,8 +459,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         }
     }
     commit(d);
-    d->session->last_ns = decode_ns(d->session, d->now.clock) > d->session->last_ns
-                              ? decode_ns(d->session, d->now.clock) : d->session->last_ns;
+    d->session->last_ns = MAX(d->session->last_ns, decode_ns(d->session, d->now.clock));
     return (size_t)(p - words);
 }
 

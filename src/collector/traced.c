@@ -196,6 +196,7 @@ void traced_drain(struct traced *t)
     t->words = t->fullest = 0;
     if (t->broken || t->drained || !t->file)
         return;
+    t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
         traced_broken(t, "it says it has more rings than a process can have");
@@ -227,11 +228,6 @@ static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
         c->command = NULL;
     }
     return id ? id : c->state.file->header.next_process++;
-}
-
-void traced_nested_look(struct traced *t)
-{
-    t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
 }
 
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name)

@@ -52,7 +52,7 @@ struct traced {
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
     struct process_file *root;    /* shared; the process at the start of its file */
     uint64_t nested;              /* the newest nested process that was looked at */
-    uint64_t nested_newest;       /* traced_nested_look() */
+    uint64_t nested_newest;       /* as of the last traced_drain() */
     LIST(struct traced_ring) rings; /* owned */
     uint64_t words, fullest;      /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
     /* facts */
@@ -107,8 +107,6 @@ void traced_broken(struct traced *t, const char *why);
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
 /* Open that file: T->opened. Why it is not a process file is recorded as a loss. */
 void traced_open(struct traced *t);
-/* T->nested_newest: the newest in its file now. */
-void traced_nested_look(struct traced *t);
 /* Take everything it has written. */
 void traced_drain(struct traced *t);
 /* Take nothing more from a file that cannot be trusted; its producers stop waiting. */

@@ -37,14 +37,6 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     _exit(125);
 }
 
-static void guard_install(struct collector *c)
-{
-    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
-
-    guarded_collector = c;
-    sigaction(SIGBUS, &action, NULL);
-}
-
 /* Call WHAT with T. False: a file of the program's that it read was cut short meanwhile. */
 static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
 {
@@ -266,7 +258,6 @@ void watch_nested(struct watch *w, struct traced *t)
 
     if (t->broken || !t->root)
         return;
-    guarded_call(traced_nested_look, t);
     for (uint64_t at = t->nested_newest, *one; at && at != t->nested && found.count < NESTED_MAX; at = file.next_nested) {
         if (at % 4096 || at > INT64_MAX || pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file || !(one = list_add(&found)))
             break;
@@ -327,7 +318,7 @@ static void file_new(struct watch *w, const char *name, enum session_place place
 }
 
 /* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
-static void files_new(struct watch *w)
+void watch_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
     size_t kept = 0;
@@ -346,20 +337,16 @@ static void files_new(struct watch *w)
                 note_new(w->c, event->name);
             at += sizeof *event + event->len;
         }
-}
-
-void watch_new(struct watch *w)
-{
-    files_new(w);
     absent_new(w);
 }
 
 bool watch_open(struct watch *w, struct collector *c)
 {
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
     struct session *session = c->session;
 
-    w->c = c;
-    guard_install(c);
+    w->c = guarded_collector = c;
+    sigaction(SIGBUS, &action, NULL);
     w->absent = absent_open(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->files < 0 || inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
