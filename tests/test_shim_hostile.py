@@ -55,3 +55,47 @@ def test_a_miss_asks_the_program_for_no_buffer(record, python, tmp_path):
     trace = record([tmp_path / "buffer.py"], python=python)
     assert trace.out == ""
     assert [row[0].split(": ")[0] for row in trace.rows("SELECT text FROM signature")] == ["a"]
+
+
+INTERRUPTED = """
+import signal
+import dyntrace
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, L, GuardTree
+from dyntrace.types import GuardedCode
+
+class Loud:
+    def __repr__(self):
+        global armed
+        if armed:
+            armed = False
+            signal.raise_signal(signal.SIGINT)
+        return "Loud()"
+
+def f(a):
+    return a
+
+def compiler(frame, entry, state):
+    if frame.f_code is f.__code__:
+        return GuardedCode(frame.f_code.replace(), GuardTree([EQUALS_MATCH(L["a"])], example=frame.f_locals))
+
+armed = False
+set_eval_frame(compiler)
+f(1)
+armed = True
+try:
+    f(Loud())
+except KeyboardInterrupt:
+    print("interrupted")
+print(f(2), f(1))
+set_eval_frame(None)
+"""
+
+
+def test_an_interrupt_is_not_lost_while_a_miss_is_explained(record, python, tmp_path):
+    """Why entries did not fit is asked in Python: a signal's handler may run there. The call raises what it raised."""
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED)
+    trace = record([program], python=python)
+    assert (trace.out, trace.err) == ("interrupted\n2 1\n", "")
+    assert trace.rows("SELECT outcome FROM call_ledger WHERE qualname = 'f'") == [("compiled",), ("callback_error",), ("compiled",), ("hit",)]

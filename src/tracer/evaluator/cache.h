@@ -271,8 +271,8 @@ PyObject *decision_locals(struct decision *d);
 /* ENTRY is next in the order tried. NULL: no memory. */
 struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
 /* A miss: note the values that missed and, if the callback will be asked, why each entry did, before anybody changes
- * them. */
-void decision_missed(struct decision *d, bool asks);
+ * them. False: a signal's handler has raised meanwhile, and so must the call. */
+bool decision_missed(struct decision *d, bool asks);
 /* The callback is asked to compile STATE's code; it has returned RESULT (borrowed; NULL with an exception, which is
  * kept); and that made ENTRY, or nothing: OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);

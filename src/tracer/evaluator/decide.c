@@ -559,7 +559,12 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (!decision_locals(&decision))
         goto err;
-    decision_missed(&decision, refused(state, &actions, callback, front) == OUTCOME_COMPILED);
+    if (!decision_missed(&decision, refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
+        set_callback(t, callback); /* it has done nothing wrong */
+        t->front = front;
+        outcome = OUTCOME_CALLBACK_ERROR;
+        goto err;
+    }
     if (front->skip_guards_unsafe) { /* in torch's words: programs look for them */
         PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
                         "This usually means that you have not warmed up your model "

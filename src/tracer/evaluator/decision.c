@@ -374,7 +374,8 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
     return check;
 }
 
-/* Why the entry of CHECK does not fit now: a new list, or NULL. */
+/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception that is no Exception, of a signal's handler
+ * say, stays. */
 static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
@@ -388,22 +389,24 @@ static PyObject *explain(const struct decision *d, const struct decision_check *
     else if (parts->view)
         found = check->entry->front->explain(parts->view, d->frame, d->locals);
     cache_parts_unpin(parts);
-    PyErr_Clear();
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
     return found;
 }
 
-void decision_missed(struct decision *d, bool asks)
+bool decision_missed(struct decision *d, bool asks)
 {
     uint64_t began;
 
     if (!d->on)
-        return;
+        return true;
     began = tracer_now(P.monotonic);
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(d->locals);
-    for (uint32_t i = 0; asks && i < d->count; i++)
+    for (uint32_t i = 0; asks && i < d->count && !PyErr_Occurred(); i++)
         d->check[i].why = explain(d, &d->check[i]);
     d->ours += tracer_now(P.monotonic) - began;
+    return !PyErr_Occurred();
 }
 
 void decision_ask(struct decision *d, const struct code_state *state)

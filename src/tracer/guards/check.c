@@ -307,10 +307,12 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 
 /* ---- in words ---- */
 
-/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list, or NULL. */
+/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list, or NULL; then an
+ * exception is pending if it is no Exception: a signal's handler ran, say. */
 static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
 {
     PyObject *kept = PyLong_FromLong(keep), *list;
+    struct tracer_exception raised = {0};
     struct torch_quiet quiet;
 
     torch_quiet_begin(&quiet);
@@ -318,7 +320,11 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
     if (list && !PyList_CheckExact(list))
         Py_CLEAR(list);
     Py_XDECREF(kept);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        raised = tracer_exception_aside();
     torch_quiet_end(&quiet);
+    if (raised.type)
+        tracer_exception_back(&raised);
     return list;
 }
 

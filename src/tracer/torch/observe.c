@@ -180,12 +180,13 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
     return !own || shim_same_backend(own, backend);
 }
 
-/* The entries that did not fit, and why, as far as checking again shows. */
-static void missed(struct pending *p, PyObject *backend)
+/* The entries that did not fit, and why, as far as checking again shows. False: as decision_missed(). */
+static bool missed(struct pending *p, PyObject *backend)
 {
     struct decision *d = &p->decision;
     struct torch_quiet quiet;
     PyObject *list;
+    bool sound;
 
     torch_quiet_begin(&quiet);
     d->region = region_now();
@@ -205,9 +206,9 @@ static void missed(struct pending *p, PyObject *backend)
     decision_locals(d);
     PyErr_Clear();
     torch_quiet_end(&quiet);
-    if (d->locals)
-        decision_missed(d, true);
+    sound = !d->locals || decision_missed(d, true);
     Py_CLEAR(d->locals); /* what the frame drops must die when it does */
+    return sound;
 }
 
 /* FRAME is a call of the callback, which compiles for P's frame. */
@@ -231,7 +232,11 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
-    missed(p, backend);
+    if (!missed(p, backend)) {
+        d->outcome = OUTCOME_CALLBACK_ERROR;
+        compat_dispose(ts, frame);
+        return NULL;
+    }
     decision_ask(d, p->state);
     p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
