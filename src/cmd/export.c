@@ -142,6 +142,15 @@ static void jsonl_put(struct export *export)
 enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
+/* A column as it is, but for long texts, which are cut: a viewer shows them whole. */
+static void member_put(struct json *json, const char *key, struct query *query, int column)
+{
+    if (query_type(query, column) == QUERY_TEXT)
+        json_string(json, key, query_text(query, column, NULL));
+    else
+        result_member(json, key, query, column);
+}
+
 static void time_put(struct json *json, const char *key, int64_t ns)
 {
     const char *sign = ns < 0 ? "-" : "";
@@ -181,7 +190,7 @@ static void events_put(struct export *export, struct json *json, const char *sta
             else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
                 json_bool(json, names[i], true);
             else if (query_type(query, i) != QUERY_NULL)
-                result_member(json, names[i], query, i);
+                member_put(json, names[i], query, i);
         json_end(json);
         json_end(json);
     }
@@ -307,7 +316,7 @@ static void codes_put(struct export *export, struct json *json)
         json_object(json, NULL);
         for (int i = 1; i < 4; i++)
             if (query_type(query, i) != QUERY_NULL)
-                result_member(json, query_name(query, i), query, i);
+                member_put(json, query_name(query, i), query, i);
         json_end(json);
     }
     query_close(query);
@@ -374,7 +383,7 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_object(json, NULL);
     json_string(json, "type", "evented");
     if (query_step(about))
-        result_member(json, "name", about, 0);
+        member_put(json, "name", about, 0);
     json_string(json, "unit", "nanoseconds");
     json_integer(json, "startValue", profile->first_ns);
     json_integer(json, "endValue", profile->last_ns);
