@@ -3,7 +3,7 @@
 
 -- name: file
 -- the file is undamaged (integrity_check)
-SELECT integrity_check FROM pragma_integrity_check(100) WHERE integrity_check <> 'ok';
+SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok' LIMIT 100;
 
 -- name: thread-process
 -- a thread's process exists
