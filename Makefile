@@ -43,13 +43,12 @@ GUARDS += $(if $(SANITIZE),,$(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FO
 # Files of the extension through which every call and lookup goes. A canary would cost them more than their own work
 # does in places, and nothing of theirs is a buffer of bytes.
 HOT    := tracer_shim tracer/evaluator/decide tracer/torch/observe tracer/guards/check tracer/guards/read tracer/guards/kinds
-# Functions that CPython calls have the parameters that it passes, used or not.
-CALLED := -Wno-unused-parameter
 RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 
 # ---- the program -----------------------------------------------------------
 
-STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(GUARDS) $(SANITIZE)
+# Functions that CPython, SQLite or a table calls have the parameters that it passes, used or not.
+STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter $(GUARDS) $(SANITIZE)
 # Where a reader of traces runs out of its memory is said in one place: src/lib/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
@@ -132,7 +131,7 @@ $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/l
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
 $(BUILD)/obj-$(1)/%.o: src/%.c Makefile
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $(CALLED) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
 -include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)
 endef
 

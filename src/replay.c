@@ -1,6 +1,4 @@
-/* replay.c -- finding a place among the decisions of a trace, and a cache as it stood there. See replay.h.
- *
- * Runs in: the viewer. */
+/* replay.c -- finding a place among the decisions of a trace, and a cache as it stood there. See replay.h. */
 #include "replay.h"
 
 enum { FORKS_MAX = 64 /* generations of processes that hand a cache on */ };

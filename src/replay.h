@@ -1,7 +1,5 @@
 /* replay.h -- the recorded decisions of a trace in order, and the caches as they stood at each.
  *
- * Runs in: the viewer.
- *
  *     struct replay *r = replay_open(db, true);
  *     for (size_t at = 0; at < r->events.count; at++)      either way, from anywhere
  *         if (r->events.at[at].kind == REPLAY_LOOKUP)

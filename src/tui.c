@@ -1,7 +1,5 @@
 /* tui.c -- `dyntrace tui`: the loop, and the screen's frame. See tui.h; what views see of it is tui/view.h.
  *
- * Runs in: the viewer.
- *
  *     row 0       name of the trace, the views on the stack ... a note of the one on top
  *     rows 1 to   the view on top
  *     last row    a message, a line that is typed, or what the keys are

@@ -132,6 +132,11 @@ def text(value):
     return clip(_text(value, 0))
 
 
+def _sorted(keys):
+    """By their texts: equal sets have one text."""
+    return tuple(sorted(keys, key=text))
+
+
 def hidden(keep, name=None):
     """The text for a value of the type called NAME that may not be recorded."""
     if keep == OFF:
@@ -162,6 +167,12 @@ def _value(leaf, value):
 def _not_value(leaf, value):
     taken = _value(leaf, value)
     leaf.expected = "not " + leaf.expected
+    return taken
+
+
+def _keys(leaf, keys):
+    taken = _value(leaf, keys)
+    leaf.expected = text(_sorted(keys))
     return taken
 
 
@@ -299,7 +310,7 @@ def _actual_length(leaf, value):
 
 
 def _actual_keys(leaf, value):
-    return text(tuple(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
+    return text(_sorted(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
 
 
 def _actual_key(leaf, value):
@@ -401,7 +412,7 @@ KINDS = {
     "LIST_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
     "TUPLE_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
     "SEQUENCE_LENGTH": Kind("len({s}) == {e}", "length", SIZE, _length, _actual_length, stays=True),
-    "DICT_KEYS": Kind("{s}.keys() == set({e})", "keys", VALUE, _value, _actual_keys),
+    "DICT_KEYS": Kind("{s}.keys() == set({e})", "keys", VALUE, _keys, _actual_keys),
     "DICT_CONTAINS": Kind("{e} in {s}", "keys", VALUE, _key, _actual_key),
     "DICT_NOT_CONTAINS": Kind("{e} not in {s}", "keys", VALUE, _key, _actual_key),
     "FUNCTION_MATCH": Kind("{s} is {e}", "identity", VALUE, _function, _actual_object),

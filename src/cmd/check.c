@@ -1,7 +1,5 @@
 /* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program set itself? For CI.
  *
- * Runs in: the viewer.
- *
  * Lookups and guard checks are many: one pass over each counts them by function and process (trace/counts.h). The
  * counts become a table, and the limits are held against it, and against compiles and breaks, by schemas/check.sql.
  *
@@ -89,7 +87,6 @@ static const char *glob_read(const struct option *option, const char *value)
 {
     size_t bytes = strlen(value) + 1;
 
-    (void)option;
     memcpy(list_add_many(&given.globs, bytes), value, bytes);
     return *value ? NULL : option_empty;
 }
@@ -371,7 +368,6 @@ static int check_main(int count, char **operands)
     bool any = false;
     int status = 2;
 
-    (void)count;
     for EACH_LIMIT(l)
         any = any || l->name;
     if (!any)

@@ -1,7 +1,5 @@
 /* cmd/diff.c -- `dyntrace diff`: what is different in B?
  *
- * Runs in: the viewer.
- *
  * Each trace gives its functions and facts about them: how calls ended, entries, reasons of recompiles, graph breaks,
  * times. They are copied into a database in memory, where one statement says which functions are the same and another
  * what differs (schemas/diff.sql). Times differ from run to run: they are a difference beyond --tolerance only.
@@ -412,7 +410,6 @@ static const char *rank_read(const struct option *option, const char *value)
     int64_t *a = &diff.sides[0].rank, *b = &diff.sides[1].rank;
     char *end;
 
-    (void)option;
     *a = *b = strtoll(value, &end, 10);
     if (end != value && *end == ',')
         *b = strtoll(value = end + 1, &end, 10);

@@ -1,7 +1,5 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
- * Runs in: the viewer.
- *
  * A format is a row of a table and a function that writes the trace as it reads it. None keeps frames: memory is bounded
  * by the number of code objects, threads and, for folded stacks, different stacks. */
 #include <errno.h>
@@ -468,7 +466,6 @@ static int export_main(int count, char **operands)
     struct db *db;
     bool ok = false;
 
-    (void)count;
     if (wrong)
         say_error("export: %s", wrong);
     if (wrong || !(db = export.db = db_open(operands[0])))

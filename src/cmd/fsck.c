@@ -1,7 +1,5 @@
 /* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
  *
- * Runs in: the viewer.
- *
  * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the rows which break them.
  * Here are those of frames, one pass in order of frame_id, in bounded memory: the last frames are remembered by id, and
  * a parent that is no longer among them is fetched by primary key. Such a parent forgets which child it had last, so
@@ -157,7 +155,6 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
-    (void)nulls;
     *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
     *list_add(&pass->states) = (struct thread_state){INT64_MIN, {.last_child_end_ns = INT64_MIN}};
     return true;
@@ -167,7 +164,6 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
-    (void)nulls;
     map_put(&pass->codes, v[0]);
     return true;
 }
@@ -400,7 +396,6 @@ static int fsck_main(int count, char **operands)
     const char *path = operands[0];
     int status = 0;
 
-    (void)count;
     if (!path && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");
         return 2;

@@ -1,7 +1,5 @@
 /* cmd/help.c -- what is made of the tables of options: --help, and completions for the shell.
  *
- * Runs in: the command line.
- *
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */

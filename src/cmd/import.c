@@ -1,7 +1,5 @@
 /* cmd/import.c -- `dyntrace import`: torch's own log as a trace.
  *
- * Runs in: the viewer.
- *
  * With TORCH_TRACE=DIR torch writes a file for each process, of records:
  *
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}

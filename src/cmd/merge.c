@@ -1,7 +1,5 @@
 /* cmd/merge.c -- `dyntrace merge`: many traces as one.
  *
- * Runs in: the viewer.
- *
  * The traces are copied one after the other, table by table. Ids of each are moved up by what the ones before it have
  * used, of that kind:
  *

@@ -1,6 +1,4 @@
-/* cmd/prompt.c -- a line typed by a person, with history. See cmd/prompt.h.
- *
- * Runs in: the viewer. */
+/* cmd/prompt.c -- a line typed by a person, with history. See cmd/prompt.h. */
 #include "cmd/prompt.h"
 
 #include <editline/readline.h>
@@ -22,7 +20,6 @@ static void on_sigint(int unused)
 {
     int saved = errno;
 
-    (void)unused;
     if (++interrupted > 2) { /* it does not heed it: one step of SQLite's takes as long as this */
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);

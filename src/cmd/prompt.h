@@ -1,6 +1,4 @@
-/* cmd/prompt.h -- a line typed by a person, with history; Ctrl-C ends what runs, not the program.
- *
- * Runs in: the viewer. */
+/* cmd/prompt.h -- a line typed by a person, with history; Ctrl-C ends what runs, not the program. */
 #ifndef DYNTRACE_PROMPT_H
 #define DYNTRACE_PROMPT_H
 

@@ -1,7 +1,5 @@
 /* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step, verified, or decided otherwise.
  *
- * Runs in: the viewer.
- *
  * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed. Steps are
  * commands; the place is kept by trace/replay/cursor.c and printed by trace/replay/page.c. */
 #include <inttypes.h>
@@ -534,7 +532,6 @@ static const char *command_read(const struct option *option, const char *value)
 
 static const char *whatif_read(const struct option *option, const char *value)
 {
-    (void)option;
     if (!*value)
         return "not KEY=VALUE, or best";
     *list_add(&given.settings) = value;
@@ -593,7 +590,6 @@ static int replay_main(int count, char **operands)
                                  .function = given.function, .out = stdout, .json = given.json};
     int status = 2;
 
-    (void)count;
     if (!options_agree() || !(asked.db = find_open(operands[0])))
         return 2;
     doubts_say(asked.db, "what is replayed is what it has so far",

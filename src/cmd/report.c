@@ -1,7 +1,5 @@
 /* cmd/report.c -- `dyntrace report`: a trace on one page.
  *
- * Runs in: the viewer.
- *
  * What was recorded, what is missing, which processes and threads there were,
  * how calls were decided, what was compiled, again and why, where graphs broke,
  * what guards cost, where the time went. Frames are not read, so that it is
@@ -316,7 +314,6 @@ static int report_main(int count, char **operands)
     struct out_file out = {0};
     bool ok = false;
 
-    (void)count;
     if (given.page && given.json) {
         say_error("report: --json and --html: one form at a time");
         return 2;

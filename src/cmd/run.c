@@ -341,7 +341,6 @@ static int collect(int count, char **operands)
     struct launch l = {.link = -1};
     int status = 2;
 
-    (void)count, (void)operands;
     if (!given.trace || given.pid <= 0) {
         say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
         return 2;

@@ -1,7 +1,5 @@
 /* cmd/sql.c -- `dyntrace sql`: ask a trace anything.
  *
- * Runs in: the viewer.
- *
  * A query comes from the command line, by name from schemas/queries/, from stdin, or from a prompt with history and
  * completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
 #include <editline/readline.h>
@@ -136,7 +134,6 @@ static char *dot_match(const char *text, int again)
 
 static char **complete(const char *text, int start, int end)
 {
-    (void)end;
     rl_attempted_completion_over = 1; /* no file names */
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }

@@ -23,7 +23,6 @@ static const char *size_read(const struct option *option, const char *value)
 {
     char rest;
 
-    (void)option;
     return sscanf(value, "%dx%d%c", &given.columns, &given.rows, &rest) == 2 && given.columns >= 1 && given.rows >= 1 &&
                    given.columns <= SCREEN_MOST && given.rows <= SCREEN_MOST
                ? NULL
@@ -48,7 +47,6 @@ static int tui_main(int count, char **operands)
     struct screen *screen = NULL;
     struct db *db;
 
-    (void)count;
     if (given.rows && !given.tui.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;

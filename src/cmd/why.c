@@ -1,7 +1,5 @@
 /* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
  *
- * Runs in: the viewer.
- *
  * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
  * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* collector/collector.c -- drains the rings of a session into its trace. See collector/launch.h.
  *
- * Runs in: the collector.
- *
  *     until the command has ended and its children with it:
  *         new files in the session's directories -> struct traced
  *         drain every ring, then sleep about a millisecond

@@ -1,7 +1,5 @@
 /* collector/decode.h -- words of one ring become rows of `frame`.
  *
- * Runs in: the collector.
- *
  * The decoder keeps its place in shared memory (struct decode_place), so that the next collector can carry on after a
  * kill at any instruction:
  *

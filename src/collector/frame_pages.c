@@ -1,7 +1,5 @@
 /* collector/frame_pages.c -- writes the b-tree of `frame`. See collector/frame_pages.h.
  *
- * Runs in: the collector.
- *
  * A leaf page:
  *
  *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n

@@ -1,7 +1,5 @@
 /* collector/frame_pages.h -- the `frame` table's pages, written by us.
  *
- * Runs in: the collector.
- *
  * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf pages of `frame` are made here, as
  * SQLite's file format describes them (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
  * database file that SQLite has made with the whole schema:

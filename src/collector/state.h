@@ -1,7 +1,5 @@
 /* collector/state.h -- what a collector must not forget when it is killed.
  *
- * Runs in: the collector.
- *
  * The session's file `state`, mapped: struct state_file, then the decoders' places. */
 #ifndef DYNTRACE_COLLECTOR_STATE_H
 #define DYNTRACE_COLLECTOR_STATE_H

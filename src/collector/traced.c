@@ -1,6 +1,4 @@
-/* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h.
- *
- * Runs in: the collector. */
+/* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h. */
 #include "collector/traced.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h.
- *
- * Runs in: the collector. */
+/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h. */
 #include "collector/watch.h"
 
 #include <fcntl.h>
@@ -31,7 +29,6 @@ static struct collector *guarded_collector;
  * going on: the next collector begins from what was certain. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    (void)number, (void)context;
     if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);

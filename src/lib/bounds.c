@@ -68,7 +68,6 @@ static _Noreturn void end(const char *words)
 
 static void on_time(int unused)
 {
-    (void)unused;
     if (mode == TIMED)
         end(time_words);
 }

@@ -15,7 +15,6 @@ const char option_empty[] = "it is empty";
 
 const char *option_flag(const struct option *option, const char *value)
 {
-    (void)value;
     *(bool *)option->to = true;
     return NULL;
 }

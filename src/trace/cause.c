@@ -1,6 +1,4 @@
-/* trace/cause.c -- why an older entry did not fit: a row of recompile_cause. See trace/cause.h.
- *
- * Runs in: the viewer. */
+/* trace/cause.c -- why an older entry did not fit: a row of recompile_cause. See trace/cause.h. */
 #include "trace/cause.h"
 
 #include <inttypes.h>

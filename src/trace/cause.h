@@ -1,6 +1,4 @@
-/* trace/cause.h -- why an older entry did not fit: a row of recompile_cause.
- *
- * Runs in: the viewer. */
+/* trace/cause.h -- why an older entry did not fit: a row of recompile_cause. */
 #ifndef DYNTRACE_CAUSE_H
 #define DYNTRACE_CAUSE_H
 

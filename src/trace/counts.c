@@ -1,6 +1,4 @@
-/* trace/counts.c -- the calls of a trace, counted by function and process. See trace/counts.h.
- *
- * Runs in: the viewer. */
+/* trace/counts.c -- the calls of a trace, counted by function and process. See trace/counts.h. */
 #include "trace/counts.h"
 
 #include "lib/times.h"
@@ -62,7 +60,6 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     struct count *count = counts->last ? &counts->all.at[counts->last - 1] : NULL;
     enum outcome outcome = outcome_of(values[3]);
 
-    (void)nulls;
     if (values[0] && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
         return true;
     counts_tick(counts, values[0]);

@@ -1,7 +1,5 @@
 /* trace/counts.h -- the calls of a trace, counted by function and process.
  *
- * Runs in: the viewer.
- *
  *     struct counts counts = {.warmup = 0};
  *     if (counts_read(&counts, db, &progress))
  *         for (size_t i = 0; i < counts.all.count; i++)   ... counts.all.at[i]

@@ -1,6 +1,4 @@
-/* trace/db.c -- a trace opened for reading: a thin layer over SQLite. See trace/db.h.
- *
- * Runs in: the viewer. */
+/* trace/db.c -- a trace opened for reading: a thin layer over SQLite. See trace/db.h. */
 #include "trace/db.h"
 
 #include <errno.h>
@@ -56,7 +54,6 @@ static int authorize(void *unused, int action, const char *first, const char *se
         "temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size",
     };
 
-    (void)unused, (void)second, (void)database, (void)trigger;
     for (size_t i = 0; action == SQLITE_PRAGMA && first && i < sizeof denied / sizeof *denied; i++)
         if (!strcasecmp(first, denied[i]))
             return SQLITE_DENY;

@@ -1,7 +1,5 @@
 /* trace/db.h -- a trace opened for reading: a thin layer over SQLite.
  *
- * Runs in: the viewer.
- *
  * A query reads like a query:
  *
  *     struct query *q = db_query(db, "SELECT pid FROM process WHERE process_id > ?1");

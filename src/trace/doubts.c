@@ -1,6 +1,4 @@
-/* trace/doubts.c -- what makes any answer from a trace uncertain. See trace/doubts.h.
- *
- * Runs in: the viewer. */
+/* trace/doubts.c -- what makes any answer from a trace uncertain. See trace/doubts.h. */
 #include "trace/doubts.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
-/* trace/doubts.h -- what makes any answer from a trace uncertain.
- *
- * Runs in: the viewer. */
+/* trace/doubts.h -- what makes any answer from a trace uncertain. */
 #ifndef DYNTRACE_DOUBTS_H
 #define DYNTRACE_DOUBTS_H
 

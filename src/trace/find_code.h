@@ -1,7 +1,5 @@
 /* trace/find_code.h -- from what a user types to a function of a trace.
  *
- * Runs in: the viewer.
- *
  *     struct found_code f;
  *     switch (find_code(db, "Net.forward", &f, ...)) ...
  *     ... "SELECT ... WHERE code_id IN (" f.ids ")"

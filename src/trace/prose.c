@@ -1,6 +1,4 @@
-/* trace/prose.c -- facts of a trace in sentences. See trace/prose.h.
- *
- * Runs in: the viewer. */
+/* trace/prose.c -- facts of a trace in sentences. See trace/prose.h. */
 #include "trace/prose.h"
 
 #include <stdarg.h>

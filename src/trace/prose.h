@@ -1,7 +1,5 @@
 /* trace/prose.h -- facts of a trace in sentences: what `why` and `show` print with.
  *
- * Runs in: the viewer.
- *
  * Text in a trace comes from traced programs and can be long and hostile: here
  * it is escaped and cut, so that one fact stays on one line. */
 #ifndef DYNTRACE_PROSE_H

@@ -1,6 +1,4 @@
-/* trace/remedy.c -- the smallest change to a program that would have helped. See trace/remedy.h.
- *
- * Runs in: the viewer. */
+/* trace/remedy.c -- the smallest change to a program that would have helped. See trace/remedy.h. */
 #include "trace/remedy.h"
 
 #include <fnmatch.h>

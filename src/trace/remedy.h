@@ -1,7 +1,5 @@
 /* trace/remedy.h -- the smallest change to a program that would have helped.
  *
- * Runs in: the viewer.
- *
  * What is known is in src/trace/remedies.txt, a rule after the other, which says how to write one. */
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H

@@ -1,6 +1,4 @@
-/* trace/result.h -- where a query (trace/db.h) meets the table it is printed in (lib/table.h).
- *
- * Runs in: the viewer. */
+/* trace/result.h -- where a query (trace/db.h) meets the table it is printed in (lib/table.h). */
 #ifndef DYNTRACE_RESULT_H
 #define DYNTRACE_RESULT_H
 

@@ -1,6 +1,4 @@
-/* trace/source.c -- source files of the traced program. See trace/source.h.
- *
- * Runs in: the viewer. */
+/* trace/source.c -- source files of the traced program. See trace/source.h. */
 #include "trace/source.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/* trace/sql_words.c -- what Tab may complete in SQL. See trace/sql_words.h.
- *
- * Runs in: the viewer. */
+/* trace/sql_words.c -- what Tab may complete in SQL. See trace/sql_words.h. */
 #include "trace/sql_words.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/* trace/sql_words.h -- what Tab may complete in SQL: keywords, tables, columns, named queries.
- *
- * Runs in: the viewer. */
+/* trace/sql_words.h -- what Tab may complete in SQL: keywords, tables, columns, named queries. */
 #ifndef DYNTRACE_SQL_WORDS_H
 #define DYNTRACE_SQL_WORDS_H
 

@@ -1,6 +1,4 @@
-/* trace/stacks.c -- frames in order of id, and the stacks that they make. See trace/stacks.h.
- *
- * Runs in: the viewer. */
+/* trace/stacks.c -- frames in order of id, and the stacks that they make. See trace/stacks.h. */
 #include "trace/stacks.h"
 
 #include "lib/times.h"

@@ -1,7 +1,5 @@
 /* trace/stacks.h -- frames in order of id, and the stacks that they make.
  *
- * Runs in: the viewer.
- *
  * Walks the frames with one stack of open frames for each thread:
  *
  *     a frame comes:  pop until its parent is on top (those have ended),

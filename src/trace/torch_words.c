@@ -1,6 +1,4 @@
-/* trace/torch_words.c -- what torch's names and sentences mean. See trace/torch_words.h.
- *
- * Runs in: the viewer. */
+/* trace/torch_words.c -- what torch's names and sentences mean. See trace/torch_words.h. */
 #include "trace/torch_words.h"
 
 #include <ctype.h>

@@ -1,7 +1,5 @@
 /* trace/torch_words.h -- what torch's names and sentences mean.
  *
- * Runs in: the viewer.
- *
  * Strings only: nothing here asks the trace. All of them come from traced
  * programs, so nothing is believed and nothing is longer than what was given. */
 #ifndef DYNTRACE_TORCH_WORDS_H

@@ -1,8 +1,6 @@
 /* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program, and those of sys
  * that look at the PEP 523 slot.
  *
- * Runs in: the traced process.
- *
  * They are changed in place: the function object stays the same object, with the same name and text; only where it
  * leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"

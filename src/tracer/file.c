@@ -1,7 +1,5 @@
 /* tracer/file.c -- a process's file: how it is made, its extents, and the facts in it. See ring.h and facts.h.
  *
- * Runs in: the traced process.
- *
  * The program may close every descriptor it finds, become another user, or lose sight of the session's directory. So
  * nothing but the header's mapping is needed to map more of the file (mremap), and the file is as large as it will ever
  * be. A forked child makes a file of its own, or a nested one in its parent's. */

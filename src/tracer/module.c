@@ -1,7 +1,5 @@
 /* tracer/module.c -- the extension module `_dyntrace`, and the interpreters of a process that have it.
  *
- * Runs in: the traced process.
- *
  * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available. `_start`, called by
  * sitecustomize.py, joins the session of `dyntrace run`; pause() and resume() take the hook away and put it back, for
  * programs that measure themselves.

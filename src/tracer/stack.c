@@ -1,7 +1,5 @@
 /* tracer/stack.c -- deep recursion without overflowing the C stack.
  *
- * Runs in: the traced process.
- *
  * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program
  * that recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and
  * when the lower half of the thread's stack is reached the evaluator goes on with a fresh segment of 64 MB, of which

@@ -1,6 +1,4 @@
-/* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h.
- *
- * Runs in: the viewer. */
+/* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h. */
 #include "tui/keys.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See tui/list.h.
- *
- * Runs in: the viewer. */
+/* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See tui/list.h. */
 #include "tui/list.h"
 
 #include "trace/db.h"

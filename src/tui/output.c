@@ -95,7 +95,6 @@ static bool output_request(struct view *view, enum request request, const struct
 {
     long page = view->rows > 2 ? view->rows - 1 : 1, by;
 
-    (void)key;
     switch (request) {
     case REQUEST_UP: by = 1; break;
     case REQUEST_DOWN: by = -1; break;

@@ -1,6 +1,4 @@
-/* tui/prompt.c -- a line that is typed at the bottom of the screen. See tui/prompt.h.
- *
- * Runs in: the viewer. */
+/* tui/prompt.c -- a line that is typed at the bottom of the screen. See tui/prompt.h. */
 #include "tui/prompt.h"
 
 #include <histedit.h>

@@ -1,7 +1,5 @@
 /* tui/prompt.h -- a line that is typed at the bottom of the screen.
  *
- * Runs in: the viewer.
- *
  * libedit keeps the lines typed before, no more: it would read keys and draw by itself, which the screen does. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H

@@ -240,7 +240,6 @@ static volatile sig_atomic_t size_changed;
 /* Another size, or back from a stop, in which the size may have changed. */
 static void on_resize(int unused)
 {
-    (void)unused;
     size_changed = 1;
 }
 

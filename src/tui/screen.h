@@ -1,7 +1,5 @@
 /* tui/screen.h -- what is on the screen: a grid of cells, and the terminal that shows it.
  *
- * Runs in: the viewer.
- *
  * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the grid alone, so a screen
  * without a terminal is the same screen, and screen_dump() prints it. Text is escaped here, cell by cell: what a traced
  * program wrote cannot reach the terminal as anything but glyphs. */

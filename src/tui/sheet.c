@@ -1,6 +1,4 @@
-/* tui/sheet.c -- a view's file in schemas/tui/, and its rows as text. See tui/sheet.h.
- *
- * Runs in: the viewer. */
+/* tui/sheet.c -- a view's file in schemas/tui/, and its rows as text. See tui/sheet.h. */
 #include "tui/sheet.h"
 
 #include <inttypes.h>

@@ -1,7 +1,5 @@
 /* tui/sheet.h -- a view's file in schemas/tui/: SQL statements, and how their rows are shown.
  *
- * Runs in: the viewer.
- *
  * A file is blocks: lines "--word rest", then a statement. docs/internals.md, "The files of the screen", has the words,
  * and the fields that may stand behind them. */
 #ifndef DYNTRACE_TUI_SHEET_H

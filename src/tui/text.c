@@ -1,6 +1,4 @@
-/* tui/text.c -- a view that is lines of text. See tui/text.h.
- *
- * Runs in: the viewer. */
+/* tui/text.c -- a view that is lines of text. See tui/text.h. */
 #include "tui/text.h"
 
 #include "lib/out_file.h"
@@ -179,7 +177,6 @@ static bool line_has(struct view *view, size_t at, const char *wanted)
 
 static bool line_is_part(struct view *view, size_t at, const char *unused)
 {
-    (void)unused;
     return ((struct text *)view)->doc->lines.at[at].part;
 }
 

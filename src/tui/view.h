@@ -1,7 +1,5 @@
 /* tui/view.h -- what the loop of `dyntrace tui` (tui.c) and its views share.
  *
- * Runs in: the viewer.
- *
  * A key becomes a request (tui/keys.h). The view on top takes it or hands it back, then the loop may know what to do. A view
  * says where a line leads by a target; the loop opens the view that a target names, on top of the others, so that going back
  * finds each as it was left.

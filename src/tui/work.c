@@ -1,7 +1,5 @@
 /* tui/work.c -- queries that run beside the keys. See tui/work.h.
  *
- * Runs in: the viewer.
- *
  *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
  *
  * A job is freed by work_drop(), but by its thread when that runs it. */

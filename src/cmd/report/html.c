@@ -1,7 +1,5 @@
 /* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
  *
- * Runs in: the viewer.
- *
  * Figures and tables are markup, which the page's script (page/report.js) sorts; the pictures it draws. The page loads
  * nothing, and its Content-Security-Policy forbids the browser to, or to run any script but the page's own, known by a
  * random nonce: the names in a trace come from anybody. They are escaped besides. */

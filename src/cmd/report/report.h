@@ -1,7 +1,5 @@
 /* cmd/report/report.h -- what the forms of `dyntrace report` share.
  *
- * Runs in: the viewer.
- *
  * cmd/report.c           the command; the recording as a whole, and its calls; for a terminal and for programs
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
  * cmd/report/html.c      for a browser; timeline and flame graph are data that page/report.js draws */

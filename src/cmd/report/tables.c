@@ -1,7 +1,5 @@
 /* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See cmd/report/report.h.
  *
- * Runs in: the viewer.
- *
  * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the form. */
 #include <inttypes.h>
 #include <stdlib.h>

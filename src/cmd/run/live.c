@@ -1,6 +1,4 @@
-/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run --live`. See cmd/run/run.h.
- *
- * Runs in: the command line. */
+/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run --live`. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <errno.h>
@@ -103,7 +101,6 @@ static void *live_thread(void *unused)
 {
     char bytes[4096];
 
-    (void)unused;
     while (waitpid(live.screen, NULL, 0) < 0 && errno == EINTR)
         continue;
     for (;;) {

@@ -1,6 +1,4 @@
-/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h.
- *
- * Runs in: the command line. */
+/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <errno.h>

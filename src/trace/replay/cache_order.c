@@ -1,6 +1,4 @@
-/* trace/replay/cache_order.c -- see trace/replay/cache_order.h.
- *
- * Runs in: the viewer. */
+/* trace/replay/cache_order.c -- see trace/replay/cache_order.h. */
 #include "trace/replay/cache_order.h"
 
 #include "lib/list.h"

@@ -1,6 +1,4 @@
-/* trace/replay/cursor.c -- a place among a trace's decisions, moved either way. See trace/replay/cursor.h.
- *
- * Runs in: the viewer. */
+/* trace/replay/cursor.c -- a place among a trace's decisions, moved either way. See trace/replay/cursor.h. */
 #include "trace/replay/cursor.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* trace/replay/load.c -- the decisions of a trace read and put in order. See replay.h.
  *
- * Runs in: the viewer.
- *
  * Everything here comes from a file that anybody may have made: ids that lead nowhere become REPLAY_NONE, times may
  * be in any order, and parents must be older than their children.
  *
@@ -71,7 +69,6 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
 
-    (void)nulls;
     *ADD(&r->threads, &r->thread_ids, v[0]) = (struct replay_thread){v[0], replay_index(&r->process_ids, v[1])};
     return true;
 }
@@ -121,7 +118,6 @@ static bool compile_row(void *context, const int64_t *v, unsigned nulls)
     struct replay *r = context;
     struct replay_compile *c = ADD(&r->compiles, &r->compile_ids, v[0]);
 
-    (void)nulls;
     *c = (struct replay_compile){.id = v[0],
                                  .start_ns = time_of(v[1]),
                                  .code = code_index(r, v[2]),
@@ -137,7 +133,6 @@ static bool break_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
 
-    (void)nulls;
     *list_add(&r->breaks) = (struct replay_break){v[0], replay_index(&r->compile_ids, v[1])};
     return true;
 }
@@ -203,7 +198,6 @@ static bool mark_row(void *context, const int64_t *v, unsigned nulls)
     struct replay *r = context;
     uint32_t code = replay_index(&r->code_ids, v[0]);
 
-    (void)nulls;
     if (code != REPLAY_NONE && time_of(v[1]) < r->codes.at[code].marked_ns)
         r->codes.at[code].marked_ns = time_of(v[1]);
     return true;
@@ -228,7 +222,6 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
     struct check_reader *c = context;
     uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
 
-    (void)nulls;
     if (entry != REPLAY_NONE)
         *map_put(&c->owners, v[0]) = entry;
     return true;

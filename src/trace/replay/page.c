@@ -1,7 +1,5 @@
 /* trace/replay/page.c -- what there is to say about the place where a cursor is. See trace/replay/cursor.h.
  *
- * Runs in: the viewer.
- *
  * What is printed comes from the trace or from a source file that it names, so all of it is escaped. */
 #include <inttypes.h>
 

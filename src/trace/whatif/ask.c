@@ -1,7 +1,5 @@
 /* trace/whatif/ask.c -- a what-if as it is typed, and its answer in words. See trace/whatif/whatif.h.
  *
- * Runs in: the viewer.
- *
  * It is settings, or "best", the smallest change that removes most recompiles. Sizes come first: each one that decided a
  * recompile is tried as a dynamic dimension, the one that removes most is kept, then the next beside it, while that
  * still helps. Then the limit: doubled until no call runs as Python because of it, and taken back to the least number

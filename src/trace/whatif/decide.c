@@ -1,7 +1,5 @@
 /* trace/whatif/decide.c -- the recorded calls decided again under other settings. See trace/whatif/whatif.h.
  *
- * Runs in: the viewer.
- *
  * All lookups are gone through by time. For each cache a predicted one is kept (trace/replay/cache_order.h), changed by
  * the knobs:
  *

@@ -1,7 +1,5 @@
 /* trace/whatif/facts.c -- what a trace says of the values that guards look at. See trace/whatif/like.h.
  *
- * Runs in: the viewer.
- *
  *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: parts, one with a shape
  *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape any or 4, 3
  *     L['x'] is array.array d size (16,) stride (8,) one of ours
@@ -270,37 +268,6 @@ static bool read_bounds(const char *text, const char *source, struct value *want
     return at != text && !*rest;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* "'a', 'b', " of "SOURCE.keys() == set(('b', 'a'))"; NULL: it was cut. */
-static const char *read_keys(struct whatif *w, const char *text)
-{
-    const char *open = strstr(text, " == set((");
-    LIST(char *) keys = {0};
-    char *at, *joined = NULL;
-
-    if (!open || strstr(text, "..."))
-        return NULL;
-    at = arena_text(&w->texts, open + 9, strlen(open + 9));
-    while (*at && *at != ')') {
-        char *end = part_end(at);
-        char *next = *end ? end + 2 : end;
-        while (end > at && (end[-1] == ',' || end[-1] == ')'))
-            end--;
-        *end = 0;
-        *list_add(&keys) = at;
-        at = next;
-    }
-    list_sort(&keys, by_text);
-    for (size_t i = 0; i < keys.count; i++)
-        joined = arena_print(&w->texts, "%s%s, ", joined ? joined : "", keys.at[i]);
-    list_free(&keys);
-    return joined ? joined : "";
-}
-
 /* "memoryview d" of "SOURCE is memoryview d size (4,) stride (8,)", and the sizes and strides; of torch's as well. */
 static void read_tensor(struct whatif *w, const struct guard *g, struct value *want)
 {
@@ -351,9 +318,7 @@ static void guard_read(struct whatif *w, struct guard *g)
         want->something = true;
         break;
     case ABOUT_KEYS:
-        want->keys = read_keys(w, g->expression);
-        for (const char *at = want->keys; at && (at = strstr(at, ", ")); at += 2)
-            want->length = want->length < 0 ? 1 : want->length + 1;
+        want->keys = strstr(g->expression, "...") ? NULL : strstr(g->expression, "((");
         want->something = true;
         break;
     case ABOUT_OBJECT:
@@ -637,15 +602,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_KEYS:
         if (v.keys && g->want.keys)
             return yes(!strcmp(v.keys, g->want.keys));
-        return (v.length >= 0 && g->want.keys && v.length != g->want.length) || is_scalar(type) ? LIKE_NO : NOT_KNOWN;
-    case ABOUT_KEY: { /* "'a' in L['d']" */
-        const char *end = strstr(g->expression, " not in "), *key;
-        bool in = !end;
-        if (!(end = end ? end : strstr(g->expression, " in ")) || !v.keys)
-            return NOT_KNOWN;
-        key = arena_print(&w->texts, "%.*s, ", (int)(end - g->expression), g->expression);
-        return yes((strstr(v.keys, key) != NULL) == in);
-    }
+        return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
     case ABOUT_OBJECT:
         if (v.object && g->want.object)
             return yes(!strcmp(v.object, g->want.object));
@@ -656,10 +613,6 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
         return tensor_holds(&g->want, type, &v);
     case ABOUT_NUMBER:
         return number_holds(&g->want, &v);
-    case ABOUT_ALIKE:
-        if (type && g->want.type && !types_same(type, g->want.type))
-            return LIKE_NO;
-        return v.part && g->want.part && !strcmp(v.part->text, g->want.part->text) ? LIKE_YES : NOT_KNOWN;
     default:
         return NOT_KNOWN;
     }

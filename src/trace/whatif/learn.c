@@ -1,6 +1,4 @@
-/* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h.
- *
- * Runs in: the viewer. */
+/* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h. */
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
@@ -31,7 +29,6 @@ static bool signature_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
 
-    (void)nulls;
     list_add(&w->signatures)->id = v[0];
     return true;
 }
@@ -41,7 +38,6 @@ static bool backend_row(void *context, const int64_t *v, unsigned nulls)
     struct whatif *w = context;
     uint32_t entry = replay_index(&w->r->entry_ids, v[0]);
 
-    (void)nulls;
     if (entry != REPLAY_NONE)
         w->classes.at[entry].backend = (uint32_t)v[1];
     return true;
@@ -52,7 +48,6 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     struct whatif *w = context;
     uint32_t code = replay_index(&w->r->code_ids, v[0]);
 
-    (void)nulls;
     if (code != REPLAY_NONE)
         w->codes[code] = (struct like_code){.several = v[1], .resume = v[2], .accumulated = v[3]};
     return true;
@@ -63,7 +58,6 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     struct whatif *w = context;
     struct rest rest = {replay_index(&w->r->code_ids, v[0]), replay_index(&w->r->code_ids, v[1])};
 
-    (void)nulls;
     if (rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE) {
         *list_add(&w->rests) = rest;
         w->codes[rest.code].breaks = true;
@@ -111,8 +105,8 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* What the checks of LOOKUP, whose class is known, say of pairs. FIRST: it made an entry or ran none. */
-static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
+/* What the checks of LOOKUP, whose class is known, say of guards and backends. */
+static void learn_checks(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     uint32_t class_ = w->class_of[lookup];
@@ -121,17 +115,11 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
         const struct replay_check *c = &w->r->checks.at[i];
         if (c->failed)
             map_put(&w->failing, c->failed);
-        if (c->entry == REPLAY_CHECK_NONE || c->entry == class_)
+        if (c->entry == REPLAY_CHECK_NONE || c->result != CHECK_BACKEND_MISMATCH)
             continue;
-        if (c->result == CHECK_BACKEND_MISMATCH) {
-            if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
-                w->codes[w->r->caches.at[k->cache].code].namesakes = true;
-            *pair_at(w, c->entry, class_) |= SEEN_MISMATCH;
-        } else if (c->result == CHECK_PASS) {
-            *pair_at(w, c->entry, class_) |= SEEN_PASS;
-        } else if (c->result == CHECK_FAIL) {
-            *pair_at(w, c->entry, class_) |= first ? FIRST_FAIL : SEEN_FAIL;
-        }
+        if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
+            w->codes[w->r->caches.at[k->cache].code].namesakes = true;
+        *pair_at(w, c->entry, class_) |= SEEN_MISMATCH;
     }
 }
 
@@ -154,7 +142,7 @@ static void learn_pairs(struct whatif *w)
         w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
         if (k->observed && first)
             learn_unseen(w, i);
-        learn_checks(w, i, first);
+        learn_checks(w, i);
     }
     map_free(&known);
     w->learnt = true;

@@ -1,7 +1,5 @@
 /* trace/whatif/like.c -- would the guards of one call's entry let another call pass? See trace/whatif/like.h.
  *
- * Runs in: the viewer.
- *
  * A call that tried the entry did what was recorded, unless a setting (dynamic, drop_guard) weakens the guard that
  * failed. For others each guard of the entry is asked of what is known of the call's values (trace/whatif/facts.c): one
  * that does not hold is a no, a yes needs all. Everything else is a guess, and said to be one. */
@@ -193,8 +191,6 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
         return LIKE_YES;
     }
     like = guard_holds(w, g, other, first);
-    if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
-        like = LIKE_GUESS_NO; /* which kind would say so is not known */
     if (like != LIKE_YES && g->about == ABOUT_TENSOR)
         like = tensor_takes(w, code, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
@@ -314,7 +310,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
         like = rest_takes(w, made, other, lookup, first);
     if (like != LIKE_GUESS_NO)
         return like;
-    return made == other || (bits & SEEN_PASS && !(bits & SEEN_FAIL)) ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+    return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
 /* What the kinds and ids of guards stand for that are to be dropped. */

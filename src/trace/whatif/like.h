@@ -76,7 +76,7 @@ struct value {
     const char *type;        /* its name */
     const char *literal;     /* "3", "'a'", "None" */
     const char *object;      /* which one, in words */
-    const char *keys;        /* of a dict: "'a', 'b', ", sorted */
+    const char *keys;        /* of a dict: "(('a', 'b'))" */
     const char *tensor;      /* dtype and the like, as a guard writes them, */
     const struct part *part; /* as a signature does */
     struct shape sizes, strides;
@@ -91,7 +91,6 @@ enum about {
     ABOUT_OTHER, /* what is not taken apart */
     ABOUT_TYPE, ABOUT_VALUE, ABOUT_SOMETHING, ABOUT_LENGTH, ABOUT_KEYS, ABOUT_KEY, ABOUT_OBJECT, ABOUT_TENSOR,
     ABOUT_NUMBER, ABOUT_EQUAL,
-    ABOUT_ALIKE,   /* of an entry like no recorded one: it wants the type, and perhaps more */
     ABOUT_UNKNOWN, /* of an entry that was not recorded: it wants something, and it is not known what */
 };
 
@@ -106,20 +105,18 @@ struct guard {
 struct guards { /* by source, then kind */
     struct guard *at;
     size_t count, room;
-    bool read, unlike; /* UNLIKE: the code has no recorded entry */
+    bool read, unlike; /* UNLIKE: no recorded entry is like this one */
 };
 
 /* ---- what is known --------------------------------------------------------- */
 
 /* Bits of a pair, a class made, and calls of another one. */
 enum {
-    SEEN_PASS = 1 << 0,
-    SEEN_FAIL = 1 << 1,
-    FIRST_FAIL = 1 << 2,
-    SEEN_MISMATCH = 1 << 3,
-    KNOWN = 1 << 4,       /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
-    KNOWN_FIRST = 1 << 5, /* of the call that OTHER was made for, or that ran none: the two bits after it */
-    KNOWN_SHIFT = 8,
+    FIRST_FAIL = 1 << 0,
+    SEEN_MISMATCH = 1 << 1,
+    KNOWN = 1 << 2,       /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
+    KNOWN_FIRST = 1 << 3, /* of the call that OTHER was made for, or that ran none: the two bits after it */
+    KNOWN_SHIFT = 4,
 };
 
 struct like_class {

@@ -1,7 +1,5 @@
 /* trace/whatif/made.c -- the guards of entries that were not recorded. See trace/whatif/like.h.
  *
- * Runs in: the viewer.
- *
  * A call that was not compiled would have been: its entry has the guards of the newest entry whose inputs had the same
  * types, on the values of that call. Where those are not known, or no entry is like it, what it wants is not either. */
 #include "trace/whatif/like.h"
@@ -114,49 +112,11 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
     return made;
 }
 
-/* Do all recorded entries of CODE settle the type of what is at SOURCE? */
-static bool types_settled(struct whatif *w, uint32_t code, const char *source)
-{
-    for (uint32_t i = 0; i < w->r->entries.count; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        bool settled = !guards;
-        for (size_t k = 0; guards && k < guards->count && !settled; k++)
-            settled = guards->at[k].want.type || guards->at[k].about == ABOUT_TENSOR
-                          ? !strcmp(guards->at[k].source, source) : false;
-        if (!settled)
-            return false;
-    }
-    return true;
-}
-
-/* GUARDS for CLASS_ of a code whose entries were made for inputs of other types: they look where those of MODEL do. */
-static void guards_guess(struct whatif *w, uint32_t class_, const struct guards *model, struct guards *guards)
-{
-    for (size_t i = 0; i < model->count; i++) {
-        struct guard *g;
-        if (i && !strcmp(model->at[i].source, model->at[i - 1].source))
-            continue;
-        g = list_add(guards);
-        *g = (struct guard){.kind = strstr(model->at[i].kind, "LAMBDA") ? "LAMBDA" : "", .source = model->at[i].source,
-                            .about = ABOUT_UNKNOWN};
-        g->want = value_of(w, class_, true, g->source);
-        g->want.type = value_type(w, &g->want);
-        if (g->want.type && types_settled(w, w->classes.at[class_].code, g->source))
-            g->about = ABOUT_ALIKE;
-    }
-}
-
 void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
 {
-    uint32_t model, any = REPLAY_NONE;
+    uint32_t model = most_alike(w, class_);
 
-    for (uint32_t i = 0; i < w->r->entries.count; i++)
-        if (w->r->entries.at[i].code == w->classes.at[class_].code)
-            any = i;
-    model = most_alike(w, class_);
-    g->unlike = any == REPLAY_NONE;
-    for (size_t i = 0; model != REPLAY_NONE && i < guards_of(w, model)->count; i++)
+    g->unlike = model == REPLAY_NONE;
+    for (size_t i = 0; !g->unlike && i < guards_of(w, model)->count; i++)
         *list_add(g) = guard_made(w, class_, &guards_of(w, model)->at[i]);
-    if (model == REPLAY_NONE && !g->unlike)
-        guards_guess(w, class_, guards_of(w, any), g);
 }

@@ -1,6 +1,4 @@
-/* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written as JSON.
- *
- * Runs in: the viewer. */
+/* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written as JSON. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 /* trace/why/gather.c -- gathers what is known about one function's calls. See trace/why/why.h.
  *
- * Runs in: the viewer.
- *
  * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check`
  * and `frame` are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
 #include <stdlib.h>

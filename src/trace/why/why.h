@@ -1,7 +1,5 @@
 /* trace/why/why.h -- what `dyntrace why` says of a function: the facts, and what follows from them.
  *
- * Runs in: the viewer.
- *
  *     struct why why = {.db = db_open(path)};
  *     if (find_code(why.db, name, &why.code, ...) == FIND_ONE) {
  *         why_gather(&why), why_follow(&why), why_whatif(&why);

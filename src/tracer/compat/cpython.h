@@ -1,7 +1,5 @@
 /* tracer/compat/cpython.h -- every difference between CPython versions.
  *
- * Runs in: the traced process.
- *
  * The rest of the tracer reads as if there were one CPython. Each macro or function below says what it hides and since
  * when. An unknown version stops the build: its frames may be laid out in another way. */
 #ifndef DYNTRACE_CPYTHON_COMPAT_H
@@ -254,7 +252,6 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
 #endif
     PyErr_SetRaisedException(pending);
 #else
-    (void)ts, (void)frame;
 #endif
 }
 

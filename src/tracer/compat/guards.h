@@ -1,7 +1,5 @@
 /* tracer/compat/guards.h -- where instances keep their attributes, by CPython version.
  *
- * Runs in: the traced process.
- *
  * Since 3.11 a class's instances keep attribute values in an array, ordered as the keys that the class holds (PEP 412
  * taken further), until somebody asks for an instance's __dict__. PyObject_GetAttr finds its way through that each
  * time; a guard that reads one attribute at every call remembers the place. */

@@ -1,6 +1,4 @@
-/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the program or for us.
- *
- * Runs in: the traced process. */
+/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the program or for us. */
 #include "tracer/tracer.h"
 
 #include <search.h>

@@ -1,7 +1,5 @@
 /* tui/views/flame.c -- the view `flame`: who called whom and what it took, as a tree or as a flame graph.
  *
- * Runs in: the viewer.
- *
  * All frames are read once, in a thread, and folded into a tree of (caller, code)
  * by trace/stacks.c. Tab changes between the two ways to draw it; the chosen node is
  * the same in both.

@@ -80,7 +80,6 @@ static void overview_part(struct doc *doc, struct db *db, struct query *row, con
 {
     const char *which = doubts_frames(db), *values = doubts_values(db);
 
-    (void)row;
     if (!strcmp(name, "calls")) {
         calls_put(doc, db);
         return;
@@ -268,8 +267,6 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
     struct cause cause;
     char *values, *function, *code, *remedy;
 
-    (void)db;
-    (void)name;
     if (query_integer(row, 0) != 1 || query_type(row, 1) == QUERY_NULL)
         return;
     cause = cause_read(row, CAUSE);
@@ -440,7 +437,6 @@ const struct view_ops view_whatif = {
 
 static void help_build(struct doc *doc, struct db *db)
 {
-    (void)db;
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
     for (int request = REQUEST_NONE + 1; request < REQUESTS; request++) {
         const struct binding *b = &bindings[request];

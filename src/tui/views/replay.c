@@ -1,7 +1,5 @@
 /* tui/views/replay.c -- the view `replay`: step through the recorded decisions both ways, with the cache as it stood.
  *
- * Runs in: the viewer.
- *
  * The cursor, what it filters and where it stops are those of `dyntrace replay`
  * (trace/replay/cursor.h). It belongs to the thread that moves it: keys that come
  * meanwhile are kept and done together, so a held key is one move.
@@ -300,7 +298,6 @@ static bool replay_request(struct view *view, enum request request, const struct
     size_t half = (size_t)view->rows / 2;
     char words[200];
 
-    (void)key;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         if (moves[i].request == request) {
             char *place = moves[i].place ? strdup(moves[i].place) : NULL;
@@ -373,7 +370,6 @@ static bool replay_search(struct view *view, const char *text, int direction)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    (void)text;
     move_add(r, MOVE_STEP, r->unit, direction, NULL);
     return true;
 }
