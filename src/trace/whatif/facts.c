@@ -613,6 +613,10 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
         return tensor_holds(&g->want, type, &v);
     case ABOUT_NUMBER:
         return number_holds(&g->want, &v);
+    case ABOUT_ALIKE:
+        if (type && !types_same(type, g->want.type))
+            return LIKE_NO;
+        return v.part && g->want.part && !strcmp(v.part->text, g->want.part->text) ? LIKE_YES : NOT_KNOWN;
     default:
         return NOT_KNOWN;
     }

@@ -191,6 +191,8 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
         return LIKE_YES;
     }
     like = guard_holds(w, g, other, first);
+    if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
+        like = LIKE_GUESS_NO; /* which kind would say so is not known */
     if (like != LIKE_YES && g->about == ABOUT_TENSOR)
         like = tensor_takes(w, code, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)

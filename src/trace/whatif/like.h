@@ -91,6 +91,7 @@ enum about {
     ABOUT_OTHER, /* what is not taken apart */
     ABOUT_TYPE, ABOUT_VALUE, ABOUT_SOMETHING, ABOUT_LENGTH, ABOUT_KEYS, ABOUT_KEY, ABOUT_OBJECT, ABOUT_TENSOR,
     ABOUT_NUMBER, ABOUT_EQUAL,
+    ABOUT_ALIKE,   /* of an entry like no recorded one: it wants the type, and perhaps more */
     ABOUT_UNKNOWN, /* of an entry that was not recorded: it wants something, and it is not known what */
 };
 
@@ -105,7 +106,7 @@ struct guard {
 struct guards { /* by source, then kind */
     struct guard *at;
     size_t count, room;
-    bool read, unlike; /* UNLIKE: no recorded entry is like this one */
+    bool read, unlike; /* UNLIKE: the code has no recorded entry */
 };
 
 /* ---- what is known --------------------------------------------------------- */

@@ -4,15 +4,16 @@
  * types, on the values of that call. Where those are not known, or no entry is like it, what it wants is not either. */
 #include "trace/whatif/like.h"
 
-/* The newest recorded entry of CLASS_'s code whose inputs had the types that those of CLASS_ have; REPLAY_NONE. */
-static uint32_t most_alike(struct whatif *w, uint32_t class_)
+/* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of CLASS_ have, or
+ * REPLAY_NONE. */
+static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, w->classes.at[class_].signature), *s;
 
     for (size_t i = w->r->entries.count; mine && i--;) {
         bool alike = w->r->entries.at[i].code == w->classes.at[class_].code &&
                      (s = signature_of(w, w->classes.at[i].signature)) && s->parts.count == mine->parts.count;
-        for (size_t k = 0; alike && k < mine->parts.count; k++) {
+        for (size_t k = 0; alike && typed && k < mine->parts.count; k++) {
             const struct part *a = &mine->parts.at[k], *b = signature_part(s, a->source);
             size_t bytes = strcspn(a->text, " [");
             alike = b && strcspn(b->text, " [") == bytes && !strncmp(a->text, b->text, bytes) &&
@@ -112,11 +113,41 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
     return made;
 }
 
+/* Does every recorded entry of CODE want one type at SOURCE? */
+static bool types_settled(struct whatif *w, uint32_t code, const char *source)
+{
+    bool settled = true;
+
+    for (uint32_t i = 0; i < w->r->entries.count && settled; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        settled = !guards;
+        for (size_t k = 0; guards && k < guards->count && !settled; k++)
+            settled = !strcmp(guards->at[k].source, source) &&
+                      (guards->at[k].want.type || guards->at[k].about == ABOUT_TENSOR);
+    }
+    return settled;
+}
+
+/* For inputs of types that no entry was made for: it looks where the entry with GUARDS does, and wants their types at
+ * least. */
+static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
+{
+    struct guard made = {.kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "", .source = g->source, .about = ABOUT_UNKNOWN};
+
+    made.want = value_of(w, class_, true, g->source);
+    made.want.type = value_type(w, &made.want);
+    if (made.want.type && types_settled(w, w->classes.at[class_].code, g->source))
+        made.about = ABOUT_ALIKE;
+    return made;
+}
+
 void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
 {
-    uint32_t model = most_alike(w, class_);
+    uint32_t model = most_alike(w, class_, true), any = model == REPLAY_NONE ? most_alike(w, class_, false) : model;
 
-    g->unlike = model == REPLAY_NONE;
-    for (size_t i = 0; !g->unlike && i < guards_of(w, model)->count; i++)
-        *list_add(g) = guard_made(w, class_, &guards_of(w, model)->at[i]);
+    g->unlike = any == REPLAY_NONE;
+    for (size_t i = 0; !g->unlike && i < guards_of(w, any)->count; i++) {
+        const struct guard *one = &guards_of(w, any)->at[i];
+        *list_add(g) = model == any ? guard_made(w, class_, one) : guard_guessed(w, class_, one);
+    }
 }

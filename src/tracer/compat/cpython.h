@@ -251,7 +251,6 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     Py_XDECREF(result);
 #endif
     PyErr_SetRaisedException(pending);
-#else
 #endif
 }
 
