@@ -614,7 +614,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_NUMBER:
         return number_holds(&g->want, &v);
     case ABOUT_ALIKE:
-        if (type && !types_same(type, g->want.type))
+        if ((type && !types_same(type, g->want.type)) || (v.sizes.rank >= 0 && v.sizes.rank != g->want.sizes.rank))
             return LIKE_NO;
         return v.part && g->want.part && !strcmp(v.part->text, g->want.part->text) ? LIKE_YES : NOT_KNOWN;
     default:

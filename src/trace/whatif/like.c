@@ -148,6 +148,10 @@ static enum like number_takes(struct whatif *w, uint32_t code, const struct guar
             return LIKE_GUESS_NO;
         if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
             return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+        if (!strcmp(v.type, "float")) { /* of which none is special */
+            w->assumed[ASSUMED_DYNAMIC] = true;
+            return conditions_agree(w, code, g->source, &g->want, &v);
+        }
         return symbol_takes(w, code, g->source, &g->want, &v, false);
     }
     if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
@@ -157,20 +161,21 @@ static enum like number_takes(struct whatif *w, uint32_t code, const struct guar
     return LIKE_NO;
 }
 
-/* Is what is at SOURCE another thing in some calls of CODE, as far as the trace shows? */
-static bool varies(struct whatif *w, uint32_t code, const char *source)
+/* Do guards of CODE like ONE want several things, or did one of them fail? */
+static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
-    struct varying v = {code, source, false};
+    struct varying v = {code, one->kind, one->source, false};
 
     for (size_t i = 0; i < w->varying.count; i++)
-        if (w->varying.at[i].code == code && !strcmp(w->varying.at[i].source, source))
+        if (w->varying.at[i].code == code && !strcmp(w->varying.at[i].source, one->source) &&
+            !strcmp(w->varying.at[i].kind, one->kind))
             return w->varying.at[i].varies;
     for (uint32_t i = 0; i < w->r->entries.count && !v.varies; i++) {
         const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
         for (size_t k = 0; guards && k < guards->count; k++) {
             const struct guard *g = &guards->at[k];
-            if (strcmp(g->source, source))
+            if (strcmp(g->source, one->source) || (*one->kind && strcmp(g->kind, one->kind)))
                 continue;
             v.varies = v.varies || map_get(&w->failing, g->id) ||
                        (before && !strcmp(before->kind, g->kind) && strcmp(before->expression, g->expression));
@@ -197,7 +202,7 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
         like = tensor_takes(w, code, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
         like = number_takes(w, code, g, other, first);
-    if (like != LIKE_GUESS_NO || (w->torch && !varies(w, code, g->source))) {
+    if (like != LIKE_GUESS_NO || (w->steady && !varies(w, code, g))) {
         w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
         return like == LIKE_GUESS_NO ? LIKE_YES : like;
     }
@@ -293,6 +298,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
         return LIKE_YES;
     bits = *pair_at(w, made, other);
     w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
+    w->steady = w->torch && !w->r->lookups.at[lookup].observed;
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
     own = own_check(w, made, lookup, &failed);

@@ -154,9 +154,9 @@ struct drop {
     const char *kind, *source; /* source NULL: all of the kind */
 };
 
-struct varying { /* do guards of a code object want several things of what is at SOURCE, or did one of them fail? */
+struct varying { /* do guards of a code object, of KIND at SOURCE, want several things, or did one of them fail? */
     uint32_t code;
-    const char *source;
+    const char *kind, *source;
     bool varies;
 };
 
@@ -183,7 +183,8 @@ struct whatif {
     /* What the knobs change (like_begin): */
     LIST(struct drop) drops;     /* guards that are not checked */
     bool weaker;                 /* the knobs make guards weaker */
-    bool torch;                  /* the call that is asked about is a torch program's */
+    bool torch;                  /* the call that is asked about is a torch program's, */
+    bool steady;                 /* which guards are known to fail of: what none told apart is taken for the same */
     bool assumed[ASSUMED_KINDS]; /* since like_begin */
     /* The calls decided again (decide.c): */
     uint8_t *base;                     /* owned: outcomes without a change, as in a result; NULL the first time */

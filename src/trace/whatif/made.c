@@ -95,7 +95,9 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
         made.want.tensor = v.tensor;
         sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
         for (int d = 0; d < v.sizes.rank; d++)
-            if (any & 1u << d || g->want.sizes.size[d] == SIZE_ANY)
+            if (w->torch && v.sizes.size[d] <= 1)
+                continue; /* compiled apart */
+            else if (any & 1u << d || g->want.sizes.size[d] == SIZE_ANY)
                 made.want.sizes.size[d] = SIZE_ANY;
             else if (!(several & 1u << d))
                 made.loose |= 1u << d;
@@ -106,6 +108,9 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
     default:
         if ((fitting = guard_fitting(w, class_, g)))
             return *fitting;
+        known = w->torch && g->about == ABOUT_NUMBER && v.low == v.high && v.low <= 1; /* compiled apart */
+        made.want.low = v.low;
+        made.want.high = v.high;
         break;
     }
     if (!known)
