@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Random programs for `replay --what-if`: what it predicts of one, beside what happens when the setting is really changed.
 
-    make whatif-pairs PAIRS=2000 [PYTHONS=...]
-    tests/fuzz/whatif_pairs.py [--dyntrace PROGRAM] [--python PY] [--pairs N | SEED...]
+    make whatif-pairs PAIRS=2000
+    tests/fuzz/whatif_pairs.py [--dyntrace PROGRAM] [--python PY] [--pairs N] [SEED...]
 
 Each seed is a program (functions that call one another; sizes, dtypes, flags, numbers, texts, types, lists, dicts, objects
 that die, globals, resets, threads) with a compiler of its own that obeys settings, and one pair of settings. The program is
@@ -30,10 +30,6 @@ PAIR_SECONDS = 60
 # ---- the program ----------------------------------------------------------------------------------------------------
 
 KINDS = "buffer", "number", "flag", "text", "list", "dict", "thing", "mixed", "global", "ignored"
-
-
-def shape_of(r):
-    return tuple(r.choice((2, 3, 4, 5, 6)) for _ in range(r.choice((1, 1, 1, 2))))
 
 
 def draw(r, kind, rank):
@@ -289,7 +285,7 @@ def judge(options, seed):
         if done.returncode or whole.returncode:
             return "refused", knob, 0, 0, done.stderr.strip() or whole.stderr.strip()
         rows, whole = json.loads(done.stdout), json.loads(whole.stdout)
-        (_, _), (truth, checks) = recorded(a), recorded(b)
+        truth, checks = recorded(b)
         with sqlite3.connect(f"file:{a}?mode=ro", uri=True) as db:
             process_of = dict(db.execute("SELECT lookup_id, process_id FROM call_ledger"))
     told = collections.defaultdict(list)
