@@ -60,8 +60,8 @@ static void past_add(struct prompt *prompt)
 
     while (found >= 0 && strcmp(event.str, line))
         found = history(prompt->past, &event, H_NEXT);
-    if (found >= 0)
-        history(prompt->past, &event, H_DEL, event.num);
+    if (found >= 0 && history(prompt->past, &event, H_DEL, event.num) >= 0)
+        free((char *)event.str); /* a copy of what it deleted */
     history(prompt->past, &event, H_ENTER, line);
     free(line);
 }

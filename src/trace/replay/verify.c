@@ -354,12 +354,13 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         *list_add(&v->findings) = found;
     if (found.why == other_order)
         resync(w);
-    if (l->outcome == OUTCOME_HIT && ran && w->live.order.policy == ORDER_MRU && !ran->pinned &&
-        ran->born_ns < l->start_ns) {
+    if (l->outcome == OUTCOME_HIT && ran && w->live.order.policy == ORDER_MRU && !ran->pinned) {
         struct moved *moved = &w->moved[l->entry];
-        replay_live_hit(&w->live, l->entry);
-        moved->low = l->start_ns;
         moved->high = w->end > moved->high ? w->end : moved->high;
+        if (ran->born_ns < l->start_ns) { /* else another thread made it meanwhile: it is hit after its birth */
+            replay_live_hit(&w->live, l->entry);
+            moved->low = l->start_ns;
+        }
     }
     if (w->end - l->start_ns > w->longest)
         w->longest = w->end - l->start_ns;
