@@ -32,8 +32,7 @@ enum order_policy {
 
 struct cached {
     uint32_t id;    /* whatever the owner numbers entries by */
-    bool unsure;    /* the owner's: it is there only if a guess was right, */
-    bool ghost;     /* or only if one was wrong */
+    bool unsure;    /* the owner's: it is there only if a guess was right */
     int64_t region; /* -1: the common one */
 };
 
